@@ -1,0 +1,1 @@
+"""Which query tells most: Gradient Information and its maximisation."""

@@ -1,0 +1,115 @@
+"""Where to query next: maximisation of Gradient Information in a box, and planning many queries ahead."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.optimize import fmin_l_bfgs_b
+
+from gibo.acquisition.gradient_information import GradientInformation
+from gibo.linalg import Array
+
+# Over 200 random situations one climb reached on average 0.9996, and never less than 0.94, of the best of 20 climbs
+# from 256 samples; two climbs take twice the time and reached 1.0000 and 0.96.
+CLIMBS = 1
+EIGENVECTORS = 3
+SOBOL_POINTS = 8
+MIRROR_ROUNDS = 3
+
+
+class Plan(NamedTuple):
+    """Queries X (M, d) in the order in which they were chosen, and the information α (M,) that each adds."""
+
+    X: Array
+    information: Array
+
+
+def plan(
+    gi: GradientInformation,
+    lower: Array,
+    upper: Array,
+    M: int,
+    rng: np.random.Generator,
+    least_share: float = 0.0,
+) -> Plan:
+    """The next M queries in the box, each the most informative one given those before it.
+
+    α does not depend on the observed values, so these are exactly the queries that one would ask by telling a value
+    and asking again, M times; all of them may run at once. The plan ends early, after at least one query, when a query
+    would remove less than `least_share` of the gradient's remaining uncertainty.
+    """
+    X: list[Array] = []
+    information: list[float] = []
+    for _ in range(M):
+        x, alpha = maximise(gi, lower, upper, rng)
+        if X and alpha < least_share * float(gi.covariance.trace()):
+            break
+        X.append(x)
+        information.append(alpha)
+        if len(X) < M:
+            gi = gi.extend(x)
+    return Plan(np.array(X), np.array(information))
+
+
+def maximise(gi: GradientInformation, lower: Array, upper: Array, rng: np.random.Generator) -> tuple[Array, float]:
+    """The most informative point of the box, and its α, by L-BFGS-B from the best of several starts.
+
+    Starts: for the leading eigenvectors q of the gradient's covariance, ``t ± ell∘q`` at Mahalanobis lengths ½, 1 and 2
+    and the corners of the box in their direction; a few Sobol points of the box, shifted at random. All are evaluated
+    in one batch and the best is climbed from. In a box that is small against the lengthscales α is nearly convex and
+    its maxima are corners; where the climb ends on faces of the box, the points mirrored across it are tried.
+    """
+    low, high = gi.to_scaled(lower), gi.to_scaled(upper)
+    starts = _starts(gi, low, high, rng)
+    alphas = gi.scaled_batch(starts)
+    # Measured in the best start's α, the climb's tolerances are relative ones.
+    unit = max(float(alphas.max()), float(np.finfo(np.float64).tiny))
+    best, value = _climb(gi, starts[np.argsort(-alphas, kind="stable")[:CLIMBS]], low, high, unit)
+    for _ in range(MIRROR_ROUNDS):
+        on_face = np.flatnonzero((best <= low) | (best >= high))
+        if not len(on_face):
+            break
+        mirrored = np.repeat(best[None], len(on_face), axis=0)
+        mirrored[np.arange(len(on_face)), on_face] = (low + high - best)[on_face]
+        alphas = gi.scaled_batch(mirrored)
+        if float(alphas.max()) < 1.001 * value:
+            break
+        best, value = _climb(gi, mirrored[[int(alphas.argmax())]], low, high, unit)
+    return np.clip(gi.from_scaled(best), lower, upper), value
+
+
+def _starts(gi: GradientInformation, low: Array, high: Array, rng: np.random.Generator) -> Array:
+    d = len(gi.t)
+    leading = eigh(gi.covariance, subset_by_index=[max(0, d - EIGENVECTORS), d - 1], check_finite=False)[1].T
+    directions = gi.to_scaled(gi.t + leading)
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    directions = np.concatenate([directions, -directions])
+    corners = np.where(directions > 0, high, low)
+    sobol = low + (high - low) * ((_sobol(d) + rng.random(d)) % 1.0)
+    U = np.concatenate([0.5 * directions, directions, 2.0 * directions, corners, sobol])
+    return np.clip(U, low, high, out=U)
+
+
+def _climb(gi: GradientInformation, starts: Array, low: Array, high: Array, unit: float) -> tuple[Array, float]:
+    def cost(u: Array) -> tuple[float, Array]:
+        value, gradient = gi.scaled_value_and_gradient(u)
+        return -value / unit, gradient / -unit
+
+    bounds = list(zip(low.tolist(), high.tolist(), strict=True))
+    best, lowest = starts[0], np.inf
+    for start in starts:
+        u, reached, _ = fmin_l_bfgs_b(cost, start, bounds=bounds, factr=1e10, pgtol=1e-4, maxiter=60)
+        if reached < lowest:
+            best, lowest = u, float(reached)
+    return best, -lowest * unit
+
+
+@lru_cache(maxsize=64)
+def _sobol(d: int) -> Array:
+    from scipy.stats import qmc  # here, because importing scipy.stats takes longer than everything else together
+
+    points: Array = qmc.Sobol(d, scramble=True, rng=0).random(SOBOL_POINTS)
+    return points

@@ -1,0 +1,111 @@
+"""Checks of what users pass in. Each error says what was expected, what came and what to do."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any, SupportsFloat, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from gibo.errors import InputError
+from gibo.linalg import Array
+
+
+def as_finite(name: str, value: npt.ArrayLike, ndim: int) -> Array:
+    """A float64 copy of an array with the given number of dimensions and finite entries only."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}: expected numbers, got {value!r:.80}") from None
+    if array.ndim != ndim:
+        shapes = {0: "a number", 1: "a vector, shape (d,)", 2: "a matrix of points, shape (n, d)"}
+        raise InputError(f"{name}: expected {shapes[ndim]}, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        where = np.argwhere(~np.isfinite(array))[0]
+        place = f" at index {', '.join(map(str, where))}" if ndim else ""
+        raise InputError(f"{name}: expected finite numbers, got {array[tuple(where)]}{place}")
+    return array
+
+
+def as_points(name: str, value: npt.ArrayLike, d: int) -> Array:
+    """A finite (n, d) array."""
+    array = as_finite(name, value, ndim=2)
+    if array.shape[1] != d:
+        raise InputError(f"{name}: expected points of {d} dimensions, got {array.shape[1]}")
+    return array
+
+
+def as_vector(name: str, value: npt.ArrayLike, d: int | None = None) -> Array:
+    """A finite, non-empty (d,) array."""
+    array = as_finite(name, value, ndim=1)
+    if not array.size or (d is not None and len(array) != d):
+        raise InputError(f"{name}: expected a vector of {'at least one' if d is None else d} numbers, got {len(array)}")
+    return array
+
+
+def positive(name: str, value: Any, or_zero: bool = False) -> float:
+    """A positive (or non-negative) finite float."""
+    number = as_number(name, value)
+    if not math.isfinite(number) or number < 0 or (number == 0 and not or_zero):
+        raise InputError(f"{name}: expected a {'non-negative' if or_zero else 'positive'} finite number, got {number}")
+    return number
+
+
+def positive_int(name: str, value: Any) -> int:
+    """An integer of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        raise InputError(f"{name}: expected a whole number of at least 1, got {value!r:.80}")
+    return int(value)
+
+
+def as_number(name: str, value: Any) -> float:
+    """A float from a real number or an array of exactly one; never from a string, None or a complex number."""
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.reshape(())[()]
+    if isinstance(value, (str, bytes)) or not isinstance(value, (numbers.Real, np.number, np.bool_)):
+        raise InputError(f"{name}: expected a number, got {describe(value)}")
+    if isinstance(value, np.complexfloating):
+        raise InputError(f"{name}: expected a real number, got {value!r:.80}")
+    return float(cast(SupportsFloat, value))
+
+
+def as_bounds(bounds: Any, d: int) -> tuple[Array, Array] | None:
+    """Lower and upper bounds (d,) from None, a pair of numbers or vectors, or d pairs."""
+    if bounds is None:
+        return None
+    try:
+        array = np.array(bounds, dtype=np.float64)
+    except (TypeError, ValueError):
+        try:  # a pair of a number and a vector
+            lower, upper = bounds
+            array = np.stack([np.broadcast_to(np.asarray(b, dtype=np.float64), (d,)) for b in (lower, upper)], axis=1)
+        except (TypeError, ValueError):
+            raise InputError(f"bounds: expected (lower, upper), got {bounds!r:.80}") from None
+    if array.shape == (2,):
+        array = np.tile(array, (d, 1))
+    elif array.shape == (2, d) and d != 2:
+        array = array.T
+    if array.shape != (d, 2):
+        raise InputError(
+            f"bounds: expected (lower, upper) as numbers or vectors of {d}, or {d} pairs, got shape {array.shape}"
+        )
+    if np.isnan(array).any():
+        raise InputError("bounds: expected numbers, got NaN")
+    lower, upper = array.T.copy()
+    if not (lower < upper).all():
+        j = int(np.flatnonzero(~(lower < upper))[0])
+        raise InputError(
+            f"bounds: lower must be below upper in every dimension; dimension {j} has {lower[j]} and {upper[j]}"
+        )
+    return lower, upper
+
+
+def describe(value: Any) -> str:
+    """A short description of a value of the wrong type."""
+    if value is None:
+        return "None"
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape}"
+    return f"{type(value).__name__} {value!r:.80}"

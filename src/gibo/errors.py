@@ -1,0 +1,24 @@
+"""The errors that gibo raises: each says what was expected, what came and what to do."""
+
+
+class GiboError(Exception):
+    """Base of all errors that gibo raises on purpose."""
+
+
+class InputError(GiboError, ValueError):
+    """An argument has the wrong shape, type or range."""
+
+
+class QueryError(GiboError, KeyError):
+    """A query was told that is unknown or was told before."""
+
+    def __str__(self) -> str:  # KeyError would show the message in quotation marks
+        return str(self.args[0])
+
+
+class NumericalError(GiboError, ArithmeticError):
+    """A computation met values that are not finite."""
+
+
+class MissingExtraError(GiboError, ImportError):
+    """An optional dependency is needed and not installed; the message names the extra."""

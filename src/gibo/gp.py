@@ -1,0 +1,306 @@
+"""The Gaussian process of the objective, and what it says about the objective's gradient.
+
+Symbols and shapes
+------------------
+X (n, d), y (n,)      query locations and observed values
+G (m, d), g (m, d)    locations and values of observed gradients (usually m = 0)
+k, noise              the kernel; the **variance** of the noise on a value
+m                     the constant prior mean
+K (N, N)              covariance of all N = n + m·d observations, noise on the diagonal;  ``K = L Lᵀ``
+a (N,)                ``K⁻¹ (observations − prior mean)``
+t (d,)                a point at which the gradient is asked for
+D (N, d)              covariance of the observations with ∇J(t); its row for a value at x is ``∂k(t, x)/∂t``
+H (d, d)              prior covariance of ∇J(t)
+V (N, d)              ``L⁻¹ D``
+S (d, d)              posterior covariance of ∇J(t), ``H − Vᵀ V``
+
+A `GaussianProcess` is a value: conditioning and extending return a new one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gibo import linalg
+from gibo.checks import as_finite, as_points, positive
+from gibo.errors import InputError
+from gibo.kernels import Kernel
+from gibo.linalg import Array, Factor
+
+
+class Prediction(NamedTuple):
+    """Mean and variance of the objective (without the noise of an observation)."""
+
+    mean: float | Array
+    variance: float | Array
+
+
+class Jacobian(NamedTuple):
+    """Mean (d,) and covariance (d, d) of the objective's gradient at one point."""
+
+    mean: Array
+    covariance: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """Values and gradients, and the order in which their rows stand in K (arrival, not kind)."""
+
+    X: Array
+    y: Array
+    G: Array
+    g: Array
+    g_noise: Array
+    order: npt.NDArray[np.intp] | None = None
+
+    def __len__(self) -> int:
+        return self.y.size + self.g.size
+
+    def arrange(self, rows: Array) -> Array:
+        """Rows given as (values, gradients) in the order of K."""
+        return rows if self.order is None else rows[self.order]
+
+    def targets(self, mean: float) -> Array:
+        return self.arrange(np.concatenate([self.y - mean, self.g.ravel()]))
+
+    def noise(self, noise: float) -> Array:
+        return self.arrange(np.concatenate([np.full(self.y.size, noise), self.g_noise.ravel()]))
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianProcess:
+    """A Gaussian process prior, or, once conditioned, its posterior.
+
+    Args:
+        kernel: covariance function of the objective.
+        noise: variance of the noise on an observed value; 0 makes the posterior mean interpolate.
+        mean: the constant prior mean, or ``"estimated"``: then its most likely value given the data and the
+            kernel, ``1ᵀK⁻¹y / 1ᵀK⁻¹1`` (generalised least squares), is used.
+
+    Example:
+        >>> from gibo import GaussianProcess, SquaredExponential
+        >>> gp = GaussianProcess(SquaredExponential(lengthscale=0.5), noise=0.01)
+        >>> gp = gp.condition([[0.0], [0.5], [1.0]], [0.0, 0.9, 1.0])
+        >>> gp.jacobian([0.5]).mean.round(2)
+        array([1.17])
+
+    Reference: Rasmussen and Williams 2006, algorithm 2.1; Müller et al. 2021, section 2.2.
+    """
+
+    kernel: Kernel
+    noise: float
+    mean: float | Literal["estimated"] = 0.0
+    observations: Observations | None = None
+    factor: Factor | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "noise", positive("noise", self.noise, or_zero=True))
+        if self.mean != "estimated":
+            object.__setattr__(self, "mean", float(as_finite("mean", self.mean, ndim=0)))
+
+    # -- data ---------------------------------------------------------------------------------------------------------
+
+    def condition(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        gradient_X: npt.ArrayLike | None = None,
+        gradients: npt.ArrayLike | None = None,
+        gradient_noise: npt.ArrayLike | None = None,
+    ) -> GaussianProcess:
+        """The posterior given values y at X and, optionally, gradients; data that were there before are replaced.
+
+        Args:
+            X: (n, d) locations.
+            y: (n,) values.
+            gradient_X: (m, d) locations of observed gradients.
+            gradients: (m, d) the observed gradients.
+            gradient_noise: their noise variance: a number, or an array that broadcasts to (m, d).
+        """
+        data = _observations(X, y, gradient_X, gradients, gradient_noise)
+        K = self.kernel.joint(data.X, data.G, data.X, data.G)
+        np.einsum("ii->i", K)[:] += data.noise(self.noise)
+        return replace(self, observations=data, factor=linalg.cholesky(K))
+
+    def extend(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        gradient_X: npt.ArrayLike | None = None,
+        gradients: npt.ArrayLike | None = None,
+        gradient_noise: npt.ArrayLike | None = None,
+    ) -> GaussianProcess:
+        """The posterior given one point ((d,) and a number) or several more, in O(N²) per row instead of O(N³)."""
+        X, y = np.atleast_2d(np.asarray(X, dtype=np.float64)), np.atleast_1d(np.asarray(y, dtype=np.float64))
+        new = _observations(X, y, gradient_X, gradients, gradient_noise)
+        old = self.observations
+        if old is None or self.factor is None:
+            return self.condition(X, y, gradient_X, gradients, gradient_noise)
+        if new.X.shape[1] != old.X.shape[1]:
+            raise InputError(f"X: expected points of {old.X.shape[1]} dimensions, got {new.X.shape[1]}")
+        B = old.arrange(self.kernel.joint(old.X, old.G, new.X, new.G))
+        C = self.kernel.joint(new.X, new.G, new.X, new.G) + np.diag(new.noise(self.noise))
+        return replace(self, observations=_append(old, new), factor=linalg.extend(self.factor, B, C))
+
+    @property
+    def n(self) -> int:
+        """Number of observed values."""
+        return 0 if self.observations is None else self.observations.y.size
+
+    @property
+    def jitter(self) -> float:
+        """What had to be added to the diagonal of K to factorise it; 0 when nothing."""
+        return 0.0 if self.factor is None else self.factor.jitter
+
+    # -- the posterior ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def prior_mean(self) -> float:
+        """The constant prior mean m, estimated from the data if that was asked for."""
+        if self.mean != "estimated":
+            return float(self.mean)
+        if self.observations is None or self.factor is None or not self.n:
+            return 0.0
+        one = self.observations.arrange(np.concatenate([np.ones(self.n), np.zeros(self.observations.g.size)]))
+        b = linalg.solve(self.factor.L, one)
+        return float(b @ self.observations.targets(0.0)) / float(b @ one)
+
+    @cached_property
+    def a(self) -> Array:
+        """``a = K⁻¹ (observations − prior mean)``."""
+        data, factor = self._conditioned()
+        return linalg.solve(factor.L, data.targets(self.prior_mean))
+
+    def predict(self, x: npt.ArrayLike) -> Prediction:
+        """Mean and variance of the objective at x: numbers for (d,), arrays (p,) for (p, d)."""
+        x = np.asarray(x, dtype=np.float64)
+        points = as_points("x", np.atleast_2d(x), self._dimension(x.shape[-1]))
+        mean = np.full(len(points), self.prior_mean)
+        variance = np.full(len(points), self.kernel.variance)
+        if self.observations is not None and self.factor is not None:
+            k = self.cross(points)
+            mean += k.T @ self.a
+            w = linalg.solve_lower(self.factor.L, k)
+            variance = np.maximum(variance - np.einsum("np,np->p", w, w), 0.0)
+        return Prediction(float(mean[0]), float(variance[0])) if x.ndim == 1 else Prediction(mean, variance)
+
+    def jacobian(self, x: npt.ArrayLike) -> Jacobian:
+        """Posterior of the objective's gradient at x (d,). Müller et al. 2021, eq. (3)."""
+        t = np.asarray(x, dtype=np.float64)
+        t = as_points("x", t[None] if t.ndim == 1 else t, self._dimension(t.shape[-1]))[0]
+        H = np.diag(self.kernel.gradient_variance(len(t)))
+        if self.observations is None or self.factor is None:
+            return Jacobian(np.zeros(len(t)), H)
+        D = self.cross_gradient(t)
+        V = linalg.solve_lower(self.factor.L, D)
+        return Jacobian(D.T @ self.a, H - V.T @ V)
+
+    def cross(self, x: Array) -> Array:
+        """Covariance (N, p) of the observations with the objective's values at x (p, d)."""
+        data, _ = self._conditioned()
+        return data.arrange(self.kernel.joint(data.X, data.G, x, x[:0]))
+
+    def cross_gradient(self, t: Array) -> Array:
+        """``D``: covariance (N, d) of the observations with the objective's gradient at t (d,)."""
+        data, _ = self._conditioned()
+        t = t[None]
+        return data.arrange(self.kernel.joint(data.X, data.G, t[:0], t))
+
+    @cached_property
+    def log_likelihood(self) -> float:
+        """Log marginal likelihood of the data. Rasmussen and Williams 2006, eq. (2.30)."""
+        data, factor = self._conditioned()
+        fit = float(data.targets(self.prior_mean) @ self.a)
+        return -0.5 * (fit + linalg.log_determinant(factor.L) + len(data) * math.log(2.0 * math.pi))
+
+    def log_likelihood_gradient(self) -> LogLikelihoodGradient:
+        """Derivatives of `log_likelihood` by the logarithms of the hyperparameters.
+
+        ``½ tr((a aᵀ − K⁻¹) ∂K)``, Rasmussen and Williams 2006, eq. (5.9). An estimated mean maximises the
+        likelihood, so it contributes nothing.
+        """
+        data, factor = self._conditioned()
+        W = np.outer(self.a, self.a) - linalg.inverse(factor.L)
+        if data.order is not None:
+            back = np.argsort(data.order)
+            W = W[np.ix_(back, back)]
+        by_ell, by_s2 = self.kernel.contract(W, data.X, data.G)
+        by_noise = self.noise * float(W.diagonal()[: self.n].sum())
+        return LogLikelihoodGradient(0.5 * by_ell, 0.5 * by_s2, 0.5 * by_noise)
+
+    def _conditioned(self) -> tuple[Observations, Factor]:
+        if self.observations is None or self.factor is None:
+            raise InputError("this Gaussian process has no data yet; call condition(X, y) first")
+        return self.observations, self.factor
+
+    def _dimension(self, d: int) -> int:
+        return d if self.observations is None else self.observations.X.shape[1]
+
+
+class LogLikelihoodGradient(NamedTuple):
+    """Derivatives by log ell (d,), log s2 and log noise."""
+
+    lengthscale: Array
+    variance: float
+    noise: float
+
+
+def _observations(
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    gradient_X: npt.ArrayLike | None,
+    gradients: npt.ArrayLike | None,
+    gradient_noise: npt.ArrayLike | None,
+) -> Observations:
+    y = as_finite("y", y, ndim=1)
+    if gradient_X is not None and not np.size(X):
+        X = np.empty((0, np.asarray(gradient_X).shape[-1]))  # gradients alone
+    X = as_finite("X", X, ndim=2)
+    if len(X) != len(y):
+        raise InputError(f"X, y: expected one value for each point, got {len(X)} points and {len(y)} values")
+    d = X.shape[1]
+    if gradient_X is None or not np.size(gradient_X):
+        if gradients is not None and np.size(gradients):
+            raise InputError("gradients: their locations are missing; give gradient_X too")
+        empty = np.empty((0, d))
+        return Observations(X, y, empty, empty, empty)
+    G = as_points("gradient_X", gradient_X, d)
+    if gradients is None or gradient_noise is None:
+        raise InputError("gradient_X: give gradients and gradient_noise with it")
+    g = as_points("gradients", gradients, d)
+    if len(g) != len(G):
+        raise InputError(f"gradients: expected one for each of the {len(G)} rows of gradient_X, got {len(g)}")
+    g_noise = np.asarray(gradient_noise, dtype=np.float64)
+    if g_noise.ndim == 1 and len(g_noise) == len(G):
+        g_noise = g_noise[:, None]
+    g_noise = np.broadcast_to(g_noise, g.shape)
+    if not np.all(np.isfinite(g_noise) & (g_noise >= 0)):
+        raise InputError("gradient_noise: expected non-negative finite variances")
+    return Observations(X, y, G, g, g_noise)
+
+
+def _append(old: Observations, new: Observations) -> Observations:
+    """Both together; rows of K keep their places, the new ones come last."""
+    order = None
+    if len(old.G) or len(new.G):
+        n, n2, d = len(old.X), len(new.X), old.X.shape[1]
+        was = np.arange(len(old)) if old.order is None else old.order
+        # Where an old row, and then a new one, stands in (all values, all gradients).
+        moved = np.where(was < n, was, was + n2)
+        values = np.arange(n, n + n2)
+        gradients = np.arange(n + n2 + len(old.G) * d, n + n2 + (len(old.G) + len(new.G)) * d)
+        order = np.concatenate([moved, values, gradients])
+    return Observations(
+        np.concatenate([old.X, new.X]),
+        np.concatenate([old.y, new.y]),
+        np.concatenate([old.G, new.G]),
+        np.concatenate([old.g, new.g]),
+        np.concatenate([old.g_noise, new.g_noise]),
+        order,
+    )

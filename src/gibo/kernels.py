@@ -1,0 +1,259 @@
+"""Covariance functions with the derivatives that a model of the gradient needs.
+
+Symbols
+-------
+A (n, d), B (m, d)   points;  ``ell`` (d,) lengthscales,  ``s2`` the variance σ_f²
+q                    squared distance in lengthscales, ``q = Σ_j (a_j − b_j)² / ell_j²``
+psi                  the kernel's profile: ``k(a, b) = s2·psi(q)``; psi', psi'', psi''' are derivatives in q
+r                    ``(a − b) / ell²``, so that ``∂q/∂a = 2 r`` and ``∂q/∂b = −2 r``
+
+A kernel is one class with one method, its profile; every derivative below follows from it by the chain rule:
+
+    ∂k/∂a      =  2·s2·psi'·r                                        ∂k/∂b = −∂k/∂a
+    ∂²k/∂a∂bᵀ  = −2·s2·psi'·diag(1/ell²) − 4·s2·psi''·r rᵀ           ∂²k/∂a∂aᵀ = ∂²k/∂b∂bᵀ = −∂²k/∂a∂bᵀ
+
+No formula divides by the distance, so all are finite and exact where two points coincide.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from gibo.errors import InputError
+from gibo.linalg import Array
+
+_SQRT5 = math.sqrt(5.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel(ABC):
+    """A stationary kernel with one lengthscale per dimension (ARD), or one for all.
+
+    Args:
+        lengthscale: positive; a number, or one per dimension.
+        variance: positive; the variance σ_f² of the function values (not a standard deviation).
+
+    Example:
+        >>> kernel = SquaredExponential(lengthscale=0.5, variance=2.0)
+        >>> kernel.k(np.zeros((1, 3)), np.zeros((1, 3)))
+        array([[2.]])
+    """
+
+    lengthscale: float | Array = 1.0
+    variance: float = 1.0
+
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        ell = np.array(self.lengthscale, dtype=np.float64)
+        if ell.ndim > 1 or not ell.size or not np.all(np.isfinite(ell) & (ell > 0)):
+            raise InputError(f"lengthscale: expected positive finite number(s), one or one per dimension, got {ell}")
+        s2 = float(self.variance)
+        if not (math.isfinite(s2) and s2 > 0):
+            raise InputError(f"variance: expected a positive finite number, got {s2}")
+        object.__setattr__(self, "lengthscale", float(ell) if ell.ndim == 0 else ell)
+        object.__setattr__(self, "variance", s2)
+
+    @abstractmethod
+    def profile(self, q: Array, order: int) -> tuple[Array, ...]:
+        """``(psi(q), psi'(q), …)`` up to the derivative of the given order, at most 3."""
+
+    def with_hyperparameters(self, lengthscale: float | Array, variance: float) -> Self:
+        return replace(self, lengthscale=lengthscale, variance=variance)
+
+    def ell(self, d: int) -> Array:
+        """The lengthscales as a (d,) array."""
+        ell = np.asarray(self.lengthscale)
+        if ell.ndim == 1 and len(ell) != d:
+            raise InputError(f"lengthscale: {len(ell)} lengthscales do not fit points of {d} dimensions")
+        return np.broadcast_to(ell, (d,))
+
+    # -- values and derivatives with respect to the points ------------------------------------------------------------
+
+    def k(self, A: Array, B: Array) -> Array:
+        """``k(a, b)`` for all pairs: (n, m)."""
+        (psi,) = self.profile(squared_distance(A, B, self.ell(A.shape[1])), 0)
+        return self.variance * psi
+
+    def dk_da(self, A: Array, B: Array) -> Array:
+        """``∂k/∂a`` for all pairs: (n, m, d)."""
+        r, _, dpsi = self._pairs(A, B, 1)
+        return 2.0 * self.variance * dpsi[..., None] * r
+
+    def dk_db(self, A: Array, B: Array) -> Array:
+        """``∂k/∂b`` for all pairs: (n, m, d)."""
+        return -self.dk_da(A, B)
+
+    def d2k_dadb(self, A: Array, B: Array) -> Array:
+        """``∂²k/∂a_i∂b_j`` for all pairs: (n, m, d, d)."""
+        r, _, dpsi, ddpsi = self._pairs(A, B, 2)
+        outer = -4.0 * self.variance * ddpsi[..., None, None] * r[..., :, None] * r[..., None, :]
+        diagonal = -2.0 * self.variance * dpsi[..., None] / self.ell(A.shape[1]) ** 2
+        i = np.arange(A.shape[1])
+        outer[..., i, i] += diagonal
+        return outer
+
+    def d2k_dada(self, A: Array, B: Array) -> Array:
+        """``∂²k/∂a_i∂a_j``, which equals ``∂²k/∂b_i∂b_j``, for all pairs: (n, m, d, d)."""
+        return -self.d2k_dadb(A, B)
+
+    def gradient_variance(self, d: int) -> Array:
+        """The diagonal of ``H = ∂²k(t, t')/∂t∂t'`` at t' = t, the prior covariance of the gradient: (d,)."""
+        _, dpsi = self.profile(np.zeros(1), 1)
+        return -2.0 * self.variance * float(dpsi[0]) / self.ell(d) ** 2
+
+    # -- derivatives with respect to the hyperparameters --------------------------------------------------------------
+
+    def dk_dlog_variance(self, A: Array, B: Array) -> Array:
+        """``∂k/∂log s2`` for all pairs: (n, m)."""
+        return self.k(A, B)
+
+    def dk_dlog_lengthscale(self, A: Array, B: Array) -> Array:
+        """``∂k/∂log ell_j`` for all pairs: (n, m, d). A lengthscale shared by all has the sum over j."""
+        r, _, dpsi = self._pairs(A, B, 1)
+        return -2.0 * self.variance * dpsi[..., None] * (r * self.ell(A.shape[1])) ** 2
+
+    def contract(self, W: Array, X: Array, G: Array) -> tuple[Array, float]:
+        """``Σ_ij W_ij·∂K_ij/∂log ell`` (d,) and ``Σ_ij W_ij·∂K_ij/∂log s2``, without forming any ∂K.
+
+        K is ``joint(X, G, X, G)``, W a symmetric matrix of its size. The values' part costs one matrix product.
+        """
+        n, d = X.shape
+        ell = self.ell(d)
+        Z = (X - X.mean(axis=0)) / ell if n else X
+        psi, dpsi = self.profile(squared_distance(Z, Z, np.ones(d)), 1)
+        Y = W[:n, :n] * dpsi
+        # Σ_ij Y_ij (z_i − z_j)² for a symmetric Y, per dimension.
+        along = 2.0 * (Y.sum(axis=1) @ (Z * Z) - np.einsum("nd,nd->d", Z, Y @ Z))
+        by_ell = -2.0 * self.variance * along
+        by_s2 = self.variance * float(np.vdot(W[:n, :n], psi))
+        if len(G):
+            more_by_ell, more_by_s2 = self._contract_gradients(W, X, G)
+            by_ell, by_s2 = by_ell + more_by_ell, by_s2 + more_by_s2
+        return by_ell, by_s2
+
+    def _contract_gradients(self, W: Array, X: Array, G: Array) -> tuple[Array, float]:
+        """The part of `contract` that belongs to the blocks of K with gradients in them.
+
+        In lengthscale units, u = (a − b)/ell and w = a block of W with its gradient components divided by ell, the
+        blocks are ``−2·s2·psi'·u`` and ``−2·s2·psi'·I − 4·s2·psi''·u uᵀ``, and ``∂u_j/∂log ell_j = −u_j``.
+        """
+        n, m, d = len(X), len(G), X.shape[1]
+        s2, ell = self.variance, self.ell(d)
+        by_ell = np.zeros(d)
+        # Dividing a gradient's component j by ell_j contributes −(entries of row j) − (entries of column j).
+        rows = (W * self.joint(X, G, X, G)).sum(axis=1)
+        by_ell -= 2.0 * rows[n:].reshape(m, d).sum(axis=0)
+        by_s2 = float(rows.sum()) - float(rows[:n].sum()) + float((W[:n, n:] * self.joint(X, G[:0], X[:0], G)).sum())
+        # Values against gradients; the factor 2 stands for the transposed block.
+        u = (X[:, None, :] - G[None, :, :]) / ell
+        _, dpsi, ddpsi = self.profile(np.einsum("nmd,nmd->nm", u, u), 2)
+        w = W[:n, n:].reshape(n, m, d) / ell
+        wu = np.einsum("nmd,nmd->nm", w, u)
+        by_ell += 2.0 * s2 * np.einsum("nm,nmd->d", 4.0 * ddpsi * wu, u * u)
+        by_ell += 2.0 * s2 * np.einsum("nm,nmd->d", 2.0 * dpsi, w * u)
+        # Gradients against gradients.
+        u = (G[:, None, :] - G[None, :, :]) / ell
+        _, dpsi, ddpsi, dddpsi = self.profile(np.einsum("nmd,nmd->nm", u, u), 3)
+        ww = W[n:, n:].reshape(m, d, m, d).transpose(0, 2, 1, 3) / ell[:, None] / ell
+        trace = np.einsum("nmii->nm", ww)
+        wu = np.einsum("nmij,nmj->nmi", ww, u)
+        uw = np.einsum("nmij,nmi->nmj", ww, u)
+        uwu = np.einsum("nmi,nmi->nm", wu, u)
+        by_ell += s2 * np.einsum("nm,nmd->d", 4.0 * ddpsi * trace + 8.0 * dddpsi * uwu, u * u)
+        by_ell += s2 * np.einsum("nm,nmd->d", 4.0 * ddpsi, (wu + uw) * u)
+        return by_ell, by_s2
+
+    # -- covariances of values and gradients together -----------------------------------------------------------------
+
+    def joint(self, X: Array, G: Array, X2: Array, G2: Array) -> Array:
+        """Covariance of (values at X, gradients at G) with (values at X2, gradients at G2).
+
+        Rows: the n values, then the m·d gradient components, point by point; columns alike: (n + m·d, n2 + m2·d).
+        """
+        n, m, n2, m2, d = len(X), len(G), len(X2), len(G2), X.shape[1]
+        K = np.empty((n + m * d, n2 + m2 * d))
+        K[:n, :n2] = self.k(X, X2)
+        if m2:
+            K[:n, n2:] = self.dk_db(X, G2).reshape(n, m2 * d)
+        if m:
+            K[n:, :n2] = self.dk_da(G, X2).transpose(0, 2, 1).reshape(m * d, n2)
+        if m and m2:
+            K[n:, n2:] = self.d2k_dadb(G, G2).transpose(0, 2, 1, 3).reshape(m * d, m2 * d)
+        return K
+
+    def _pairs(self, A: Array, B: Array, order: int) -> tuple[Array, ...]:
+        """r (n, m, d), and psi and its derivatives (n, m), from exact differences."""
+        ell = self.ell(A.shape[1])
+        u = (A[:, None, :] - B[None, :, :]) / ell
+        q = np.einsum("nmd,nmd->nm", u, u)
+        return u / ell, *self.profile(q, order)
+
+
+class SquaredExponential(Kernel):
+    """``k(a, b) = s2·exp(−q/2)``.
+
+    Reference: Rasmussen and Williams 2006, eq. (4.9); Müller et al. 2021, appendix A.1.
+
+    Example:
+        >>> SquaredExponential(lengthscale=[0.2, 0.5], variance=1.0).gradient_variance(2)
+        array([25.,  4.])
+    """
+
+    name = "squared_exponential"
+
+    def profile(self, q: Array, order: int) -> tuple[Array, ...]:
+        psi = np.exp(-0.5 * q)
+        return (psi, *(factor * psi for factor in (-0.5, 0.25, -0.125)[:order]))
+
+
+class Matern52(Kernel):
+    """``k(a, b) = s2·(1 + √5·√q + 5q/3)·exp(−√5·√q)``, twice differentiable.
+
+    Reference: Rasmussen and Williams 2006, eq. (4.17).
+
+    Example:
+        >>> Matern52(lengthscale=1.0, variance=3.0).gradient_variance(1)
+        array([5.])
+    """
+
+    name = "matern52"
+
+    def profile(self, q: Array, order: int) -> tuple[Array, ...]:
+        s = _SQRT5 * np.sqrt(q)
+        e = np.exp(-s)
+        psi = (1.0 + s + s * s / 3.0) * e
+        if order == 0:
+            return (psi,)
+        dpsi, ddpsi = -(5.0 / 6.0) * (1.0 + s) * e, (25.0 / 12.0) * e
+        if order < 3:
+            return (psi, dpsi, ddpsi)[: order + 1]
+        # ∝ 1/√q; wherever it is used it is multiplied by the fourth power of a difference, so the limit is 0.
+        return psi, dpsi, ddpsi, -(125.0 / 24.0) * e / np.maximum(s, np.finfo(np.float64).tiny ** 0.5)
+
+
+KERNELS: dict[str, type[Kernel]] = {kernel.name: kernel for kernel in (SquaredExponential, Matern52)}
+
+
+def squared_distance(A: Array, B: Array, ell: Array) -> Array:
+    """``q`` for all pairs (n, m), through one matrix product.
+
+    The points are centred first, so that what cancels in ``|a|² + |b|² − 2 a·b`` is small; the error is a few
+    units of rounding of the squared radius of the points in lengthscales.
+    """
+    centre = B.mean(axis=0) if len(B) else 0.0
+    U = (A - centre) / ell
+    if A is B:
+        G = U @ U.T
+        squares = G.diagonal()
+        q = squares[:, None] + squares[None, :] - 2.0 * G
+        np.fill_diagonal(q, 0.0)
+    else:
+        W = (B - centre) / ell
+        q = (U * U).sum(axis=1)[:, None] + (W * W).sum(axis=1)[None, :] - 2.0 * (U @ W.T)
+    return np.maximum(q, 0.0, out=q)

@@ -1,0 +1,126 @@
+"""Cholesky factors that never give up, their extension by new rows, and triangular solves.
+
+Symbols
+-------
+K : (n, n)   symmetric, positive semi-definite
+L : (n, n)   lower triangular, Fortran-ordered (so that BLAS needs no copy), ``L Lᵀ = K + jitter·I``
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import blas, lapack
+from threadpoolctl import ThreadpoolController
+
+from gibo.errors import NumericalError
+
+Array: TypeAlias = npt.NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+class Factor(NamedTuple):
+    """A Cholesky factor and the jitter that had to be added to the diagonal to get it."""
+
+    L: Array
+    jitter: float
+
+
+def cholesky(K: Array, jitter: float = 0.0) -> Factor:
+    """Factorise ``K + jitter·I``; the jitter grows tenfold only as long as the factorisation fails.
+
+    A pivot within rounding error of zero counts as a failure: it would turn into a huge, meaningless solution.
+
+    >>> cholesky(np.eye(2)).jitter
+    0.0
+    """
+    diagonal = K.diagonal()
+    top = float(diagonal.max()) if K.size else 0.0
+    if not np.isfinite(top) or not np.isfinite(K).all():
+        raise NumericalError("the covariance matrix is not finite; check the data and the hyperparameters")
+    smallest_pivot = len(K) * _EPS * top
+    while True:
+        shifted = np.array(K, order="F")
+        if jitter > 0.0:
+            np.fill_diagonal(shifted, diagonal + jitter)
+        L, info = lapack.dpotrf(shifted, lower=1, clean=1, overwrite_a=1)
+        if info == 0 and (not K.size or float(L.diagonal().min()) ** 2 > smallest_pivot):
+            return Factor(L, jitter)
+        # The largest eigenvalue is at most n·top, so the loop ends at the latest when the jitter reaches that.
+        jitter = max(10.0 * jitter, 10.0 * smallest_pivot, float(np.finfo(np.float64).tiny))
+
+
+def extend(factor: Factor, B: Array, C: Array) -> Factor:
+    """Factor of ``[[K, B], [Bᵀ, C]]`` from the factor of K (Müller et al. 2021, appendix A.3), in O(n²) per row.
+
+    ``B`` is (n, k), ``C`` is (k, k). The new rows carry at least the jitter of the old ones.
+    """
+    n, k = B.shape
+    W = solve_lower(factor.L, B)
+    shifted = C + factor.jitter * np.eye(k)
+    corner = cholesky(shifted - W.T @ W)
+    L = np.zeros((n + k, n + k), order="F")
+    L[:n, :n] = factor.L
+    L[n:, :n] = W.T
+    L[n:, n:] = corner.L
+    return Factor(L, factor.jitter + corner.jitter)
+
+
+def solve_lower(L: Array, b: Array) -> Array:
+    """``L⁻¹ b`` for a vector or a matrix b."""
+    if not b.size:
+        return b.copy()
+    if b.ndim == 1:
+        return _as_array(blas.dtrsv(L, b, lower=1))
+    return _as_array(blas.dtrsm(1.0, L, b, lower=1))
+
+
+def solve_upper(L: Array, b: Array) -> Array:
+    """``L⁻ᵀ b`` for a vector or a matrix b."""
+    if not b.size:
+        return b.copy()
+    if b.ndim == 1:
+        return _as_array(blas.dtrsv(L, b, lower=1, trans=1))
+    return _as_array(blas.dtrsm(1.0, L, b, lower=1, trans_a=1))
+
+
+def solve(L: Array, b: Array) -> Array:
+    """``K⁻¹ b``."""
+    return solve_upper(L, solve_lower(L, b))
+
+
+def inverse(L: Array) -> Array:
+    """``K⁻¹``, symmetric and dense."""
+    P, _ = lapack.dpotri(L, lower=1)  # fills the lower triangle; the upper one stays zero as in L
+    diagonal = P.diagonal().copy()
+    P = P + P.T
+    np.fill_diagonal(P, diagonal)
+    return _as_array(P)
+
+
+def log_determinant(L: Array) -> float:
+    """``log det K``."""
+    return 2.0 * float(np.log(L.diagonal()).sum())
+
+
+def single_thread() -> Any:
+    """A context in which BLAS uses one thread: on these small matrices more of them cost more than they give.
+
+    It also makes results the same on machines with different numbers of cores.
+    """
+    return _threadpools().limit(limits=1, user_api="blas")
+
+
+@functools.cache
+def _threadpools() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _as_array(x: Any) -> Array:
+    """SciPy's BLAS wrappers are untyped; what they return here is always a float64 array."""
+    array: Array = x
+    return array

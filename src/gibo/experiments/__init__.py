@@ -1,0 +1,1 @@
+"""The paper's studies, and the problems they are made of."""

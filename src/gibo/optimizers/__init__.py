@@ -1,0 +1,1 @@
+"""Optimisers, all with the same face: ask for queries, tell their values."""

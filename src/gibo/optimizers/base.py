@@ -1,0 +1,323 @@
+"""The face that every optimiser has: ask for queries, tell their values, in any order.
+
+    ask()            all queries that can run now; the same ones until they are told
+    tell(q, value)   one by one, in any order; once the last one of a batch is told, the optimiser moves on
+
+An optimiser implements `_propose` (the next batch) and `_update` (what to do once the batch is told). What it does
+depends on the told values in the order of their ids, never on the order or the time of their arrival.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from gibo.checks import as_bounds, as_finite, as_number, as_vector
+from gibo.errors import InputError, QueryError
+from gibo.gp import Jacobian
+from gibo.linalg import Array, single_thread
+from gibo.plain import to_plain
+
+STATE_FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """A point to evaluate.
+
+    Attributes:
+        id: its number; ids rise by one.
+        x: (d,) where to evaluate.
+        seed: for a stochastic objective: depends on the run's seed and the id only.
+        kind: what it is for, such as ``"iterate"`` or ``"query"``.
+        iteration: in which iteration of the optimiser it was asked.
+    """
+
+    id: int
+    x: Array
+    seed: int
+    kind: str
+    iteration: int
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """A query that was told: its value (and gradient), or why it failed. ``kind`` "told" is a point from elsewhere."""
+
+    id: int
+    x: Array
+    kind: str
+    iteration: int
+    value: float | None = None
+    gradient: Array | None = None
+    gradient_noise: Array | None = None
+    failure: str | None = None
+
+
+class Best(NamedTuple):
+    """A point and its value; for a point chosen by a model the value is the model's mean there."""
+
+    x: Array
+    value: float
+
+
+class Optimizer(ABC):
+    """Base of all optimisers; see the module's text.
+
+    Args:
+        x0: (d,) where to start.
+        scale: positive; how far a parameter must move to matter, roughly: a number, or one per parameter.
+        bounds: None, or (lower, upper) as numbers or vectors, or d pairs; no query and no iterate leaves them.
+        seed: of all random choices.
+    """
+
+    registry: ClassVar[dict[str, type[Optimizer]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        Optimizer.registry[cls.__name__] = cls
+
+    def __init__(
+        self, x0: npt.ArrayLike, *, scale: npt.ArrayLike = 1.0, bounds: npt.ArrayLike | None = None, seed: int = 0
+    ) -> None:
+        self.x0 = as_vector("x0", x0)
+        self.d = len(self.x0)
+        self.scale = _as_scale(scale, self.d)
+        self.bounds = as_bounds(bounds, self.d)
+        if self.bounds is not None and not ((self.bounds[0] <= self.x0) & (self.x0 <= self.bounds[1])).all():
+            j = int(np.flatnonzero((self.x0 < self.bounds[0]) | (self.x0 > self.bounds[1]))[0])
+            low, high = self.bounds[0][j], self.bounds[1][j]
+            raise InputError(f"x0: must lie within the bounds; dimension {j} is {self.x0[j]}, bounds [{low}, {high}]")
+        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+            raise InputError(f"seed: expected a whole number of at least 0, got {seed!r:.80}")
+        self.seed = int(seed)
+        self._rng = np.random.default_rng(self.seed)
+        self._next_id = 0
+        self._evaluations: dict[int, Evaluation] = {}
+        self._waiting: dict[int, Query] = {}
+        self._batch: list[int] = []
+
+    # -- the face -----------------------------------------------------------------------------------------------------
+
+    def ask(self) -> list[Query]:
+        """All queries that can run now, all at once if you can. Without a `tell` in between: the same ones again."""
+        if not self._waiting:
+            with single_thread():
+                proposals = self._propose()
+            for x, kind in proposals:
+                query = self._new_query(self.clip(x), kind)
+                self._waiting[query.id] = query
+                self._batch.append(query.id)
+        return list(self._waiting.values())
+
+    def tell(
+        self,
+        query: Query | npt.ArrayLike,
+        value: Any = None,
+        *,
+        gradient: npt.ArrayLike | None = None,
+        gradient_noise: npt.ArrayLike | None = None,
+        failed: bool | str = False,
+    ) -> None:
+        """Report a value (higher is better), or a failure, of a query, or of a point (d,) evaluated elsewhere.
+
+        Args:
+            query: a `Query` from `ask`, or the point itself.
+            value: a finite number.
+            gradient: (d,) the objective's gradient there, if known; with gradient_noise, the variance of its noise (a
+                number or one per parameter).
+            failed: True or the reason: there is no value; the optimiser carries on without it.
+        """
+        known = isinstance(query, Query)
+        if isinstance(query, Query):
+            self._check_waiting(query.id)
+            query = self._waiting[query.id]
+        else:
+            query = Query(self._next_id, as_vector("x", query, self.d), 0, "told", self.iteration)
+        evaluation = self._evaluation(query, value, gradient, gradient_noise, failed)
+        if known:
+            del self._waiting[query.id]
+        else:
+            self._next_id += 1
+        self._evaluations[query.id] = evaluation
+        if known and not self._waiting:
+            batch = [self._evaluations[i] for i in self._batch]
+            self._batch = []
+            with single_thread():
+                self._update(batch)
+
+    @property
+    def evaluations(self) -> list[Evaluation]:
+        """All that was told so far, failures included, by id."""
+        return [self._evaluations[i] for i in sorted(self._evaluations)]
+
+    @property
+    def best_seen(self) -> Best | None:
+        """The highest value told, as it was told, noise included; None before the first value."""
+        seen = [e for e in self.evaluations if e.value is not None]
+        if not seen:
+            return None
+        best = max(seen, key=lambda e: e.value if e.value is not None else -np.inf)
+        assert best.value is not None
+        return Best(best.x.copy(), best.value)
+
+    @property
+    @abstractmethod
+    def iterate(self) -> Array:
+        """The optimiser's current guess (d,)."""
+
+    @property
+    @abstractmethod
+    def iteration(self) -> int:
+        """Number of updates so far."""
+
+    @property
+    @abstractmethod
+    def best(self) -> Best | None:
+        """The point that the optimiser recommends, and what it believes its value to be; None before any value."""
+
+    def jacobian(self) -> Jacobian | None:
+        """What the optimiser knows of the gradient at its iterate; None for one without a model."""
+        return None
+
+    def clip(self, x: Array) -> Array:
+        """The nearest point within the bounds."""
+        return x if self.bounds is None else np.clip(x, *self.bounds)
+
+    # -- state --------------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Everything, random generator included, as plain data for JSON; see `from_state`."""
+        state = {
+            "optimizer": type(self).__name__,
+            "format": STATE_FORMAT,
+            "arguments": self._arguments(),
+            "rng": self._rng.bit_generator.state,
+            "next_id": self._next_id,
+            "evaluations": self.evaluations,
+            "waiting": list(self._waiting.values()),
+            "batch": self._batch,
+            "own": self._own_state(),
+        }
+        plain: dict[str, Any] = to_plain(state)
+        return plain
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any] | str) -> Self:
+        """The optimiser that `state` (or its JSON text) was taken from; it continues bit for bit as that one would.
+
+        Example:
+            >>> import gibo, json
+            >>> opt = gibo.GIBO([0.0, 0.0], scale=0.1)
+            >>> again = gibo.GIBO.from_state(json.loads(json.dumps(opt.state())))
+            >>> (again.ask()[0].x == opt.ask()[0].x).all()
+            np.True_
+        """
+        try:
+            data = json.loads(state) if isinstance(state, str) else state
+            kind = Optimizer.registry.get(data["optimizer"])
+            if data["format"] != STATE_FORMAT:
+                raise InputError(f"state: format {data['format']!r} is not known to this version of gibo")
+            if kind is None or not issubclass(kind, cls):
+                raise InputError(f"state: it is one of {data['optimizer']!r}, not of {cls.__name__}")
+            optimizer = kind._from_arguments(data["arguments"])
+            optimizer._rng.bit_generator.state = data["rng"]
+            optimizer._next_id = int(data["next_id"])
+            optimizer._batch = [int(i) for i in data["batch"]]
+            for item in data["evaluations"]:
+                evaluation = _evaluation_from_plain(item)
+                optimizer._evaluations[evaluation.id] = evaluation
+            for item in data["waiting"]:
+                query = Query(item["id"], np.array(item["x"]), item["seed"], item["kind"], item["iteration"])
+                optimizer._waiting[query.id] = query
+            optimizer._load_own_state(data["own"])
+        except (KeyError, TypeError, json.JSONDecodeError) as error:
+            raise InputError(f"state: not what state() gives: {error!r:.120}") from None
+        return optimizer
+
+    # -- for the optimisers -------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _propose(self) -> list[tuple[Array, str]]:
+        """The next batch: points and their kinds, at least one."""
+
+    @abstractmethod
+    def _update(self, batch: list[Evaluation]) -> None:
+        """Called once all of a batch is told, failures included; in the order of their ids."""
+
+    @abstractmethod
+    def _own_state(self) -> dict[str, Any]:
+        """What this optimiser keeps beyond the base, for `to_plain`."""
+
+    @abstractmethod
+    def _load_own_state(self, own: dict[str, Any]) -> None: ...
+
+    def _arguments(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        bounds = None if self.bounds is None else np.stack(self.bounds, axis=1)
+        return {"x0": self.x0, "scale": self.scale, "bounds": bounds, "seed": self.seed}
+
+    @classmethod
+    def _from_arguments(cls, arguments: dict[str, Any]) -> Self:
+        return cls(**arguments)
+
+    def _new_query(self, x: Array, kind: str) -> Query:
+        x = x.copy()
+        x.flags.writeable = False
+        seed = int(np.random.SeedSequence((self.seed, self._next_id)).generate_state(1)[0])
+        query = Query(self._next_id, x, seed, kind, self.iteration)
+        self._next_id += 1
+        return query
+
+    def _check_waiting(self, number: int) -> None:
+        if number in self._waiting:
+            return
+        if number in self._evaluations:
+            raise QueryError(f"query {number} was told before; each query is told once")
+        raise QueryError(f"query {number} is unknown to this optimiser; tell queries that its ask() returned")
+
+    def _evaluation(
+        self,
+        query: Query,
+        value: Any,
+        gradient: npt.ArrayLike | None,
+        gradient_noise: npt.ArrayLike | None,
+        failed: bool | str,
+    ) -> Evaluation:
+        if failed is not False:
+            if value is not None:
+                raise InputError("tell: give a value or failed, not both")
+            return Evaluation(query.id, query.x, query.kind, query.iteration, failure=str(failed or "failed"))
+        number = as_number("value", value)
+        if not np.isfinite(number):
+            raise InputError(f"value: expected a finite number, got {number}; tell(query, failed=True) passes it over")
+        if gradient is None:
+            return Evaluation(query.id, query.x, query.kind, query.iteration, number)
+        g = as_vector("gradient", gradient, self.d)
+        if gradient_noise is None:
+            raise InputError("gradient: give gradient_noise too, the variance of the gradient's noise")
+        noise = np.broadcast_to(np.asarray(gradient_noise, dtype=np.float64), (self.d,)).copy()
+        if not (np.isfinite(noise) & (noise >= 0)).all():
+            raise InputError(f"gradient_noise: expected non-negative finite variance(s), got {gradient_noise!r:.80}")
+        return Evaluation(query.id, query.x, query.kind, query.iteration, number, g, noise)
+
+
+def _as_scale(scale: npt.ArrayLike, d: int) -> Array:
+    array = as_finite("scale", scale, ndim=np.ndim(scale))
+    if array.ndim > 1 or (array.ndim == 1 and len(array) != d):
+        raise InputError(f"scale: expected a number or {d} numbers, one per parameter, got shape {array.shape}")
+    if not (array > 0).all():
+        raise InputError(f"scale: expected positive number(s), got {array}")
+    return np.broadcast_to(array, (d,)).copy()
+
+
+def _evaluation_from_plain(item: dict[str, Any]) -> Evaluation:
+    fields = {key: part for key, part in item.items() if key != "type"}
+    for key in ("x", "gradient", "gradient_noise"):
+        fields[key] = None if fields[key] is None else np.array(fields[key], dtype=np.float64)
+    return Evaluation(**fields)

@@ -1,0 +1,332 @@
+"""GIBO: gradient ascent on a Gaussian process whose data are chosen to know the gradient (Müller et al. 2021).
+
+One iteration at the iterate t (algorithm 1 of the paper, its line numbers in the code):
+
+    ask    [the iterate]  →  fit the hyperparameters  →  plan M queries by Gradient Information   `_propose`
+    tell   …values, in any order…
+           the last one:  Jacobian posterior at t  →  direction  →  step  →  next iterate         `_update`
+
+The model is never carried along: whenever it is needed it is made from the window's data and the hyperparameters, so
+the optimiser's state is plain data, and continuing from a saved state is the same as not having stopped.
+
+Inside, the parameters are divided by `scale` (z = x/scale) and the values are standardised over the window
+(u = (y − shift)/spread) if the settings say so; `_Units` converts, and everything that leaves is in the user's units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from gibo.acquisition.gradient_information import GradientInformation
+from gibo.acquisition.maximise import plan
+from gibo.errors import InputError
+from gibo.fit import fit
+from gibo.gp import GaussianProcess, Jacobian
+from gibo.kernels import KERNELS
+from gibo.linalg import Array, single_thread
+from gibo.optimizers.base import Best, Evaluation, Optimizer
+from gibo.optimizers.settings import Settings
+from gibo.priors import Prior
+from gibo.steps import direction, probability_of_ascent
+
+
+@dataclass(frozen=True, eq=False)
+class Iteration:
+    """What the optimiser knew when it made a step, in the user's units.
+
+    Attributes:
+        number: 0, 1, …
+        evaluations: values told up to then, failures included.
+        x: (d,) the iterate from which it stepped.
+        gradient: (d,) posterior mean of the gradient there.
+        uncertainty: trace of the gradient's posterior covariance.
+        probability_of_ascent: probability that the objective rises along the step.
+        step: (d,) the step made.
+        lengthscale, variance, noise: the model's hyperparameters.
+        jitter: what had to be added to factorise the model's covariance; almost always 0.
+        warning: why a fit kept the old hyperparameters, or None.
+    """
+
+    number: int
+    evaluations: int
+    x: Array
+    gradient: Array
+    uncertainty: float
+    probability_of_ascent: float
+    step: Array
+    lengthscale: Array
+    variance: float
+    noise: float
+    jitter: float
+    warning: str | None
+
+
+class _Units(NamedTuple):
+    """z = x/scale, u = (y − shift)/spread."""
+
+    scale: Array
+    shift: float
+    spread: float
+
+
+class _Model(NamedTuple):
+    gp: GaussianProcess
+    units: _Units
+
+
+class GIBO(Optimizer):
+    """Local search along a gradient that a Gaussian process infers from actively chosen queries. It maximises.
+
+    Args:
+        x0: (d,) where to start.
+        scale: positive; by how much a parameter must change to matter, roughly (like sigma0 in CMA-ES): a number, or
+            one per parameter. The default settings are made for a scale that is right within a factor of about 3.
+        bounds: None, or (lower, upper); no query and no iterate leaves them.
+        seed: of all random choices.
+        settings: see `Settings` for each default and its reason; `gibo.within_model` and `gibo.out_of_model` are
+            the paper's.
+
+    Example:
+        >>> import gibo
+        >>> opt = gibo.GIBO([0.0, 0.0], scale=0.3, seed=1)
+        >>> for _ in range(20):
+        ...     for query in opt.ask():
+        ...         opt.tell(query, -float(((query.x - 1.0) ** 2).sum()))
+        >>> bool(abs(opt.best.x - 1.0).max() < 0.1)
+        True
+
+    Reference: Müller, von Rohr, Trimpe: Local policy search with Bayesian optimization, NeurIPS 2021.
+    """
+
+    def __init__(
+        self,
+        x0: npt.ArrayLike,
+        *,
+        scale: npt.ArrayLike = 1.0,
+        bounds: npt.ArrayLike | None = None,
+        seed: int = 0,
+        settings: Settings | None = None,
+    ) -> None:
+        super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
+        if settings is not None and not isinstance(settings, Settings):
+            raise InputError(f"settings: expected gibo.Settings(...), got {settings!r:.80}")
+        self.settings = (settings or Settings()).resolve(self.d)
+        s = self.settings
+        self._priors = {
+            name: prior for name in ("lengthscale", "variance", "noise") if isinstance(prior := getattr(s, name), Prior)
+        }
+        self._lengthscale = _start(s.lengthscale, self.d)
+        self._variance = float(_start(s.variance, 1)[0])
+        self._noise = float(_start(s.noise, 1)[0])
+        self._iterate = self.x0.copy()
+        self._iteration = 0
+        self._iterate_asked = False
+        self._warning: str | None = None
+        self._step_state = s.step.init(self.d)
+        self._steps: list[Iteration] = []
+
+    # -- what it knows ------------------------------------------------------------------------------------------------
+
+    @property
+    def iterate(self) -> Array:
+        return self._iterate.copy()
+
+    @property
+    def iteration(self) -> int:
+        return self._iteration
+
+    @property
+    def iterations(self) -> list[Iteration]:
+        """One record per step made."""
+        return list(self._steps)
+
+    @property
+    def best(self) -> Best | None:
+        """The point with the highest mean under the model, among the window's points and the iterate."""
+        window = self._window(self._N_m)
+        if not window:
+            return self.best_seen
+        with single_thread():
+            gp, units = self._model(window)
+            Z = np.array([e.x for e in window] + [self._iterate]) / self.scale
+            mean = np.asarray(gp.predict(Z).mean)
+        i = int(mean.argmax())
+        return Best(Z[i] * self.scale, float(units.shift + units.spread * mean[i]))
+
+    def jacobian(self) -> Jacobian:
+        """Posterior of the objective's gradient at the iterate, from the window's data."""
+        with single_thread():
+            return self._jacobian(self._model(self._window(self._N_m)))[0]
+
+    # -- algorithm 1 --------------------------------------------------------------------------------------------------
+
+    def _propose(self) -> list[tuple[Array, str]]:
+        proposals: list[tuple[Array, str]] = []
+        if not self._iterate_asked:
+            self._iterate_asked = True
+            proposals.append((self._iterate, "iterate"))  # line 4
+            if self._priors and self.settings.fit_after_iterate:
+                return proposals
+        self._fit()  # line 6
+        # The step will see the last N_m evaluations; what will have left the window by then is not counted on.
+        M, z = self._M, self._iterate / self.scale
+        gi = GradientInformation(self._model(self._window(self._N_m - M - len(proposals))).gp, at=z)
+        if proposals:
+            gi = gi.extend(z)
+        lower, upper = self._box()
+        planned = plan(gi, lower, upper, M, self._rng, self.settings.least_share)  # lines 7 to 12
+        return proposals + [(x * self.scale, "query") for x in planned.X]
+
+    def _update(self, batch: list[Evaluation]) -> None:
+        if all(e.kind == "iterate" for e in batch):
+            return  # the queries of this iteration come next
+        model = self._model(self._window(self._N_m))
+        jacobian, internal = self._jacobian(model)
+        ell = model.gp.kernel.ell(self.d)
+        ascent = direction(internal.mean, ell, self.settings.normalization)
+        step, self._step_state = self.settings.step.update(ascent, self._step_state)
+        before = self._iterate
+        self._iterate = self.clip(before + step * self.scale)  # line 13
+        self._record(model, jacobian, before)
+        self._iteration += 1
+        self._iterate_asked = False
+
+    def _fit(self) -> None:
+        """Line 6: MAP hyperparameters, from the present ones on."""
+        window = self._window(self._N_m)
+        needed = {"each": self.settings.fit_from, "full": self._N_m, "never": None}[self.settings.fit]
+        if not self._priors or needed is None or len(window) < needed:
+            return
+        fitted = fit(self._model(window).gp, self._priors)
+        self._lengthscale = fitted.gp.kernel.ell(self.d).copy()
+        self._variance, self._noise = fitted.gp.kernel.variance, fitted.gp.noise
+        self._warning = None if fitted.warning is None else fitted.warning.message
+
+    def _box(self) -> tuple[Array, Array]:
+        """The box around the iterate in which queries are sought, within the bounds; in z."""
+        s, z = self.settings, self._iterate / self.scale
+        half = s.delta * self._lengthscale if s.delta_unit == "lengthscales" else s.delta / self.scale
+        lower, upper = z - half, z + half
+        if self.bounds is not None:
+            lower, upper = (
+                np.maximum(lower, self.bounds[0] / self.scale),
+                np.minimum(upper, self.bounds[1] / self.scale),
+            )
+        return lower, upper
+
+    # -- the model ----------------------------------------------------------------------------------------------------
+
+    def _window(self, size: int) -> list[Evaluation]:
+        """The last evaluations that have a value, by id."""
+        return [e for e in self.evaluations if e.value is not None][-size:] if size > 0 else []
+
+    def _model(self, window: list[Evaluation]) -> _Model:
+        """The Gaussian process given the window, in z and u."""
+        kernel = KERNELS[self.settings.kernel](self._lengthscale, self._variance)
+        gp = GaussianProcess(kernel, self._noise, self.settings.mean)
+        if not window:
+            return _Model(gp, _Units(self.scale, 0.0, 1.0))
+        y = np.array([e.value for e in window], dtype=np.float64)
+        units = self._units(y)
+        X = np.array([e.x for e in window]) / self.scale
+        with_gradient = [e for e in window if e.gradient is not None and e.gradient_noise is not None]
+        with_gradient = with_gradient[-self.settings.N_g :]
+        u = (y - units.shift) / units.spread
+        if not with_gradient:
+            return _Model(gp.condition(X, u), units)
+        slope = self.scale / units.spread  # du/dz = dy/dx · scale/spread
+        return _Model(
+            gp.condition(
+                X,
+                u,
+                gradient_X=np.array([e.x for e in with_gradient]) / self.scale,
+                gradients=np.array([e.gradient for e in with_gradient]) * slope,
+                gradient_noise=np.array([e.gradient_noise for e in with_gradient]) * slope**2,
+            ),
+            units,
+        )
+
+    def _units(self, y: Array) -> _Units:
+        if not self.settings.standardize:
+            return _Units(self.scale, 0.0, 1.0)
+        spread = float(y.std())
+        return _Units(self.scale, float(y.mean()), spread if spread > 0.0 else max(float(np.abs(y).max()), 1.0))
+
+    def _jacobian(self, model: _Model) -> tuple[Jacobian, Jacobian]:
+        """The posterior of the gradient at the iterate, in the user's units and in the model's."""
+        internal = model.gp.jacobian(self._iterate / self.scale)
+        slope = model.units.spread / self.scale
+        return Jacobian(internal.mean * slope, internal.covariance * np.outer(slope, slope)), internal
+
+    def _record(self, model: _Model, jacobian: Jacobian, before: Array) -> None:
+        step = self._iterate - before
+        square = model.units.spread**2
+        self._steps.append(
+            Iteration(
+                number=self._iteration,
+                evaluations=len(self._evaluations),
+                x=before,
+                gradient=jacobian.mean,
+                uncertainty=float(jacobian.covariance.trace()),
+                probability_of_ascent=probability_of_ascent(step, jacobian.mean, jacobian.covariance),
+                step=step,
+                lengthscale=self._lengthscale * self.scale,
+                variance=self._variance * square,
+                noise=self._noise * square,
+                jitter=model.gp.jitter * square,
+                warning=self._warning,
+            )
+        )
+
+    @property
+    def _M(self) -> int:
+        assert self.settings.M is not None  # resolved
+        return self.settings.M
+
+    @property
+    def _N_m(self) -> int:
+        assert self.settings.N_m is not None  # resolved
+        return self.settings.N_m
+
+    # -- state --------------------------------------------------------------------------------------------------------
+
+    def _arguments(self) -> dict[str, Any]:
+        return {**super()._arguments(), "settings": self.settings}
+
+    @classmethod
+    def _from_arguments(cls, arguments: dict[str, Any]) -> Self:
+        return cls(**{**arguments, "settings": Settings.from_plain(arguments["settings"])})
+
+    def _own_state(self) -> dict[str, Any]:
+        return {
+            "iterate": self._iterate,
+            "iteration": self._iteration,
+            "iterate_asked": self._iterate_asked,
+            "hyperparameters": [self._lengthscale, self._variance, self._noise],
+            "warning": self._warning,
+            "step_state": self._step_state,
+            "steps": [asdict(step) for step in self._steps],
+        }
+
+    def _load_own_state(self, own: dict[str, Any]) -> None:
+        self._iterate = np.array(own["iterate"])
+        self._iteration = int(own["iteration"])
+        self._iterate_asked = bool(own["iterate_asked"])
+        ell, self._variance, self._noise = own["hyperparameters"]
+        self._lengthscale = np.array(ell)
+        self._warning = own["warning"]
+        self._step_state = {key: np.array(value) for key, value in own["step_state"].items()}
+        arrays = ("x", "gradient", "step", "lengthscale")
+        for step in own["steps"]:
+            fields: dict[str, Any] = {name: np.array(v) if name in arrays else v for name, v in step.items()}
+            self._steps.append(Iteration(**fields))
+
+
+def _start(hyperparameter: Any, size: int) -> Array:
+    """Where a hyperparameter starts: its fixed value, or its prior's mean."""
+    value = hyperparameter.mean if isinstance(hyperparameter, Prior) else hyperparameter
+    return np.broadcast_to(np.asarray(value, dtype=np.float64), (size,)).copy()

@@ -1,0 +1,191 @@
+"""The settings of GIBO: its defaults for someone who knows little, and the paper's by name.
+
+Symbols: d the number of parameters, M the queries per iteration, N_m the window, delta the half-width of the box in
+which queries are sought, eta the step size (Müller et al. 2021, algorithm 1 and section 3.3).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from gibo.checks import as_number, positive, positive_int
+from gibo.errors import InputError
+from gibo.kernels import KERNELS
+from gibo.plain import from_plain
+from gibo.priors import Gamma, LogNormal, Normal, Prior, Uniform
+from gibo.steps import NORMALIZATIONS, Adam, Decay, GradientAscent, Normalization, Piecewise
+
+Hyperparameter: TypeAlias = Prior | float | Sequence[float] | None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How GIBO models and moves. Each default, and why:
+
+    Args:
+        kernel: ``"squared_exponential"``, the paper's, or ``"matern52"`` for rougher objectives.
+        lengthscale: fixed number(s) or a prior, in units of the optimiser's `scale`.
+        variance: of the objective, fixed or a prior.
+        noise: variance of the noise on a value, fixed or a prior.
+        mean: the model's prior mean, a number or ``"estimated"``.
+        standardize: the values in the window are shifted and scaled to mean 0 and standard deviation 1 before the model
+            sees them. Then priors on variance and noise are shares of what was observed and need no knowledge of the
+            objective's units.
+        M: queries per iteration.
+        N_m: the model sees the last N_m evaluations.
+        N_g: and at most the last N_g gradients among them, because each adds d rows to the linear system.
+        delta: half-width of the box around the iterate in which queries are sought.
+        delta_unit: ``"lengthscales"``, or ``"absolute"`` (the parameters' own units).
+        least_share: an iteration asks fewer than M queries when the next one would remove less than this share of the
+            gradient's remaining uncertainty. 0: always M.
+        fit: ``"each"``: hyperparameters with a prior are fitted in each iteration, once `fit_from` values are there;
+            ``"full"``: once the window is full, as the published code does; ``"never"``: they stay where they start, at
+            their prior's mean.
+        fit_from: see `fit`.
+        fit_after_iterate: True: the iterate is evaluated alone, then the fit, then the queries, as in algorithm 1.
+            False: the fit uses what was told before, so that the iterate and all queries can run at once.
+        normalization: of the gradient, see `gibo.steps.direction`.
+        step: a step rule: `GradientAscent` or `Adam`, with a constant step size or a schedule.
+    """
+
+    kernel: str = "squared_exponential"
+    lengthscale: Hyperparameter = None
+    variance: Hyperparameter = LogNormal(1.0, 0.7)
+    noise: Hyperparameter = LogNormal(0.01, 1.5)
+    mean: float | Literal["estimated"] = 0.0
+    standardize: bool = True
+    M: int | None = None
+    N_m: int | None = None
+    N_g: int = 5
+    delta: float = 1.0
+    delta_unit: Literal["lengthscales", "absolute"] = "lengthscales"
+    least_share: float = 0.0
+    fit: Literal["each", "full", "never"] = "each"
+    fit_from: int | None = None
+    fit_after_iterate: bool = False
+    normalization: Normalization = "invariant"
+    step: GradientAscent | Adam = GradientAscent(eta=0.5)
+
+    def __post_init__(self) -> None:
+        _one_of("kernel", self.kernel, KERNELS)
+        _one_of("delta_unit", self.delta_unit, ("lengthscales", "absolute"))
+        _one_of("fit", self.fit, ("each", "full", "never"))
+        _one_of("normalization", self.normalization, NORMALIZATIONS)
+        for name in ("lengthscale", "variance", "noise"):
+            object.__setattr__(self, name, _hyperparameter(name, getattr(self, name)))
+        if self.variance is None or self.noise is None:
+            raise InputError("variance, noise: expected a number or a prior, got None")
+        if self.mean != "estimated":
+            object.__setattr__(self, "mean", as_number("mean", self.mean))
+        for name in ("M", "N_m", "N_g", "fit_from"):
+            if getattr(self, name) is not None:
+                positive_int(name, getattr(self, name))
+        positive("delta", self.delta)
+        positive("least_share", self.least_share, or_zero=True)
+        if not isinstance(self.step, (GradientAscent, Adam)):
+            raise InputError(f"step: expected GradientAscent(...) or Adam(...), got {self.step!r:.80}")
+        if self.M is not None and self.N_m is not None and self.N_m < self.M + 1:
+            raise InputError(f"N_m: the window must hold the iterate and its M = {self.M} queries, got {self.N_m}")
+
+    def resolve(self, d: int) -> Settings:
+        """These settings with everything that depends on the dimension d filled in."""
+        M = self.M if self.M is not None else max(1, d // 2)
+        resolved = replace(
+            self,
+            lengthscale=self.lengthscale if self.lengthscale is not None else LogNormal(math.sqrt(d), 0.7),
+            M=M,
+            N_m=self.N_m if self.N_m is not None else max(5 * d, 20, M + 1),
+            fit_from=self.fit_from if self.fit_from is not None else max(4, d // 2),
+        )
+        ell = resolved.lengthscale
+        if isinstance(ell, tuple) and len(ell) != d:
+            raise InputError(f"lengthscale: expected a number or {d} numbers, one per parameter, got {len(ell)}")
+        return resolved
+
+    @classmethod
+    def from_plain(cls, data: dict[str, Any]) -> Settings:
+        """Settings from what `gibo.plain.to_plain` made of them."""
+        settings = from_plain(data, (cls, Uniform, Normal, LogNormal, Gamma, GradientAscent, Adam, Piecewise, Decay))
+        if not isinstance(settings, cls):
+            raise InputError("settings: not what to_plain gives")
+        return settings
+
+
+def _hyperparameter(name: str, value: Any) -> Prior | float | tuple[float, ...] | None:
+    if value is None or isinstance(value, Prior):
+        return value
+    if np.ndim(value) == 1 and name == "lengthscale":
+        return tuple(positive(name, item) for item in value)
+    return positive(name, value)
+
+
+def _one_of(name: str, value: Any, names: Any) -> None:
+    if value not in names:
+        raise InputError(f"{name}: expected one of {', '.join(map(repr, names))}, got {value!r:.80}")
+
+
+SETTING_NAMES = tuple(field.name for field in fields(Settings))
+
+
+# -- the paper's settings for the synthetic study (Müller et al. 2021, table 1) ---------------------------------------
+
+
+def mean_distance(d: int) -> float:
+    """``Δ(d)``: upper bound on the mean distance of two random points in the unit cube, scaled so that Δ(2) = 0.1.
+
+    Anderssen et al. 1976; the bracket that the paper misplaces is in its right place.
+
+    >>> mean_distance(2)
+    0.1
+    """
+
+    def bound(n: int) -> float:
+        return math.sqrt(n / 6.0) * math.sqrt((1.0 + 2.0 * math.sqrt(1.0 - 3.0 / (5.0 * n))) / 3.0)
+
+    return 0.1 * bound(d) / bound(2)
+
+
+def lengthscale_distribution(d: int, gamma: float = 0.3) -> Uniform:
+    """``ℓ(d)``: the distribution from which the synthetic study draws its lengthscales."""
+    mean = 2.0 * mean_distance(d)
+    return Uniform(mean * (1.0 - gamma), mean * (1.0 + gamma))
+
+
+def within_model(lengthscale: Sequence[float]) -> Settings:
+    """The paper's settings for the within-model comparison, where the true hyperparameters are known.
+
+    Args:
+        lengthscale: (d,) the true lengthscales; variance 1, noise standard deviation 0.1.
+    """
+    d = len(lengthscale)
+    return Settings(
+        lengthscale=lengthscale,
+        variance=1.0,
+        noise=0.1**2,
+        mean=0.0,
+        standardize=False,
+        M=d,
+        N_m=5 * d,
+        delta=0.2,
+        delta_unit="absolute",
+        fit="never",
+        normalization="paper",
+        step=GradientAscent(eta=0.25),
+    )
+
+
+def out_of_model(d: int) -> Settings:
+    """The paper's settings for the out-of-model comparison: lengthscales and variance are fitted under hyperpriors."""
+    return replace(
+        within_model([1.0] * d),
+        lengthscale=lengthscale_distribution(d),
+        variance=Uniform(0.1, 5.0),
+        fit="each",
+        fit_from=1,
+        fit_after_iterate=True,
+    )

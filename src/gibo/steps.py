@@ -1,0 +1,190 @@
+"""How the iterate moves: which direction, and how far.
+
+The **direction** comes from the gradient's posterior mean g and the lengthscales, in one of four normalisations. The
+**step rule** turns a sequence of directions into steps. A rule is a pure pair: ``init(d)`` gives its state, and
+``update(direction, state)`` gives the step and the next state; states are plain dictionaries of arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias, get_args
+
+import numpy as np
+
+from gibo.checks import positive
+from gibo.errors import InputError
+from gibo.linalg import Array
+
+Normalization = Literal["paper", "published", "invariant", "off"]
+NORMALIZATIONS: tuple[str, ...] = get_args(Normalization)
+State: TypeAlias = dict[str, Array]
+
+
+def direction(g: Array, ell: Array, normalization: Normalization) -> Array:
+    """The direction of ascent; all but ``"off"`` have Mahalanobis length 1, ``√(Σ_j Δ_j²/ell_j²) = 1``.
+
+    ===============  ==================  ==============================================================================
+    ``"paper"``      ``g/√(gᵀ L g)``     L = diag(1/ell²); Müller et al. 2021, appendix A.4
+    ``"published"``  ``ell∘g/‖g‖``       what the authors' published code does
+    ``"invariant"``  ``ell²∘g/‖ell∘g‖``  steepest ascent in lengthscale units: does not depend on a parameter's unit
+    ``"off"``        ``g``
+    ===============  ==================  ==============================================================================
+
+    They agree (but for "off") when all lengthscales are equal. A gradient of zero gives a direction of zero.
+
+    >>> direction(np.array([3.0, 4.0]), np.array([0.5, 0.5]), "paper")
+    array([0.3, 0.4])
+    """
+    if normalization == "off":
+        return g
+    largest = float(np.abs(g).max(initial=0.0))
+    if largest == 0.0:
+        return np.zeros_like(g)
+    g = g / largest  # so that squares neither overflow nor vanish
+    if normalization == "paper":
+        return g / np.linalg.norm(g / ell)
+    if normalization == "published":
+        return ell * g / np.linalg.norm(g)
+    return ell**2 * g / np.linalg.norm(ell * g)
+
+
+@dataclass(frozen=True)
+class Piecewise:
+    """A step size that changes at given updates: ``Piecewise(((0, 0.8), (3, 0.3)))`` is 0.8, from update 3 on 0.3.
+
+    >>> schedule = Piecewise(((0, 0.8), (3, 0.3)))
+    >>> schedule(2), schedule(3)
+    (0.8, 0.3)
+    """
+
+    pieces: tuple[tuple[int, float], ...]
+
+    def __post_init__(self) -> None:
+        pieces = tuple((int(t), positive("Piecewise: a step size", eta)) for t, eta in self.pieces)
+        starts = [t for t, _ in pieces]
+        if not starts or starts[0] != 0 or starts != sorted(set(starts)):
+            raise InputError(f"Piecewise: expected rising update numbers that begin with 0, got {starts}")
+        object.__setattr__(self, "pieces", pieces)
+
+    def __call__(self, t: int) -> float:
+        return next(eta for start, eta in reversed(self.pieces) if start <= t)
+
+
+@dataclass(frozen=True)
+class Decay:
+    """A falling step size: ``initial/(1 + t/halving)**power``, t the number of updates so far.
+
+    >>> Decay(0.5, halving=10)(10)
+    0.25
+    """
+
+    initial: float
+    halving: float
+    power: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive("Decay.initial", self.initial)
+        positive("Decay.halving", self.halving)
+        positive("Decay.power", self.power)
+
+    def __call__(self, t: int) -> float:
+        return float(self.initial / (1.0 + t / self.halving) ** self.power)
+
+
+Schedule: TypeAlias = float | Piecewise | Decay
+
+
+class StepRule(Protocol):
+    """Turns directions into steps; see the module's text."""
+
+    def init(self, d: int) -> State: ...
+
+    def update(self, direction: Array, state: State) -> tuple[Array, State]: ...
+
+
+@dataclass(frozen=True)
+class GradientAscent:
+    """``step = eta·v``, with ``v ← momentum·v + direction``; without momentum plain gradient ascent.
+
+    Args:
+        eta: step size, or a schedule. With a normalised direction it is a length in lengthscales.
+        momentum: in [0, 1).
+
+    Example:
+        >>> rule = GradientAscent(eta=0.5)
+        >>> rule.update(np.array([1.0]), rule.init(1))[0]
+        array([0.5])
+    """
+
+    eta: Schedule = 0.25
+    momentum: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_eta(self.eta)
+        if not 0.0 <= self.momentum < 1.0:
+            raise InputError(f"momentum: expected a number in [0, 1), got {self.momentum}")
+
+    def init(self, d: int) -> State:
+        return {"t": np.zeros(()), "v": np.zeros(d)}
+
+    def update(self, direction: Array, state: State) -> tuple[Array, State]:
+        v = self.momentum * state["v"] + direction
+        return _at(self.eta, state) * v, {"t": state["t"] + 1, "v": v}
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Adam on the directions (Kingma and Ba 2015, algorithm 1, with the sign of ascent).
+
+    Example:
+        >>> rule = Adam(eta=0.1)
+        >>> rule.update(np.array([5.0, -2.0]), rule.init(2))[0].round(6)
+        array([ 0.1, -0.1])
+    """
+
+    eta: Schedule = 0.1
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+
+    def __post_init__(self) -> None:
+        _check_eta(self.eta)
+        for name, beta in (("beta1", self.beta1), ("beta2", self.beta2)):
+            if not 0.0 <= beta < 1.0:
+                raise InputError(f"{name}: expected a number in [0, 1), got {beta}")
+        positive("epsilon", self.epsilon)
+
+    def init(self, d: int) -> State:
+        return {"t": np.zeros(()), "m": np.zeros(d), "v": np.zeros(d)}
+
+    def update(self, direction: Array, state: State) -> tuple[Array, State]:
+        t = state["t"] + 1
+        m = self.beta1 * state["m"] + (1.0 - self.beta1) * direction
+        v = self.beta2 * state["v"] + (1.0 - self.beta2) * direction**2
+        m_hat, v_hat = m / (1.0 - self.beta1**t), v / (1.0 - self.beta2**t)
+        return _at(self.eta, state) * m_hat / (np.sqrt(v_hat) + self.epsilon), {"t": t, "m": m, "v": v}
+
+
+def _at(eta: Schedule, state: State) -> float:
+    return eta(int(state["t"])) if callable(eta) else eta
+
+
+def _check_eta(eta: Any) -> None:
+    if not isinstance(eta, (Piecewise, Decay)):
+        positive("eta", eta)
+
+
+def probability_of_ascent(step: Array, mean: Array, covariance: Array) -> float:
+    """Probability that the objective rises along `step`, ``Φ(stepᵀ μ/√(stepᵀ S step))``; ½ for a step of zero.
+
+    >>> probability_of_ascent(np.array([1.0]), np.array([0.0]), np.eye(1))
+    0.5
+    """
+    slope, variance = float(step @ mean), float(step @ covariance @ step)
+    if slope == 0.0:
+        return 0.5
+    if variance <= 0.0:
+        return 1.0 if slope > 0 else 0.0
+    return 0.5 * math.erfc(-slope / math.sqrt(2.0 * variance))

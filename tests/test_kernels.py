@@ -1,0 +1,299 @@
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from gibo import GaussianProcess, GradientInformation
+from gibo.errors import InputError
+from gibo.kernels import KERNELS, Kernel, Matern52, SquaredExponential, squared_distance
+
+D = 3
+ARD = np.array([0.4, 1.3, 2.0])
+STEP = 6e-6  # about the cube root of the rounding unit, in lengthscales: best for central differences
+
+
+class RationalQuadratic(Kernel):
+    """``k = s2/(1 + q/2)``: all that a new kernel takes."""
+
+    def profile(self, q, order):
+        b = 1.0 / (1.0 + 0.5 * q)
+        return (b, -0.5 * b**2, 0.5 * b**3, -0.75 * b**4)[: order + 1]
+
+
+@pytest.fixture(params=[SquaredExponential, Matern52, RationalQuadratic])
+def family(request):
+    return request.param
+
+
+@pytest.fixture(params=[ARD, 0.7], ids=["ard", "shared"])
+def kernel(request, family):
+    return family(request.param, 1.7)
+
+
+@pytest.fixture
+def points():
+    """A (4, d) and B (5, d); two pairs coincide, and one lies farther than the others."""
+    rng = np.random.default_rng(0)
+    A, B = rng.normal(size=(4, D)), rng.normal(size=(5, D))
+    B[0], B[1], B[4] = A[0], A[2], B[4] + 3.0
+    return A, B
+
+
+def along_dimensions(f, ell):
+    """Central differences of f(shift) by the d components of a shift, stacked last."""
+    shifts = np.diag(STEP * ell)
+    return np.stack([(f(s) - f(-s)) / (2.0 * s.max()) for s in shifts], axis=-1)
+
+
+def close(actual, numerical, rtol=1e-7):
+    np.testing.assert_allclose(actual, numerical, rtol=rtol, atol=rtol * np.abs(numerical).max())
+
+
+# -- derivatives by the points ----------------------------------------------------------------------------------------
+
+
+def test_profile_derivatives(family):
+    q, h = np.array([1e-2, 0.3, 1.0, 4.0, 20.0]), 1e-5
+    profile = family().profile
+    for order in range(4):
+        assert len(profile(q, order)) == order + 1
+    exact = profile(q, 3)
+    for lower, higher in ((0, 1), (1, 2), (2, 3)):
+        numerical = (profile(q * (1 + h), 3)[lower] - profile(q * (1 - h), 3)[lower]) / (2 * h * q)
+        np.testing.assert_allclose(exact[higher], numerical, rtol=1e-6)
+
+
+def test_profile_starts_at_one_and_is_finite_at_zero(family):
+    for order in range(4):
+        profile = family().profile(np.zeros(2), order)
+        assert np.array_equal(profile[0], [1.0, 1.0])
+        assert all(np.isfinite(p).all() for p in profile)
+
+
+def test_k_against_the_textbook(points):
+    A, B = points
+    r = cdist(A / ARD, B / ARD)
+    np.testing.assert_allclose(SquaredExponential(ARD, 1.7).k(A, B), 1.7 * np.exp(-0.5 * r**2), rtol=1e-13)
+    s = np.sqrt(5.0) * r
+    np.testing.assert_allclose(Matern52(ARD, 1.7).k(A, B), 1.7 * (1 + s + s**2 / 3) * np.exp(-s), rtol=1e-13)
+
+
+def test_k_is_symmetric_with_the_variance_on_its_diagonal(kernel, points):
+    K = kernel.k(points[1], points[1])
+    assert np.array_equal(K, K.T)
+    assert np.array_equal(K.diagonal(), np.full(5, 1.7))
+
+
+def test_dk_da(kernel, points):
+    A, B = points
+    close(kernel.dk_da(A, B), along_dimensions(lambda s: kernel.k(A + s, B), kernel.ell(D)))
+
+
+def test_dk_db(kernel, points):
+    A, B = points
+    close(kernel.dk_db(A, B), along_dimensions(lambda s: kernel.k(A, B + s), kernel.ell(D)))
+
+
+def test_d2k_dadb(kernel, points):
+    A, B = points
+    close(kernel.d2k_dadb(A, B), along_dimensions(lambda s: kernel.dk_da(A, B + s), kernel.ell(D)))
+
+
+def test_d2k_dada(kernel, points):
+    A, B = points
+    close(kernel.d2k_dada(A, B), along_dimensions(lambda s: kernel.dk_da(A + s, B), kernel.ell(D)))
+    close(kernel.d2k_dada(A, B), along_dimensions(lambda s: kernel.dk_db(A, B + s), kernel.ell(D)))  # by b twice
+
+
+def test_derivatives_are_exact_where_two_points_coincide(kernel, points):
+    A, _ = points
+    A = A[:1] + 1e3  # no trace of where the points are
+    H = np.diag(kernel.gradient_variance(D))
+    assert np.array_equal(kernel.dk_da(A, A)[0, 0], np.zeros(D))
+    assert np.array_equal(kernel.dk_db(A, A)[0, 0], np.zeros(D))
+    assert np.array_equal(kernel.d2k_dadb(A, A)[0, 0], H)
+    assert np.array_equal(kernel.d2k_dada(A, A)[0, 0], -H)
+    assert np.array_equal(kernel.dk_dlog_lengthscale(A, A)[0, 0], np.zeros(D))
+
+
+@pytest.mark.parametrize(("family", "factor"), [(SquaredExponential, 1.0), (Matern52, 5.0 / 3.0)])
+def test_gradient_variance_against_the_closed_form(family, factor):
+    np.testing.assert_allclose(family(ARD, 1.7).gradient_variance(D), factor * 1.7 / ARD**2, rtol=1e-14)
+
+
+@pytest.mark.parametrize("distance", [1e-200, 1e-160, 1e-12, 1e2, 1e6])
+def test_derivatives_are_finite_at_any_distance(kernel, distance):
+    A, B = np.zeros((1, D)), np.full((1, D), distance)
+    for derivative in (kernel.k, kernel.dk_da, kernel.d2k_dadb, kernel.dk_dlog_lengthscale):
+        assert np.isfinite(derivative(A, B)).all()
+    W = np.ones((2 + 2 * D, 2 + 2 * D))
+    by_ell, by_s2 = kernel.contract(W, np.vstack([A, B]), np.vstack([A, B]))
+    assert np.isfinite(by_ell).all()
+    assert np.isfinite(by_s2)
+
+
+# -- derivatives by the hyperparameters -------------------------------------------------------------------------------
+
+
+def by_log_hyperparameters(kernel, f, h=1e-5):
+    """Central differences of f(kernel) by log ell (each) and log s2, stacked last: (…, d + 1)."""
+    ell = kernel.ell(D)
+
+    def at(shift):
+        return f(kernel.with_hyperparameters(ell * np.exp(shift[:D]), kernel.variance * np.exp(shift[D])))
+
+    return np.stack([(at(s) - at(-s)) / (2.0 * h) for s in h * np.eye(D + 1)], axis=-1)
+
+
+def test_dk_dlog_hyperparameters(kernel, points):
+    A, B = points
+    numerical = by_log_hyperparameters(kernel, lambda k: k.k(A, B))
+    close(kernel.dk_dlog_lengthscale(A, B), numerical[..., :D])
+    close(kernel.dk_dlog_variance(A, B), numerical[..., D])
+
+
+def test_a_shared_lengthscale_has_the_sum_over_the_dimensions(family, points):
+    A, B = points
+    h = 1e-5
+    numerical = (family(0.7 * np.exp(h)).k(A, B) - family(0.7 * np.exp(-h)).k(A, B)) / (2.0 * h)
+    close(family(0.7).dk_dlog_lengthscale(A, B).sum(axis=-1), numerical)
+
+
+def sites(which):
+    rng = np.random.default_rng(5)
+    X, G = rng.normal(size=(6, D)), rng.normal(size=(4, D))
+    if which == "values":
+        return X, G[:0]
+    if which == "gradients":
+        return X[:0], G
+    if which == "duplicates":
+        X[3], G[0], G[2] = X[1], X[0], G[1]  # two values, a value and a gradient, two gradients
+    return X, G
+
+
+@pytest.mark.parametrize("which", ["values", "gradients", "both", "duplicates"])
+def test_contract_against_the_sum_over_all_entries(kernel, which):
+    X, G = sites(which)
+    N = len(X) + G.size
+    W = np.random.default_rng(1).normal(size=(N, N))
+    W += W.T
+    by_ell, by_s2 = kernel.contract(W, X, G)
+    dK = by_log_hyperparameters(kernel, lambda k: k.joint(X, G, X, G))
+    brute = np.einsum("ij,ijp->p", W, dK)
+    scale = np.einsum("ij,ijp->p", np.abs(W), np.abs(dK)).max()  # the sum's terms cancel; the differences' errors do not
+    assert by_ell.shape == (D,)
+    np.testing.assert_allclose(np.append(by_ell, by_s2), brute, rtol=1e-7, atol=1e-9 * scale)
+
+
+def test_contract_does_not_depend_on_where_the_points_are(kernel):
+    X, G = sites("both")
+    W = np.ones((len(X) + G.size,) * 2)
+    by_ell, by_s2 = kernel.contract(W, X, G)
+    moved_by_ell, moved_by_s2 = kernel.contract(W, X + 1e6, G + 1e6)
+    np.testing.assert_allclose(moved_by_ell, by_ell, rtol=1e-7, atol=1e-7)  # X + 1e6 itself is rounded to 1e-10
+    assert moved_by_s2 == pytest.approx(by_s2, rel=1e-7, abs=1e-7)
+
+
+# -- values and gradients together ------------------------------------------------------------------------------------
+
+
+def test_joint_is_made_of_the_blocks(kernel):
+    X, G = sites("duplicates")
+    rng = np.random.default_rng(2)
+    X2, G2 = rng.normal(size=(2, D)), np.vstack([G[:1], rng.normal(size=(1, D))])
+    n, n2 = len(X), len(X2)
+    J = kernel.joint(X, G, X2, G2)
+    assert J.shape == (n + G.size, n2 + G2.size)
+    np.testing.assert_allclose(J[:n, :n2], kernel.k(X, X2), rtol=1e-14)
+    for i in range(len(G)):
+        rows = slice(n + i * D, n + (i + 1) * D)
+        for j in range(n2):
+            np.testing.assert_allclose(J[rows, j], kernel.dk_da(G[[i]], X2[[j]])[0, 0], rtol=1e-14)
+        for j in range(len(G2)):
+            columns = slice(n2 + j * D, n2 + (j + 1) * D)
+            np.testing.assert_allclose(J[rows, columns], kernel.d2k_dadb(G[[i]], G2[[j]])[0, 0], rtol=1e-14)
+    for i in range(n):
+        for j in range(len(G2)):
+            columns = slice(n2 + j * D, n2 + (j + 1) * D)
+            np.testing.assert_allclose(J[i, columns], kernel.dk_db(X[[i]], G2[[j]])[0, 0], rtol=1e-14)
+
+
+@pytest.mark.parametrize("which", ["values", "gradients", "both", "duplicates"])
+def test_joint_is_a_covariance(kernel, which):
+    X, G = sites(which)
+    J = kernel.joint(X, G, X, G)
+    np.testing.assert_allclose(J, J.T, rtol=1e-14, atol=1e-15)
+    assert np.linalg.eigvalsh(J).min() > -1e-12
+
+
+# -- distances --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("same", [True, False])
+def test_squared_distance(offset, same):
+    rng = np.random.default_rng(3)
+    A = offset + rng.normal(size=(20, D))
+    B = A if same else np.vstack([A[:4], offset + rng.normal(size=(15, D))])
+    q = squared_distance(A, B, ARD)
+    np.testing.assert_allclose(q, cdist(A / ARD, B / ARD, "sqeuclidean"), rtol=1e-7 if offset else 1e-12, atol=1e-12)
+    exact = (((A[:, None] - B) / ARD) ** 2).sum(axis=-1)  # cdist itself loses digits by dividing before subtracting
+    np.testing.assert_allclose(q, exact, rtol=1e-12, atol=1e-13)
+    assert (q >= 0).all()
+    if same:
+        assert np.array_equal(q.diagonal(), np.zeros(20))
+        assert np.array_equal(q, q.T)
+
+
+def test_squared_distance_of_nothing():
+    assert squared_distance(np.empty((0, D)), np.ones((2, D)), ARD).shape == (0, 2)
+    assert squared_distance(np.ones((2, D)), np.empty((0, D)), ARD).shape == (2, 0)
+
+
+# -- a new kernel takes one class with one method ---------------------------------------------------------------------
+
+
+def test_a_new_kernel_takes_one_class_with_one_method(family):
+    rng = np.random.default_rng(4)
+    X, y, t, x = rng.normal(size=(6, D)), rng.normal(size=6), rng.normal(size=D), rng.normal(size=D)
+    gp = GaussianProcess(family(ARD, 1.7), noise=0.01).condition(X, y, X[:2] + 0.1, rng.normal(size=(2, D)), 0.1)
+    close(gp.jacobian(t).mean, along_dimensions(lambda s: np.array(gp.predict(t + s).mean), ARD))
+    gi = GradientInformation(gp, at=t)
+    after = gp.extend(x, 0.3).jacobian(t).covariance
+    assert gi(x) == pytest.approx(np.trace(gp.jacobian(t).covariance) - np.trace(after), rel=1e-10)
+    close(gi.value_and_gradient(x)[1], along_dimensions(lambda s: np.array(gi(x + s)), ARD))
+
+
+def test_kernels_are_found_by_name():
+    assert KERNELS == {"squared_exponential": SquaredExponential, "matern52": Matern52}
+
+
+# -- what users pass in -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf, [1.0, 0.0], [1.0, np.nan], [], [[1.0]], "wide", None, [1.0, "x"]])
+def test_bad_lengthscales_say_what_was_expected(bad):
+    with pytest.raises(InputError, match="lengthscale: expected"):
+        SquaredExponential(lengthscale=bad)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf, "big", None, [1.0, 2.0]])
+def test_bad_variances_say_what_was_expected(bad):
+    with pytest.raises(InputError, match="variance: expected"):
+        Matern52(variance=bad)
+
+
+def test_lengthscales_that_do_not_fit_the_points():
+    with pytest.raises(InputError, match="3 lengthscales do not fit points of 2 dimensions"):
+        SquaredExponential(ARD).k(np.zeros((1, 2)), np.zeros((1, 2)))
+
+
+def test_a_kernel_is_a_value(family):
+    given = ARD.copy()
+    kernel = family(given, 2)
+    given[0] = 9.0
+    assert kernel.lengthscale[0] == ARD[0]
+    other = kernel.with_hyperparameters(0.5, 3.0)
+    assert type(other) is family
+    assert (other.lengthscale, other.variance, kernel.variance) == (0.5, 3.0, 2.0)
+    with pytest.raises(AttributeError):
+        kernel.variance = 1.0

@@ -2,6 +2,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.optimize import Bounds
 
 from gibo.checks import as_bounds, as_finite, as_number, as_points, as_vector, positive, positive_int
 from gibo.errors import InputError
@@ -38,10 +39,28 @@ def test_bounds_keep_the_order_of_the_dimensions():
         assert upper.tolist() == [1, 3, 5]
 
 
-def test_two_by_two_bounds_are_pairs():
-    lower, upper = as_bounds([(0, 1), (2, 3)], 2)
-    assert lower.tolist() == [0, 2]
-    assert upper.tolist() == [1, 3]
+@pytest.mark.parametrize("bounds", [Bounds([0, 2], [1, 3]), [(0, 1), (2, 3), (4, 5)][:2]])
+def test_two_by_two_bounds_that_can_be_read_both_ways_are_refused_unless_named(bounds):
+    if isinstance(bounds, Bounds):
+        lower, upper = as_bounds(bounds, 2)
+        assert lower.tolist() == [0, 2]
+        assert upper.tolist() == [1, 3]
+    else:
+        with pytest.raises(InputError, match="two ways|read as .*Bounds"):
+            as_bounds(bounds, 2)
+
+
+@pytest.mark.parametrize("bounds", [([0, 0], [1, 1]), [(0, 1), (0, 1)], ([0, 1], [1, 2])])
+def test_two_by_two_bounds_with_one_sensible_reading_are_accepted(bounds):
+    lower, upper = as_bounds(bounds, 2)
+    assert (lower < upper).all()
+    assert lower.tolist() == ([0, 1] if bounds == ([0, 1], [1, 2]) else [0, 0])
+
+
+def test_infinite_bounds_survive_as_strings():
+    lower, upper = as_bounds([["-inf", 1.0], [0.0, "inf"], [0.0, 1.0]], 3)
+    assert lower.tolist() == [-np.inf, 0.0, 0.0]
+    assert upper.tolist() == [1.0, np.inf, 1.0]
 
 
 @pytest.mark.parametrize("bounds", [(0, 1), [(0, 1)], ([0], [1]), (0, [1])])
@@ -77,10 +96,10 @@ def test_bounds_are_a_copy():
         ((1, 1), "lower must be below upper"),
         ((0, np.nan), "NaN"),
         ([0, 1, 2], r"or 3 pairs, got shape \(3,\)"),
-        ([(0, 1), (0, 1)], r"got shape \(2, 2\)"),
+        ([(0, 1), (0, 1)], r"got shapes \(2,\) and \(2,\)"),
         ([[0, 1, 2]] * 3, r"got shape \(3, 3\)"),
         (1.0, r"got shape \(\)"),
-        ("wide", "expected .*wide"),
+        ("wide", r"expected \(lower, upper\)"),
         ((0, "one"), "expected .*one"),
         ((0, [1, 2]), "expected"),
         ({"lower": 0}, "expected"),
@@ -96,7 +115,18 @@ def test_bad_bounds_say_what_came(bounds, message):
 
 @pytest.mark.parametrize(
     "value",
-    [2, 2.0, True + 1, Fraction(2), np.float32(2), np.int8(2), np.float64(2), np.array(2.0), np.array([2]), np.ones((1, 1)) * 2],
+    [
+        2,
+        2.0,
+        True + 1,
+        Fraction(2),
+        np.float32(2),
+        np.int8(2),
+        np.float64(2),
+        np.array(2.0),
+        np.array([2]),
+        np.ones((1, 1)) * 2,
+    ],
 )
 def test_as_number_takes_real_numbers_and_arrays_of_one(value):
     number = as_number("value", value)
@@ -186,7 +216,10 @@ def test_arrays_are_float64_copies():
 @pytest.mark.parametrize(
     ("check", "message"),
     [
-        (lambda: as_finite("X", [1.0, 2.0], ndim=2), r"X: expected a matrix of points, shape \(n, d\), got shape \(2,\)"),
+        (
+            lambda: as_finite("X", [1.0, 2.0], ndim=2),
+            r"X: expected a matrix of points, shape \(n, d\), got shape \(2,\)",
+        ),
         (lambda: as_finite("x", 1.0, ndim=1), r"x: expected a vector, shape \(d,\), got shape \(\)"),
         (lambda: as_finite("m", [1.0], ndim=0), r"m: expected a number, got shape \(1,\)"),
         (lambda: as_finite("m", np.inf, ndim=0), "m: expected finite numbers, got inf$"),

@@ -179,7 +179,9 @@ def test_contract_against_the_sum_over_all_entries(kernel, which):
     by_ell, by_s2 = kernel.contract(W, X, G)
     dK = by_log_hyperparameters(kernel, lambda k: k.joint(X, G, X, G))
     brute = np.einsum("ij,ijp->p", W, dK)
-    scale = np.einsum("ij,ijp->p", np.abs(W), np.abs(dK)).max()  # the sum's terms cancel; the differences' errors do not
+    scale = np.einsum(
+        "ij,ijp->p", np.abs(W), np.abs(dK)
+    ).max()  # the sum's terms cancel; the differences' errors do not
     assert by_ell.shape == (D,)
     np.testing.assert_allclose(np.append(by_ell, by_s2), brute, rtol=1e-7, atol=1e-9 * scale)
 
@@ -264,13 +266,16 @@ def test_a_new_kernel_takes_one_class_with_one_method(family):
 
 
 def test_kernels_are_found_by_name():
-    assert KERNELS == {"squared_exponential": SquaredExponential, "matern52": Matern52}
+    assert KERNELS["squared_exponential"] is SquaredExponential
+    assert KERNELS["matern52"] is Matern52
 
 
 # -- what users pass in -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf, [1.0, 0.0], [1.0, np.nan], [], [[1.0]], "wide", None, [1.0, "x"]])
+@pytest.mark.parametrize(
+    "bad", [0.0, -1.0, np.nan, np.inf, [1.0, 0.0], [1.0, np.nan], [], [[1.0]], "wide", None, [1.0, "x"]]
+)
 def test_bad_lengthscales_say_what_was_expected(bad):
     with pytest.raises(InputError, match="lengthscale: expected"):
         SquaredExponential(lengthscale=bad)

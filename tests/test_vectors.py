@@ -65,10 +65,10 @@ def test_gradient_information(case, gp):
 
 
 def test_gradient_information_grown_value_by_value(case, gp):
-    """The same numbers when the observations arrive one at a time."""
-    if case["gradient_X"]:
-        pytest.skip("gradients do not arrive through GradientInformation.extend")
+    """The same numbers when the values arrive one at a time, after the gradients if there are any."""
     prior = GaussianProcess(gp.kernel, noise=gp.noise, mean=gp.mean)
+    if case["gradient_X"]:
+        prior = prior.condition([], [], case["gradient_X"], case["gradients"], case["gradient_noise"])
     gi = GradientInformation(prior, at=case["at"])
     for x in case["X"]:
         gi = gi.extend(x)

@@ -1,7 +1,73 @@
-"""Local policy search with Bayesian optimisation."""
+"""Local policy search with Bayesian optimisation.
+
+A short tour::
+
+    result = gibo.maximize(objective, x0, budget=300, scale=0.1)      # or minimize
+    result.x, result.value, result.reason, result.history, result.jacobian
+
+    opt = gibo.GIBO(x0, scale=0.1)              # the same, in your own loop
+    for query in opt.ask():                     # all of them may run at once
+        opt.tell(query, objective(query.x))     # in any order
+
+    gp = gibo.GaussianProcess(gibo.SquaredExponential(lengthscale=0.3), noise=0.01).condition(X, y)
+    gp.predict(x), gp.jacobian(x)               # the objective and its gradient: mean and (co)variance
+    gibo.GradientInformation(gp, at=t)(x)       # how much a value at x would tell about the gradient at t
+"""
 
 from gibo.acquisition.gradient_information import GradientInformation
+from gibo.errors import GiboError, InputError, MissingExtraError, NumericalError, QueryError
+from gibo.fit import Fit, FitWarning, fit
 from gibo.gp import GaussianProcess, Jacobian, Prediction
-from gibo.kernels import Matern52, SquaredExponential
+from gibo.kernels import Kernel, Matern52, SquaredExponential
+from gibo.optimizers.base import Best, Evaluation, Optimizer, Query
+from gibo.optimizers.gibo import GIBO, Iteration
+from gibo.optimizers.settings import Settings, out_of_model, within_model
+from gibo.priors import Gamma, LogNormal, Normal, SharedLogNormal, Uniform
+from gibo.runs.result import Failure, History, Result
+from gibo.runs.runner import FailedEvaluationWarning, maximize, minimize, run
+from gibo.steps import Adam, Decay, GradientAscent, Piecewise
 
-__all__ = ["GaussianProcess", "GradientInformation", "Jacobian", "Matern52", "Prediction", "SquaredExponential"]
+__version__ = "0.1.0"
+
+__all__ = [
+    "GIBO",
+    "Adam",
+    "Best",
+    "Decay",
+    "Evaluation",
+    "FailedEvaluationWarning",
+    "Failure",
+    "Fit",
+    "FitWarning",
+    "Gamma",
+    "GaussianProcess",
+    "GiboError",
+    "GradientAscent",
+    "GradientInformation",
+    "History",
+    "InputError",
+    "Iteration",
+    "Jacobian",
+    "Kernel",
+    "LogNormal",
+    "Matern52",
+    "MissingExtraError",
+    "Normal",
+    "NumericalError",
+    "Optimizer",
+    "Piecewise",
+    "Prediction",
+    "Query",
+    "QueryError",
+    "Result",
+    "Settings",
+    "SharedLogNormal",
+    "SquaredExponential",
+    "Uniform",
+    "fit",
+    "maximize",
+    "minimize",
+    "out_of_model",
+    "run",
+    "within_model",
+]

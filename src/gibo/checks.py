@@ -8,6 +8,7 @@ from typing import Any, SupportsFloat, cast
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import Bounds
 
 from gibo.errors import InputError
 from gibo.linalg import Array
@@ -16,9 +17,12 @@ from gibo.linalg import Array
 def as_finite(name: str, value: npt.ArrayLike, ndim: int) -> Array:
     """A float64 copy of an array with the given number of dimensions and finite entries only."""
     try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
+        raw = np.asarray(value)
+    except ValueError:  # nested sequences of different lengths
         raise InputError(f"{name}: expected numbers, got {value!r:.80}") from None
+    if raw.size and raw.dtype.kind not in "fiub":  # neither strings of digits nor complex numbers
+        raise InputError(f"{name}: expected numbers, got {describe(value)}")
+    array = np.array(raw, dtype=np.float64)
     if array.ndim != ndim:
         shapes = {0: "a number", 1: "a vector, shape (d,)", 2: "a matrix of points, shape (n, d)"}
         raise InputError(f"{name}: expected {shapes[ndim]}, got shape {array.shape}")
@@ -72,34 +76,65 @@ def as_number(name: str, value: Any) -> float:
 
 
 def as_bounds(bounds: Any, d: int) -> tuple[Array, Array] | None:
-    """Lower and upper bounds (d,) from None, a pair of numbers or vectors, or d pairs."""
+    """Lower and upper bounds (d,), or None.
+
+    Accepted: None; (lower, upper), each a number or a vector; d pairs as SciPy has them; ``scipy.optimize.Bounds``.
+    With two parameters, two vectors can be read both ways; where both readings are bounds, this is an error.
+    """
     if bounds is None:
         return None
+    if isinstance(bounds, Bounds):
+        return _ordered(_stack(bounds.lb, bounds.ub, d))
     try:
-        array = np.array(bounds, dtype=np.float64)
-    except (TypeError, ValueError):
-        try:  # a pair of a number and a vector
-            lower, upper = bounds
-            array = np.stack([np.broadcast_to(np.asarray(b, dtype=np.float64), (d,)) for b in (lower, upper)], axis=1)
-        except (TypeError, ValueError):
-            raise InputError(f"bounds: expected (lower, upper), got {bounds!r:.80}") from None
-    if array.shape == (2,):
-        array = np.tile(array, (d, 1))
-    elif array.shape == (2, d) and d != 2:
-        array = array.T
-    if array.shape != (d, 2):
+        items = list(bounds)
+    except TypeError:
+        raise InputError(f"bounds: expected (lower, upper), got shape {np.shape(bounds)}") from None
+    readings = []
+    if len(items) == 2:
+        readings.append(_stack(items[0], items[1], d))
+    if len(items) == d and all(np.shape(item) == (2,) for item in items):
+        readings.append(as_finite_or_infinite("bounds", np.array(items).T))
+    if not readings:
         raise InputError(
-            f"bounds: expected (lower, upper) as numbers or vectors of {d}, or {d} pairs, got shape {array.shape}"
+            f"bounds: expected (lower, upper) as numbers or vectors of {d}, or {d} pairs, got shape {np.shape(bounds)}"
         )
-    if np.isnan(array).any():
-        raise InputError("bounds: expected numbers, got NaN")
-    lower, upper = array.T.copy()
+    possible = [reading for reading in readings if (reading[0] < reading[1]).all()]
+    if len(possible) == 2 and not np.array_equal(possible[0], possible[1]):
+        raise InputError(
+            "bounds: with two parameters these can be read as (lower, upper) or as two pairs; "
+            "say scipy.optimize.Bounds(lower, upper)"
+        )
+    return _ordered((possible or readings)[0])
+
+
+def _stack(lower: Any, upper: Any, d: int) -> Array:
+    """(2, d) from two numbers or vectors."""
+    sides = [as_finite_or_infinite("bounds", side) for side in (lower, upper)]
+    if any(side.shape not in ((), (d,)) for side in sides):
+        shapes = " and ".join(str(side.shape) for side in sides)
+        raise InputError(f"bounds: expected numbers or vectors of {d} numbers, got shapes {shapes}")
+    return np.stack([np.broadcast_to(side, (d,)) for side in sides])
+
+
+def _ordered(sides: Array) -> tuple[Array, Array]:
+    lower, upper = sides.copy()
     if not (lower < upper).all():
         j = int(np.flatnonzero(~(lower < upper))[0])
         raise InputError(
             f"bounds: lower must be below upper in every dimension; dimension {j} has {lower[j]} and {upper[j]}"
         )
     return lower, upper
+
+
+def as_finite_or_infinite(name: str, value: Any) -> Array:
+    """A float64 array without NaN; infinities, also as the strings "inf" and "-inf", are welcome."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}: expected numbers, got {value!r:.80}") from None
+    if np.isnan(array).any():
+        raise InputError(f"{name}: expected numbers, got NaN")
+    return array
 
 
 def describe(value: Any) -> str:

@@ -21,7 +21,7 @@ from gibo.priors import Prior
 
 HYPERPARAMETERS = ("lengthscale", "variance", "noise")
 
-# Where a prior has no bounded support, the search stays within this factor of where it starts.
+# Where a prior has no bounded support, the search stays within this factor of the prior's mean.
 WIDEST = 1e6
 
 
@@ -117,11 +117,9 @@ class _Space:
         sizes = tuple(np.size(_value(gp, name)) for name in names)
         bounds = []
         for name in names:
-            lower, upper = priors[name].support
-            for value in np.atleast_1d(_value(gp, name)):
-                low = math.log(lower) if lower > 0 else math.log(value / WIDEST)
-                high = math.log(upper) if upper < math.inf else math.log(value * WIDEST)
-                bounds.append((low, high))
+            (lower, upper), mean = priors[name].support, priors[name].mean
+            low, high = max(lower, mean / WIDEST), min(upper, mean * WIDEST)
+            bounds += [(math.log(low), math.log(high))] * np.size(_value(gp, name))
         return cls(gp, priors, names, sizes, bounds)
 
     def start(self) -> Array:

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo import linalg
-from gibo.checks import as_finite, as_points, positive
+from gibo.checks import as_finite, as_points, as_vector, positive
 from gibo.errors import InputError
 from gibo.kernels import Kernel
 from gibo.linalg import Array, Factor
@@ -88,7 +88,7 @@ class GaussianProcess:
         >>> gp = GaussianProcess(SquaredExponential(lengthscale=0.5), noise=0.01)
         >>> gp = gp.condition([[0.0], [0.5], [1.0]], [0.0, 0.9, 1.0])
         >>> gp.jacobian([0.5]).mean.round(2)
-        array([1.17])
+        array([1.39])
 
     Reference: Rasmussen and Williams 2006, algorithm 2.1; Müller et al. 2021, section 2.2.
     """
@@ -101,7 +101,7 @@ class GaussianProcess:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "noise", positive("noise", self.noise, or_zero=True))
-        if self.mean != "estimated":
+        if not self._mean_is_estimated:
             object.__setattr__(self, "mean", float(as_finite("mean", self.mean, ndim=0)))
 
     # -- data ---------------------------------------------------------------------------------------------------------
@@ -137,7 +137,8 @@ class GaussianProcess:
         gradient_noise: npt.ArrayLike | None = None,
     ) -> GaussianProcess:
         """The posterior given one point ((d,) and a number) or several more, in O(N²) per row instead of O(N³)."""
-        X, y = np.atleast_2d(np.asarray(X, dtype=np.float64)), np.atleast_1d(np.asarray(y, dtype=np.float64))
+        X = as_finite("X", X, ndim=2) if np.ndim(X) == 2 else as_finite("X", X, ndim=1)[None]
+        y = np.atleast_1d(as_finite("y", y, ndim=np.ndim(y)))
         new = _observations(X, y, gradient_X, gradients, gradient_noise)
         old = self.observations
         if old is None or self.factor is None:
@@ -163,7 +164,7 @@ class GaussianProcess:
     @cached_property
     def prior_mean(self) -> float:
         """The constant prior mean m, estimated from the data if that was asked for."""
-        if self.mean != "estimated":
+        if not self._mean_is_estimated:
             return float(self.mean)
         if self.observations is None or self.factor is None or not self.n:
             return 0.0
@@ -179,8 +180,7 @@ class GaussianProcess:
 
     def predict(self, x: npt.ArrayLike) -> Prediction:
         """Mean and variance of the objective at x: numbers for (d,), arrays (p,) for (p, d)."""
-        x = np.asarray(x, dtype=np.float64)
-        points = as_points("x", np.atleast_2d(x), self._dimension(x.shape[-1]))
+        points = self._points(x)
         mean = np.full(len(points), self.prior_mean)
         variance = np.full(len(points), self.kernel.variance)
         if self.observations is not None and self.factor is not None:
@@ -188,18 +188,17 @@ class GaussianProcess:
             mean += k.T @ self.a
             w = linalg.solve_lower(self.factor.L, k)
             variance = np.maximum(variance - np.einsum("np,np->p", w, w), 0.0)
-        return Prediction(float(mean[0]), float(variance[0])) if x.ndim == 1 else Prediction(mean, variance)
+        return Prediction(float(mean[0]), float(variance[0])) if np.ndim(x) == 1 else Prediction(mean, variance)
 
     def jacobian(self, x: npt.ArrayLike) -> Jacobian:
         """Posterior of the objective's gradient at x (d,). Müller et al. 2021, eq. (3)."""
-        t = np.asarray(x, dtype=np.float64)
-        t = as_points("x", t[None] if t.ndim == 1 else t, self._dimension(t.shape[-1]))[0]
+        t = self._points(as_vector("x", x))[0]
         H = np.diag(self.kernel.gradient_variance(len(t)))
         if self.observations is None or self.factor is None:
             return Jacobian(np.zeros(len(t)), H)
         D = self.cross_gradient(t)
         V = linalg.solve_lower(self.factor.L, D)
-        return Jacobian(D.T @ self.a, H - V.T @ V)
+        return Jacobian(D.T @ self.a, subtract(H, V))
 
     def cross(self, x: Array) -> Array:
         """Covariance (N, p) of the observations with the objective's values at x (p, d)."""
@@ -239,8 +238,15 @@ class GaussianProcess:
             raise InputError("this Gaussian process has no data yet; call condition(X, y) first")
         return self.observations, self.factor
 
-    def _dimension(self, d: int) -> int:
-        return d if self.observations is None else self.observations.X.shape[1]
+    def _points(self, x: npt.ArrayLike) -> Array:
+        """x, (d,) or (p, d), as (p, d)."""
+        array = as_finite("x", x, ndim=2 if np.ndim(x) == 2 else 1)
+        points = np.atleast_2d(array)
+        return points if self.observations is None else as_points("x", points, self.observations.X.shape[1])
+
+    @property
+    def _mean_is_estimated(self) -> bool:
+        return isinstance(self.mean, str) and self.mean == "estimated"
 
 
 class LogLikelihoodGradient(NamedTuple):
@@ -259,8 +265,8 @@ def _observations(
     gradient_noise: npt.ArrayLike | None,
 ) -> Observations:
     y = as_finite("y", y, ndim=1)
-    if gradient_X is not None and not np.size(X):
-        X = np.empty((0, np.asarray(gradient_X).shape[-1]))  # gradients alone
+    if gradient_X is not None and not np.size(X) and np.ndim(gradient_X) == 2:
+        X = np.empty((0, np.asarray(gradient_X).shape[1]))  # gradients alone
     X = as_finite("X", X, ndim=2)
     if len(X) != len(y):
         raise InputError(f"X, y: expected one value for each point, got {len(X)} points and {len(y)} values")
@@ -276,13 +282,28 @@ def _observations(
     g = as_points("gradients", gradients, d)
     if len(g) != len(G):
         raise InputError(f"gradients: expected one for each of the {len(G)} rows of gradient_X, got {len(g)}")
-    g_noise = np.asarray(gradient_noise, dtype=np.float64)
-    if g_noise.ndim == 1 and len(g_noise) == len(G):
-        g_noise = g_noise[:, None]
-    g_noise = np.broadcast_to(g_noise, g.shape)
-    if not np.all(np.isfinite(g_noise) & (g_noise >= 0)):
-        raise InputError("gradient_noise: expected non-negative finite variances")
-    return Observations(X, y, G, g, g_noise)
+    return Observations(X, y, G, g, _gradient_noise(gradient_noise, len(G), d))
+
+
+def _gradient_noise(noise: npt.ArrayLike, m: int, d: int) -> Array:
+    """Variances (m, d) from a number, one per gradient (m,), or all (m, d)."""
+    array = as_finite("gradient_noise", noise, ndim=np.ndim(noise))
+    if array.ndim == 1 and len(array) == m:
+        array = array[:, None]
+    try:
+        array = np.broadcast_to(array, (m, d)).copy()
+    except ValueError:
+        raise InputError(f"gradient_noise: expected a number, {m} or ({m}, {d}) numbers, got {array.shape}") from None
+    if not (array >= 0).all():
+        raise InputError("gradient_noise: expected non-negative variances")
+    return array
+
+
+def subtract(H: Array, V: Array) -> Array:
+    """``S = H − Vᵀ V`` with a diagonal that rounding cannot make negative."""
+    S: Array = H - V.T @ V
+    np.einsum("ii->i", S)[:] = np.maximum(S.diagonal(), 0.0)
+    return S
 
 
 def _append(old: Observations, new: Observations) -> Observations:

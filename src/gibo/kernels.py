@@ -24,6 +24,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from gibo.checks import as_finite, positive
 from gibo.errors import InputError
 from gibo.linalg import Array
 
@@ -50,14 +51,11 @@ class Kernel(ABC):
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
-        ell = np.array(self.lengthscale, dtype=np.float64)
-        if ell.ndim > 1 or not ell.size or not np.all(np.isfinite(ell) & (ell > 0)):
-            raise InputError(f"lengthscale: expected positive finite number(s), one or one per dimension, got {ell}")
-        s2 = float(self.variance)
-        if not (math.isfinite(s2) and s2 > 0):
-            raise InputError(f"variance: expected a positive finite number, got {s2}")
+        ell = as_finite("lengthscale", self.lengthscale, ndim=min(np.ndim(self.lengthscale), 1))
+        if not ell.size or not (ell > 0).all():
+            raise InputError(f"lengthscale: expected positive number(s), one or one per dimension, got {ell}")
         object.__setattr__(self, "lengthscale", float(ell) if ell.ndim == 0 else ell)
-        object.__setattr__(self, "variance", s2)
+        object.__setattr__(self, "variance", positive("variance", self.variance))
 
     @abstractmethod
     def profile(self, q: Array, order: int) -> tuple[Array, ...]:

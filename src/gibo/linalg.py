@@ -3,7 +3,8 @@
 Symbols
 -------
 K : (n, n)   symmetric, positive semi-definite
-L : (n, n)   lower triangular, Fortran-ordered (so that BLAS needs no copy), ``L Lᵀ = K + jitter·I``
+L : (n, n)   lower triangular, Fortran-ordered (so that BLAS needs no copy), ``L Lᵀ = K`` with at most `jitter` added
+             to the diagonal
 """
 
 from __future__ import annotations
@@ -24,16 +25,17 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 class Factor(NamedTuple):
-    """A Cholesky factor and the jitter that had to be added to the diagonal to get it."""
+    """A Cholesky factor and the most that had to be added to an entry of the diagonal to get it."""
 
     L: Array
     jitter: float
 
 
-def cholesky(K: Array, jitter: float = 0.0) -> Factor:
+def cholesky(K: Array, jitter: float = 0.0, least_pivot: float = 0.0) -> Factor:
     """Factorise ``K + jitter·I``; the jitter grows tenfold only as long as the factorisation fails.
 
-    A pivot within rounding error of zero counts as a failure: it would turn into a huge, meaningless solution.
+    A pivot within rounding error of zero (or below `least_pivot`) counts as a failure: it would turn into a huge,
+    meaningless solution.
 
     >>> cholesky(np.eye(2)).jitter
     0.0
@@ -42,7 +44,7 @@ def cholesky(K: Array, jitter: float = 0.0) -> Factor:
     top = float(diagonal.max()) if K.size else 0.0
     if not np.isfinite(top) or not np.isfinite(K).all():
         raise NumericalError("the covariance matrix is not finite; check the data and the hyperparameters")
-    smallest_pivot = len(K) * _EPS * top
+    smallest_pivot = max(len(K) * _EPS * top, least_pivot)
     while True:
         shifted = np.array(K, order="F")
         if jitter > 0.0:
@@ -62,7 +64,11 @@ def extend(factor: Factor, B: Array, C: Array) -> Factor:
     n, k = B.shape
     W = solve_lower(factor.L, B)
     shifted = C + factor.jitter * np.eye(k)
-    corner = cholesky(shifted - W.T @ W)
+    # Rounding is relative to the whole matrix, of which the corner is what remains after much has cancelled.
+    top = max(
+        float(np.einsum("ij,ij->i", factor.L, factor.L).max(initial=0.0)), float(shifted.diagonal().max(initial=0.0))
+    )
+    corner = cholesky(shifted - W.T @ W, least_pivot=(n + k) * _EPS * top)
     L = np.zeros((n + k, n + k), order="F")
     L[:n, :n] = factor.L
     L[n:, :n] = W.T
@@ -95,6 +101,8 @@ def solve(L: Array, b: Array) -> Array:
 
 def inverse(L: Array) -> Array:
     """``K⁻¹``, symmetric and dense."""
+    if not L.size:
+        return L.copy()
     P, _ = lapack.dpotri(L, lower=1)  # fills the lower triangle; the upper one stays zero as in L
     diagonal = P.diagonal().copy()
     P = P + P.T

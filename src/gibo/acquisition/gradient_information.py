@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from gibo import linalg
 from gibo.checks import as_points, as_vector
-from gibo.gp import GaussianProcess
+from gibo.gp import GaussianProcess, subtract
 from gibo.kernels import Kernel
 from gibo.linalg import Array
 
@@ -72,7 +72,7 @@ class GradientInformation:
         >>> gp = GaussianProcess(SquaredExponential(lengthscale=1.0), noise=0.01).condition([[0.0]], [0.3])
         >>> gi = GradientInformation(gp, at=[0.0])
         >>> round(gi([1.0]), 3), round(gi([0.0]), 3)     # a value at t itself says nothing about its slope
-        (0.574, 0.0)
+        (0.57, 0.0)
 
     Reference: Müller et al. 2021, eq. (4), there as an expected difference of traces.
     """
@@ -94,7 +94,7 @@ class GradientInformation:
             self._sites = _Sites.of((data.X - t) / self._ell, (data.G - t) / self._ell, data.order)
             self._L = gp.factor.L
             self._V = linalg.solve_lower(self._L, gp.cross_gradient(t))
-        self.covariance: Array = H - self._V.T @ self._V
+        self.covariance: Array = subtract(H, self._V)
 
     def __call__(self, x: npt.ArrayLike) -> float | Array:
         """α at x: a number for (d,), an array (p,) for (p, d)."""
@@ -187,7 +187,7 @@ class GradientInformation:
             R = sites.ZG[:, None, :] - U
             dpsi = self._kernel.profile(np.einsum("mpd,mpd->mp", R, R), 1)[1]
             k_G = 2.0 * s2 * dpsi[..., None] * R / self._ell
-            k = np.concatenate([k, k_G.transpose(0, 2, 1).reshape(-1, len(U))])
+            k = np.concatenate([k, k_G.transpose(0, 2, 1).reshape(sites.ZG.size, len(U))])
             k = k if sites.order is None else k[sites.order]
         w = linalg.solve_lower(self._L, k)
         dpsi_t = self._kernel.profile(uu, 1)[1]

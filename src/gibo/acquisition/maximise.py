@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import LinAlgError, eigh
 from scipy.optimize import fmin_l_bfgs_b
 
 from gibo.acquisition.gradient_information import GradientInformation
@@ -83,14 +83,23 @@ def maximise(gi: GradientInformation, lower: Array, upper: Array, rng: np.random
 
 def _starts(gi: GradientInformation, low: Array, high: Array, rng: np.random.Generator) -> Array:
     d = len(gi.t)
-    leading = eigh(gi.covariance, subset_by_index=[max(0, d - EIGENVECTORS), d - 1], check_finite=False)[1].T
-    directions = gi.to_scaled(gi.t + leading)
+    directions = gi.to_scaled(gi.t + _leading_eigenvectors(gi.covariance))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     directions = np.concatenate([directions, -directions])
     corners = np.where(directions > 0, high, low)
     sobol = low + (high - low) * ((_sobol(d) + rng.random(d)) % 1.0)
     U = np.concatenate([0.5 * directions, directions, 2.0 * directions, corners, sobol])
     return np.clip(U, low, high, out=U)
+
+
+def _leading_eigenvectors(S: Array) -> Array:
+    """As rows."""
+    d = len(S)
+    try:
+        leading: Array = eigh(S, subset_by_index=[max(0, d - EIGENVECTORS), d - 1], check_finite=False)[1]
+    except LinAlgError:  # LAPACK's quick method for a few eigenvectors can fail where many eigenvalues coincide
+        leading = np.linalg.eigh(S)[1][:, -EIGENVECTORS:]
+    return leading.T
 
 
 def _climb(gi: GradientInformation, starts: Array, low: Array, high: Array, unit: float) -> tuple[Array, float]:

@@ -172,14 +172,16 @@ class GIBO(Optimizer):
             if self._priors and self.settings.fit_after_iterate:
                 return proposals
         self._fit()  # line 6
-        # The step will see the last N_m evaluations; what will have left the window by then is not counted on.
-        M, z = self._M, self._iterate / self.scale
-        gi = GradientInformation(self._model(self._window(self._N_m - M - len(proposals))).gp, at=z)
-        if proposals:
-            gi = gi.extend(z)
-        lower, upper = self._box()
-        planned = plan(gi, lower, upper, M, self._rng, self.settings.least_share)  # lines 7 to 12
-        return proposals + [(x * self.scale, "query") for x in planned.X]
+        M, z, (lower, upper) = self._M, self._iterate / self.scale, self._box()
+        if self.settings.sampling == "random":
+            Z = lower + (upper - lower) * self._rng.random((M, self.d))
+        else:
+            # The step will see the last N_m evaluations; what will have left the window by then is not counted on.
+            gi = GradientInformation(self._model(self._window(self._N_m - M - len(proposals))).gp, at=z)
+            if proposals:
+                gi = gi.extend(z)
+            Z = plan(gi, lower, upper, M, self._rng, self.settings.least_share).X  # lines 7 to 12
+        return proposals + [(z * self.scale, "query") for z in Z]
 
     def _update(self, batch: list[Evaluation]) -> None:
         if all(e.kind == "iterate" for e in batch):

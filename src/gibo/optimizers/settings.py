@@ -17,8 +17,11 @@ from gibo.checks import as_number, positive, positive_int
 from gibo.errors import InputError
 from gibo.kernels import KERNELS
 from gibo.plain import from_plain
-from gibo.priors import Gamma, LogNormal, Normal, Prior, Uniform
+from gibo.priors import Gamma, LogNormal, Normal, Prior, SharedLogNormal, Uniform
 from gibo.steps import NORMALIZATIONS, Adam, Decay, GradientAscent, Normalization, Piecewise
+
+# What may stand in saved settings.
+PLAIN_TYPES = (Uniform, Normal, LogNormal, SharedLogNormal, Gamma, GradientAscent, Adam, Piecewise, Decay)
 
 Hyperparameter: TypeAlias = Prior | float | Sequence[float] | None
 
@@ -41,6 +44,8 @@ class Settings:
         N_g: and at most the last N_g gradients among them, because each adds d rows to the linear system.
         delta: half-width of the box around the iterate in which queries are sought.
         delta_unit: ``"lengthscales"``, or ``"absolute"`` (the parameters' own units).
+        sampling: ``"active"``: queries are chosen by Gradient Information; ``"random"``: drawn uniformly in the box, the
+            ablation that shows what choosing is worth.
         least_share: an iteration asks fewer than M queries when the next one would remove less than this share of the
             gradient's remaining uncertainty. 0: always M.
         fit: ``"each"``: hyperparameters with a prior are fitted in each iteration, once `fit_from` values are there;
@@ -64,6 +69,7 @@ class Settings:
     N_g: int = 5
     delta: float = 1.0
     delta_unit: Literal["lengthscales", "absolute"] = "lengthscales"
+    sampling: Literal["active", "random"] = "active"
     least_share: float = 0.0
     fit: Literal["each", "full", "never"] = "each"
     fit_from: int | None = None
@@ -74,6 +80,7 @@ class Settings:
     def __post_init__(self) -> None:
         _one_of("kernel", self.kernel, KERNELS)
         _one_of("delta_unit", self.delta_unit, ("lengthscales", "absolute"))
+        _one_of("sampling", self.sampling, ("active", "random"))
         _one_of("fit", self.fit, ("each", "full", "never"))
         _one_of("normalization", self.normalization, NORMALIZATIONS)
         for name in ("lengthscale", "variance", "noise"):
@@ -110,7 +117,7 @@ class Settings:
     @classmethod
     def from_plain(cls, data: dict[str, Any]) -> Settings:
         """Settings from what `gibo.plain.to_plain` made of them."""
-        settings = from_plain(data, (cls, Uniform, Normal, LogNormal, Gamma, GradientAscent, Adam, Piecewise, Decay))
+        settings = from_plain(data, (cls, *PLAIN_TYPES))
         if not isinstance(settings, cls):
             raise InputError("settings: not what to_plain gives")
         return settings

@@ -1,0 +1,1 @@
+"""Running an optimiser on an objective."""

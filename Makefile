@@ -1,0 +1,32 @@
+# make demo   set up and run GIBO on a noisy function
+# make test   set up and run ruff, mypy and the tests
+# make bench  set up and run the benchmarks
+PYTHON ?= python3
+BIN := .venv/bin
+
+# A BLAS with many threads is slower on these small matrices.
+export OPENBLAS_NUM_THREADS ?= 1
+
+.PHONY: demo test bench clean
+
+demo: .venv/installed-demo
+	$(BIN)/python examples/demo.py
+
+test: .venv/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n 2
+
+bench: .venv/installed-dev
+	$(BIN)/python benchmarks/speed.py
+
+.venv/installed-%: pyproject.toml
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || \
+		{ echo "gibo needs Python 3.11 or newer; name one with: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@
+
+clean:
+	rm -rf .venv demo .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,85 @@
+"""Results as figures. Nothing here runs an optimiser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gibo.errors import InputError, MissingExtraError
+from gibo.linalg import Array
+from gibo.runs.result import Result
+
+# Okabe and Ito 2008: distinguishable with any kind of colour vision.
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#8A8A8A"
+
+
+def run_figure(
+    result: Result,
+    path: str | Path,
+    *,
+    truth: Callable[[Array], float] | None = None,
+    optimum: float | None = None,
+    title: str | None = None,
+) -> Path:
+    """A run over its evaluations: the values above, the gradient's uncertainty below.
+
+    Args:
+        result: of a run of GIBO.
+        path: of the file; its ending gives the format (.png, .svg, .pdf).
+        truth: the objective without noise, if there is such a thing: drawn at the iterates.
+        optimum: its best value, if known.
+        title: of the figure.
+
+    Returns:
+        The path.
+
+    Example:
+        >>> import gibo, tempfile, pathlib
+        >>> from gibo.figures import run_figure
+        >>> result = gibo.maximize(lambda x: -(x**2).sum(), [1.0, 1.0], budget=20)
+        >>> run_figure(result, pathlib.Path(tempfile.mkdtemp()) / "run.png").stat().st_size > 0
+        True
+    """
+    history = result.history
+    if not len(history.evaluations):
+        raise InputError("result: it has no finished iteration to draw; run it with a larger budget")
+    plt = _pyplot()
+    with plt.rc_context({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}):
+        figure, (above, below) = plt.subplots(2, 1, figsize=(7, 6), sharex=True, layout="constrained")
+        count = np.arange(1, len(history.value) + 1)
+        above.plot(count, history.value, ".", color=GREY, markersize=4, label="observed value of a query")
+        at = history.is_iterate
+        above.plot(count[at], history.value[at], "o", color=BLUE, markersize=4, label="observed value of an iterate")
+        if truth is not None:
+            values = [truth(x) for x in history.x[at]]
+            above.plot(count[at], values, "-", color=BLUE, label="value of the iterate, without noise")
+        if optimum is not None:
+            above.axhline(optimum, color=GREEN, linestyle="--", label="optimum")
+        above.set_ylabel("value")
+        above.legend(loc="best", frameon=False, fontsize=8)
+        below.semilogy(history.evaluations, history.uncertainty, "-", color=ORANGE)
+        below.set_ylabel("uncertainty of the gradient\n(trace of its covariance)")
+        below.set_xlabel("evaluations")
+        if title is not None:
+            figure.suptitle(title)
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=150)
+        plt.close(figure)
+    return path
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")  # figures go to files, also on a machine without a display
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise MissingExtraError(
+            "figures need matplotlib, which is not installed: pip install 'gibo[figures]'"
+        ) from None
+    return plt

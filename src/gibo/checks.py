@@ -8,7 +8,6 @@ from typing import Any, SupportsFloat, cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import Bounds
 
 from gibo.errors import InputError
 from gibo.linalg import Array
@@ -83,7 +82,7 @@ def as_bounds(bounds: Any, d: int) -> tuple[Array, Array] | None:
     """
     if bounds is None:
         return None
-    if isinstance(bounds, Bounds):
+    if hasattr(bounds, "lb") and hasattr(bounds, "ub"):  # scipy.optimize.Bounds, which is slow to import
         return _ordered(_stack(bounds.lb, bounds.ub, d))
     try:
         items = list(bounds)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import fmin_l_bfgs_b
 
 from gibo.errors import InputError, NumericalError
 from gibo.gp import GaussianProcess
@@ -60,6 +59,8 @@ def fit(gp: GaussianProcess, priors: Mapping[str, Prior], maximum_steps: int = 5
         >>> better.log_likelihood > gp.log_likelihood
         True
     """
+    from scipy.optimize import fmin_l_bfgs_b  # here, because it is slow to load
+
     unknown = set(priors) - set(HYPERPARAMETERS)
     if unknown:
         raise InputError(f"priors: unknown hyperparameter {sorted(unknown)[0]!r}; expected some of {HYPERPARAMETERS}")

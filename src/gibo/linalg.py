@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import blas, lapack
 from threadpoolctl import ThreadpoolController
 
 from gibo.errors import NumericalError
@@ -49,7 +48,7 @@ def cholesky(K: Array, jitter: float = 0.0, least_pivot: float = 0.0) -> Factor:
         shifted = np.array(K, order="F")
         if jitter > 0.0:
             np.fill_diagonal(shifted, diagonal + jitter)
-        L, info = lapack.dpotrf(shifted, lower=1, clean=1, overwrite_a=1)
+        L, info = _lapack().dpotrf(shifted, lower=1, clean=1, overwrite_a=1)
         if info == 0 and (not K.size or float(L.diagonal().min()) ** 2 > smallest_pivot):
             return Factor(L, jitter)
         # The largest eigenvalue is at most n·top, so the loop ends at the latest when the jitter reaches that.
@@ -81,8 +80,8 @@ def solve_lower(L: Array, b: Array) -> Array:
     if not b.size:
         return b.copy()
     if b.ndim == 1:
-        return _as_array(blas.dtrsv(L, b, lower=1))
-    return _as_array(blas.dtrsm(1.0, L, b, lower=1))
+        return _as_array(_blas().dtrsv(L, b, lower=1))
+    return _as_array(_blas().dtrsm(1.0, L, b, lower=1))
 
 
 def solve_upper(L: Array, b: Array) -> Array:
@@ -90,8 +89,8 @@ def solve_upper(L: Array, b: Array) -> Array:
     if not b.size:
         return b.copy()
     if b.ndim == 1:
-        return _as_array(blas.dtrsv(L, b, lower=1, trans=1))
-    return _as_array(blas.dtrsm(1.0, L, b, lower=1, trans_a=1))
+        return _as_array(_blas().dtrsv(L, b, lower=1, trans=1))
+    return _as_array(_blas().dtrsm(1.0, L, b, lower=1, trans_a=1))
 
 
 def solve(L: Array, b: Array) -> Array:
@@ -103,7 +102,7 @@ def inverse(L: Array) -> Array:
     """``K⁻¹``, symmetric and dense."""
     if not L.size:
         return L.copy()
-    P, _ = lapack.dpotri(L, lower=1)  # fills the lower triangle; the upper one stays zero as in L
+    P, _ = _lapack().dpotri(L, lower=1)  # fills the lower triangle; the upper one stays zero as in L
     diagonal = P.diagonal().copy()
     P = P + P.T
     np.fill_diagonal(P, diagonal)
@@ -121,6 +120,23 @@ def single_thread() -> Any:
     It also makes results the same on machines with different numbers of cores.
     """
     return _threadpools().limit(limits=1, user_api="blas")
+
+
+# SciPy is loaded at the first use: `import gibo` takes half as long without it.
+
+
+@functools.cache
+def _blas() -> Any:
+    from scipy.linalg import blas
+
+    return blas
+
+
+@functools.cache
+def _lapack() -> Any:
+    from scipy.linalg import lapack
+
+    return lapack
 
 
 @functools.cache

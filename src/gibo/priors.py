@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln
 
 from gibo.checks import positive
 from gibo.errors import InputError
@@ -147,7 +146,7 @@ class Gamma(Prior):
         positive("Gamma.rate", self.rate)
 
     def log_density(self, x: Array) -> Array:
-        constant = self.shape * math.log(self.rate) - float(gammaln(self.shape))
+        constant = self.shape * math.log(self.rate) - math.lgamma(self.shape)
         return constant + (self.shape - 1.0) * np.log(x) - self.rate * x
 
     def gradient(self, x: Array) -> Array:

@@ -1,4 +1,7 @@
-"""Where to query next: maximisation of Gradient Information in a box, and planning many queries ahead."""
+"""Where to query next: maximisation of Gradient Information in a box, and planning many queries ahead.
+
+SciPy's parts are imported where they are used, because they take longer to load than everything else together.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, eigh
-from scipy.optimize import fmin_l_bfgs_b
 
 from gibo.acquisition.gradient_information import GradientInformation
 from gibo.linalg import Array
@@ -94,15 +95,21 @@ def _starts(gi: GradientInformation, low: Array, high: Array, rng: np.random.Gen
 
 def _leading_eigenvectors(S: Array) -> Array:
     """As rows."""
+    from scipy.linalg import eigh
+
     d = len(S)
     try:
         leading: Array = eigh(S, subset_by_index=[max(0, d - EIGENVECTORS), d - 1], check_finite=False)[1]
-    except LinAlgError:  # LAPACK's quick method for a few eigenvectors can fail where many eigenvalues coincide
+    except (
+        np.linalg.LinAlgError
+    ):  # LAPACK's quick method for a few eigenvectors can fail where many eigenvalues coincide
         leading = np.linalg.eigh(S)[1][:, -EIGENVECTORS:]
     return leading.T
 
 
 def _climb(gi: GradientInformation, starts: Array, low: Array, high: Array, unit: float) -> tuple[Array, float]:
+    from scipy.optimize import fmin_l_bfgs_b
+
     def cost(u: Array) -> tuple[float, Array]:
         value, gradient = gi.scaled_value_and_gradient(u)
         return -value / unit, gradient / -unit
@@ -118,7 +125,7 @@ def _climb(gi: GradientInformation, starts: Array, low: Array, high: Array, unit
 
 @lru_cache(maxsize=64)
 def _sobol(d: int) -> Array:
-    from scipy.stats import qmc  # here, because importing scipy.stats takes longer than everything else together
+    from scipy.stats import qmc
 
     points: Array = qmc.Sobol(d, scramble=True, rng=0).random(SOBOL_POINTS)
     return points

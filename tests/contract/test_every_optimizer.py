@@ -1,0 +1,698 @@
+"""What every optimiser must do, whatever it does inside. A new optimiser is one more line in OPTIMIZERS."""
+
+import json
+
+import numpy as np
+import pytest
+
+from gibo import (
+    GIBO,
+    Adam,
+    InputError,
+    Optimizer,
+    Query,
+    QueryError,
+    Settings,
+    out_of_model,
+    within_model,
+)
+from gibo.optimizers.settings import lengthscale_distribution
+
+D = 4
+X0 = [0.1, -0.2, 0.4, 0.0]
+
+
+def gibo(settings=lambda d: None):
+    def make(x0, bounds=None, seed=0, scale=0.5):
+        d = len(x0) if isinstance(x0, (list, np.ndarray)) and len(x0) else D
+        return GIBO(x0, scale=scale, bounds=bounds, seed=seed, settings=settings(d))
+
+    return make
+
+
+# Each makes an optimiser from (x0, bounds, seed) and, by keyword, scale.
+OPTIMIZERS = [
+    pytest.param(gibo(), id="gibo"),
+    pytest.param(gibo(lambda d: within_model([lengthscale_distribution(d).mean] * d)), id="gibo-within-model"),
+    pytest.param(gibo(out_of_model), id="gibo-out-of-model"),
+    pytest.param(gibo(lambda d: Settings(sampling="random")), id="gibo-random"),
+    pytest.param(gibo(lambda d: Settings(fit_after_iterate=True)), id="gibo-fit-after-iterate"),
+    pytest.param(gibo(lambda d: Settings(kernel="matern52")), id="gibo-matern"),
+    pytest.param(gibo(lambda d: Settings(step=Adam())), id="gibo-adam"),
+]
+
+# Those whose points are drawn. The others use chance only to start a search for points, which may end at the same ones.
+DRAWN = [parameter for parameter in OPTIMIZERS if parameter.id in ("gibo-random",)]
+
+every_optimizer = pytest.mark.parametrize("make", OPTIMIZERS)
+
+BOUNDS = [
+    pytest.param(X0, (-1.0, 1.0), id="numbers"),
+    pytest.param(X0, ([0.0999, -0.2001, 0.3999, -1e-9], [0.1001, -0.1999, 0.4001, 1e-9]), id="tight"),
+    pytest.param([0.0] * D, (0.0, 1.0), id="x0-on-lower"),
+    pytest.param([0.1, 0.7, 0.7, 0.7], ([0.1, 0.0, 0.0, 0.0], [0.3, 0.7, 0.7, 0.7]), id="x0-in-a-corner"),
+    pytest.param(X0, (-np.inf, 0.4), id="one-sided"),
+]
+
+
+def noisy(query):
+    """A quadratic with its maximum at 0.3 and noise that belongs to the query."""
+    return -float(((query.x - 0.3) ** 2).sum()) + 0.1 * float(np.random.default_rng(query.seed).normal())
+
+
+def advance(optimizer, iterations, value=noisy, order=list):
+    """Ask and tell until so many more updates are made; returns all queries that were open or asked on the way."""
+    asked, goal = [], optimizer.iteration + iterations
+    while optimizer.iteration < goal:
+        queries = optimizer.ask()
+        asked += queries
+        for query in order(queries):
+            optimizer.tell(query, value(query))
+    return asked
+
+
+def as_data(queries):
+    return [(q.id, q.x.tolist(), q.seed, q.kind, q.iteration) for q in queries]
+
+
+def snapshot(optimizer):
+    return json.dumps(optimizer.state(), allow_nan=False)
+
+
+# -- asking -----------------------------------------------------------------------------------------------------------
+
+
+@every_optimizer
+def test_queries_have_their_shape_and_ids_that_rise_by_one(make):
+    asked = advance(make(X0), 3)
+    assert [query.id for query in asked] == list(range(len(asked)))
+    for query in asked:
+        assert query.x.shape == (D,)
+        assert query.x.dtype == np.float64
+        assert np.isfinite(query.x).all()
+
+
+@every_optimizer
+def test_ask_gives_at_least_one_query_of_the_present_iteration(make):
+    optimizer = make(X0)
+    for _ in range(4):
+        queries = optimizer.ask()
+        assert queries
+        assert {query.iteration for query in queries} == {optimizer.iteration}
+        for query in queries:
+            optimizer.tell(query, noisy(query))
+
+
+@every_optimizer
+def test_ask_again_gives_the_same(make):
+    optimizer = make(X0)
+    first = as_data(optimizer.ask())
+    assert as_data(optimizer.ask()) == first
+    advance(optimizer, 1)
+    second = as_data(optimizer.ask())
+    assert as_data(optimizer.ask()) == second
+    assert first != second
+
+
+@every_optimizer
+def test_ask_gives_what_is_still_open(make):
+    optimizer = make(X0)
+    queries = optimizer.ask()
+    for i, query in enumerate(queries[:-1]):
+        optimizer.tell(query, 0.1 * i)
+        assert as_data(optimizer.ask()) == as_data(queries[i + 1 :])
+
+
+@every_optimizer
+def test_iterations_are_counted(make):
+    optimizer = make(X0)
+    assert optimizer.iteration == 0
+    for expected in (1, 2, 3):
+        advance(optimizer, 1)
+        assert optimizer.iteration == expected
+
+
+@every_optimizer
+@pytest.mark.parametrize(("x0", "bounds"), BOUNDS)
+def test_nothing_leaves_the_bounds(make, x0, bounds):
+    optimizer = make(x0, bounds)
+    lower, upper = (np.broadcast_to(side, D) for side in bounds)
+    # Rising along every parameter, so that the iterates press against the bounds.
+    for _ in range(5):
+        asked = advance(optimizer, 1, value=lambda query: float(query.x.sum()))
+        for x in [optimizer.iterate, optimizer.best.x, optimizer.best_seen.x, *(query.x for query in asked)]:
+            assert (lower <= x).all()
+            assert (x <= upper).all()
+
+
+@every_optimizer
+@pytest.mark.parametrize("seed", range(3))
+def test_the_best_point_stays_within_bounds_that_no_rounding_respects(make, seed):
+    rng = np.random.default_rng(seed)
+    upper = rng.uniform(0.1, 1.0, D)  # dividing by the scale and multiplying again does not always give the same
+    optimizer = make(upper, (upper - 1.0, upper), scale=0.3)
+    advance(optimizer, 3, value=lambda query: float(query.x.sum()))
+    assert (optimizer.best.x <= upper).all()
+    assert (optimizer.iterate <= upper).all()
+
+
+@every_optimizer
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_few_parameters(make, d):
+    optimizer = make([0.1] * d)
+    asked = advance(optimizer, 3)
+    assert all(query.x.shape == (d,) for query in asked)
+    assert optimizer.iterate.shape == optimizer.best.x.shape == (d,)
+
+
+# -- chance -----------------------------------------------------------------------------------------------------------
+
+
+@every_optimizer
+def test_the_same_seed_gives_the_same_run(make):
+    one, two = make(X0, seed=3), make(X0, seed=3)
+    assert as_data(advance(one, 4)) == as_data(advance(two, 4))
+    assert one.iterate.tolist() == two.iterate.tolist()
+
+
+@pytest.mark.parametrize("make", DRAWN)
+def test_another_seed_gives_other_points(make):
+    one, two = (np.array([query.x for query in advance(make(X0, seed=seed), 2)]) for seed in (3, 4))
+    assert not np.array_equal(one, two)
+
+
+@every_optimizer
+def test_numpy_global_generator_is_neither_used_nor_moved(make):
+    np.random.seed(1)  # noqa: NPY002
+    before = np.random.get_state()[1].tolist()  # noqa: NPY002
+    one = as_data(advance(make(X0), 2))
+    assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
+    np.random.seed(2)  # noqa: NPY002
+    assert as_data(advance(make(X0), 2)) == one
+
+
+@every_optimizer
+def test_seeds_of_queries_differ_and_depend_on_the_seed_and_the_id_only(make):
+    one = {query.id: query.seed for query in advance(make(X0, seed=5), 3)}
+    other_run = make([1.0] * D, (-3.0, 3.0), seed=5)
+    two = {query.id: query.seed for query in advance(other_run, 3, value=lambda query: float(query.x[0]))}
+    assert len(set(one.values())) == len(one)
+    common = one.keys() & two.keys()
+    assert len(common) >= 3
+    assert all(one[i] == two[i] for i in common)
+    other_seed = {query.id: query.seed for query in advance(make(X0, seed=6), 3)}
+    assert not set(one.values()) & set(other_seed.values())
+
+
+# -- telling ----------------------------------------------------------------------------------------------------------
+
+
+def shuffled(queries):
+    return [queries[i] for i in np.random.default_rng(len(queries)).permutation(len(queries))]
+
+
+@every_optimizer
+@pytest.mark.parametrize("order", [lambda queries: queries[::-1], shuffled], ids=["reversed", "shuffled"])
+def test_the_order_of_telling_does_not_matter(make, order):
+    one, two = make(X0), make(X0)
+    assert as_data(advance(one, 4)) == as_data(advance(two, 4, order=order))
+    assert as_data(one.ask()) == as_data(two.ask())
+    assert one.iterate.tolist() == two.iterate.tolist()
+
+
+@every_optimizer
+def test_looking_changes_nothing(make):
+    one, two = make(X0), make(X0)
+    for _ in range(3):
+        queries = one.ask()
+        for query in queries:
+            one.tell(query, noisy(query))
+            _ = one.best, one.best_seen, one.iterate, one.iteration, one.evaluations, one.jacobian(), one.state()
+    for _ in range(3):
+        for query in two.ask():
+            two.tell(query, noisy(query))
+    assert as_data(one.ask()) == as_data(two.ask())
+
+
+@every_optimizer
+def test_evaluations_are_what_was_told(make):
+    optimizer = make(X0)
+    asked = advance(optimizer, 2, order=shuffled)
+    told = optimizer.evaluations
+    assert [e.id for e in told] == [query.id for query in asked]
+    assert [e.value for e in told] == [noisy(query) for query in asked]
+    assert [e.x.tolist() for e in told] == [query.x.tolist() for query in asked]
+    assert [e.kind for e in told] == [query.kind for query in asked]
+    assert all(e.failure is None for e in told)
+
+
+@every_optimizer
+def test_unknown_queries_are_refused(make):
+    optimizer = make(X0)
+    stranger = Query(99, np.zeros(D), 0, "query", 0)
+    for _ in range(2):  # before the first ask and after it
+        with pytest.raises(QueryError, match="query 99 is unknown"):
+            optimizer.tell(stranger, 1.0)
+        optimizer.ask()
+
+
+@every_optimizer
+def test_a_query_of_another_optimiser_is_refused(make):
+    optimizer, other = make(X0), make(X0)
+    optimizer.ask()
+    advance(other, 3)
+    foreign = other.ask()[0]
+    before = snapshot(optimizer)
+    with pytest.raises(QueryError, match=f"query {foreign.id} is unknown"):
+        optimizer.tell(foreign, 1.0)
+    assert snapshot(optimizer) == before
+
+
+@every_optimizer
+def test_a_query_is_told_once(make):
+    optimizer = make(X0)
+    first = optimizer.ask()[0]
+    optimizer.tell(first, 1.0)
+    before = snapshot(optimizer)
+    for again in ({"value": 2.0}, {"failed": True}):
+        with pytest.raises(QueryError, match=f"query {first.id} was told before"):
+            optimizer.tell(first, **again)
+    assert snapshot(optimizer) == before
+    advance(optimizer, 2)
+    with pytest.raises(QueryError, match=f"query {first.id} was told before"):
+        optimizer.tell(first, 1.0)
+
+
+BAD_VALUES = [np.nan, np.inf, -np.inf, "1.0", None, [1.0, 2.0], np.array([1.0, 2.0]), 1.0 + 2.0j, np.complex128(1.0)]
+
+
+@every_optimizer
+@pytest.mark.parametrize("value", BAD_VALUES, ids=repr)
+def test_a_value_that_is_no_finite_number_is_refused_and_the_query_stays_open(make, value):
+    optimizer = make(X0)
+    query = optimizer.ask()[-1]
+    before = snapshot(optimizer)
+    with pytest.raises(InputError, match="value: expected"):
+        optimizer.tell(query, value)
+    assert snapshot(optimizer) == before
+    optimizer.tell(query, 1.0)
+
+
+@every_optimizer
+@pytest.mark.parametrize("value", [1, True, np.float32(1.0), np.int64(1), np.array(1.0), np.array([1.0])], ids=repr)
+def test_anything_that_is_one_real_number_is_a_value(make, value):
+    optimizer = make(X0)
+    optimizer.tell(optimizer.ask()[0], value)
+    assert optimizer.evaluations[0].value == 1.0
+    assert type(optimizer.evaluations[0].value) is float
+
+
+@every_optimizer
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"gradient": [1.0]}, f"gradient: expected a vector of {D} numbers, got 1"),
+        ({"gradient": [np.nan] * D, "gradient_noise": 1.0}, "gradient: expected finite"),
+        ({"gradient": [1.0] * D}, "gradient_noise"),
+        ({"gradient": [1.0] * D, "gradient_noise": -1.0}, "gradient_noise: expected non-negative"),
+        ({"gradient": [1.0] * D, "gradient_noise": np.inf}, "gradient_noise: expected .*finite"),
+        ({"gradient": [1.0] * D, "gradient_noise": [1.0, 1.0]}, "gradient_noise: expected"),
+        ({"gradient": [1.0] * D, "gradient_noise": "much"}, "gradient_noise: expected"),
+        ({"failed": True}, "a value or failed, not both"),
+    ],
+)
+def test_mistakes_beside_the_value_are_refused_and_the_query_stays_open(make, arguments, words):
+    optimizer = make(X0)
+    query = optimizer.ask()[0]
+    before = snapshot(optimizer)
+    with pytest.raises(InputError, match=words):
+        optimizer.tell(query, 1.0, **arguments)
+    assert snapshot(optimizer) == before
+
+
+@every_optimizer
+def test_gradients_are_welcome(make):
+    optimizer = make(X0)
+    for _ in range(3):
+        for query in optimizer.ask():
+            optimizer.tell(query, noisy(query), gradient=-2.0 * (query.x - 0.3), gradient_noise=0.01)
+    assert optimizer.evaluations[0].gradient.tolist() == (-2.0 * (optimizer.evaluations[0].x - 0.3)).tolist()
+    assert np.isfinite(optimizer.iterate).all()
+
+
+# -- failures ---------------------------------------------------------------------------------------------------------
+
+
+@every_optimizer
+def test_failed_queries_are_survived(make):
+    optimizer = make(X0)
+    for _ in range(6):
+        for query in optimizer.ask():
+            if query.id % 3 == 1:
+                optimizer.tell(query, failed="the robot fell" if query.id % 2 else True)
+            else:
+                optimizer.tell(query, noisy(query))
+    failed = [e for e in optimizer.evaluations if e.failure is not None]
+    assert [e.id for e in failed] == [e.id for e in optimizer.evaluations if e.id % 3 == 1]
+    assert failed[0].failure == "the robot fell"
+    assert all(e.value is None for e in failed)
+    assert all(e.value is not None for e in optimizer.evaluations if e.id % 3 != 1)
+    assert np.isfinite(optimizer.iterate).all()
+    assert np.isfinite(optimizer.best.value)
+
+
+@every_optimizer
+def test_all_may_fail(make):
+    optimizer = make(X0, (-1.0, 1.0))
+    for _ in range(6):
+        for query in optimizer.ask():
+            assert np.isfinite(query.x).all()
+            optimizer.tell(query, failed=True)
+    assert optimizer.best_seen is None
+    assert optimizer.best is None
+    assert np.isfinite(optimizer.iterate).all()
+    advance(optimizer, 3)  # and then it recovers
+    assert np.isfinite(optimizer.best.value)
+
+
+# -- points from elsewhere --------------------------------------------------------------------------------------------
+
+
+@every_optimizer
+def test_points_from_elsewhere_are_accepted(make):
+    optimizer = make(X0)
+    elsewhere = np.random.default_rng(0).uniform(-0.5, 0.5, (3, D))
+    optimizer.tell(elsewhere[0], 1.0)  # before the first ask
+    queries = optimizer.ask()
+    optimizer.tell(elsewhere[1].tolist(), 2.0)  # within a batch
+    assert as_data(optimizer.ask()) == as_data(queries)
+    for query in queries:
+        optimizer.tell(query, noisy(query))
+    optimizer.tell(elsewhere[2], failed="it broke")  # between batches
+    told = [e for e in optimizer.evaluations if e.kind == "told"]
+    assert [e.x.tolist() for e in told] == elsewhere.tolist()
+    assert [e.value for e in told] == [1.0, 2.0, None]
+    assert told[2].failure == "it broke"
+    assert optimizer.best_seen.value == 2.0
+    asked = advance(optimizer, 2)
+    ids = [e.id for e in optimizer.evaluations]
+    assert ids == list(range(len(ids)))
+    assert np.isfinite([query.x for query in asked]).all()
+
+
+@every_optimizer
+@pytest.mark.parametrize("x", [[0.0] * (D + 1), [np.nan] * D, "abcd", None, [[0.0] * D]], ids=repr)
+def test_points_from_elsewhere_must_be_points(make, x):
+    optimizer = make(X0)
+    before = snapshot(optimizer)
+    with pytest.raises(InputError, match="x: expected"):
+        optimizer.tell(x, 1.0)
+    assert snapshot(optimizer) == before
+
+
+@every_optimizer
+def test_what_the_user_does_to_arrays_does_not_reach_inside(make):
+    one, two = make(X0), make(X0)
+    point, start = np.array([0.2] * D), np.array(X0)
+    one.tell(point, 0.5)
+    two.tell(point, 0.5)
+    point[:] = 7.0
+    changed = make(start)
+    start[:] = 7.0
+    assert changed.iterate.tolist() == X0
+    for optimizer in (one, two):
+        advance(optimizer, 2)
+    one.iterate[:] = 7.0
+    one.best.x[:] = 7.0
+    one.best_seen.x[:] = 7.0
+    assert as_data(one.ask()) == as_data(two.ask())
+    assert snapshot(one) == snapshot(two)
+
+
+@every_optimizer
+def test_the_x_of_a_query_cannot_be_changed(make):
+    optimizer = make(X0)
+    again = Optimizer.from_state(snapshot(optimizer))
+    open_again = [make(X0), None]
+    open_again[0].ask()
+    open_again[1] = Optimizer.from_state(snapshot(open_again[0]))  # loaded with queries waiting
+    for each in (optimizer, again, *open_again):
+        query = each.ask()[0]
+        with pytest.raises(ValueError, match="read-only"):
+            query.x[0] = 9.0
+        with pytest.raises(AttributeError):
+            query.id = 7
+
+
+# -- best -------------------------------------------------------------------------------------------------------------
+
+
+@every_optimizer
+def test_best_seen_is_the_highest_value_told(make):
+    optimizer = make(X0)
+    assert optimizer.best_seen is None
+    assert optimizer.best is None
+    asked = advance(optimizer, 4)
+    values = [noisy(query) for query in asked]
+    winner = asked[int(np.argmax(values))]
+    assert optimizer.best_seen.value == max(values)
+    assert optimizer.best_seen.x.tolist() == winner.x.tolist()
+
+
+@every_optimizer
+def test_best_is_a_point_with_a_believable_value(make):
+    optimizer = make(X0)
+    advance(optimizer, 6)
+    x, value = optimizer.best
+    assert x.shape == (D,)
+    values = [e.value for e in optimizer.evaluations]
+    assert min(values) - 1.0 < value < max(values) + 1.0
+
+
+@every_optimizer
+def test_it_climbs(make):
+    def height(x):
+        return -float(((np.asarray(x) - 0.3) ** 2).sum())
+
+    start = [-0.7] * D
+    optimizer = make(start)
+    advance(optimizer, 15, value=lambda query: height(query.x))
+    assert height(optimizer.best.x) > 0.75 * height(start)
+    assert height(optimizer.iterate) > 0.75 * height(start)
+
+
+@every_optimizer
+def test_the_jacobian_is_a_mean_and_a_covariance_or_none(make):
+    optimizer = make(X0)
+    for _ in range(3):
+        jacobian = optimizer.jacobian()
+        if jacobian is not None:
+            assert jacobian.mean.shape == (D,)
+            assert jacobian.covariance.shape == (D, D)
+            assert np.linalg.eigvalsh(jacobian.covariance).min() > -1e-9 * np.trace(jacobian.covariance)
+        advance(optimizer, 1)
+
+
+@every_optimizer
+@pytest.mark.parametrize(
+    ("factor", "shift"), [(1e9, 0.0), (1e-9, 0.0), (1.0, 1e6), (1.0, -1e6), (-1.0, 0.0), (0.0, 3.0)]
+)
+def test_objectives_of_any_size_are_survived(make, factor, shift):
+    optimizer = make(X0)
+    asked = advance(optimizer, 5, value=lambda query: factor * noisy(query) + shift)
+    assert np.isfinite([query.x for query in asked]).all()
+    assert np.isfinite(optimizer.iterate).all()
+    assert np.isfinite(optimizer.best.value)
+
+
+# -- state ------------------------------------------------------------------------------------------------------------
+
+
+def nothing(optimizer):
+    return optimizer
+
+
+def asked_once(optimizer):
+    optimizer.ask()
+
+
+def in_the_first_batch(optimizer):
+    optimizer.tell(optimizer.ask()[-1], 0.3)
+
+
+def in_a_later_batch(optimizer):
+    advance(optimizer, 2)
+    optimizer.tell(optimizer.ask()[-1], 0.3)
+
+
+def after_iterations(optimizer):
+    advance(optimizer, 3)
+
+
+def with_failures_gradients_and_points_from_elsewhere(optimizer):
+    optimizer.tell([0.2] * D, 0.4)
+    for query in optimizer.ask():
+        optimizer.tell(query, noisy(query), gradient=[0.5] * D, gradient_noise=[0.1] * D)
+    for query in optimizer.ask():
+        optimizer.tell(query, failed="it broke")
+    advance(optimizer, 1)
+    optimizer.ask()
+
+
+@every_optimizer
+@pytest.mark.parametrize("bounds", [None, ([-1.0, -1.0, 0.3, -0.3], [1.0, np.inf, 0.9, 0.3])], ids=str)
+@pytest.mark.parametrize(
+    "history",
+    [
+        nothing,
+        asked_once,
+        in_the_first_batch,
+        in_a_later_batch,
+        after_iterations,
+        with_failures_gradients_and_points_from_elsewhere,
+    ],
+)
+def test_stopping_and_continuing_is_the_same_as_not_stopping(make, history, bounds):
+    optimizer = make(X0, bounds, seed=4)
+    history(optimizer)
+    text = snapshot(optimizer)
+    again = Optimizer.from_state(json.loads(text))
+    assert type(again) is type(optimizer)
+    assert snapshot(again) == text
+    assert as_data(advance(optimizer, 3)) == as_data(advance(again, 3))
+    assert optimizer.iterate.tolist() == again.iterate.tolist()
+    assert optimizer.best.x.tolist() == again.best.x.tolist()
+    assert optimizer.best.value == again.best.value
+    assert optimizer.evaluations[-1].value == again.evaluations[-1].value
+    assert snapshot(optimizer) == snapshot(again)
+
+
+@every_optimizer
+def test_a_state_does_not_change_when_the_optimiser_goes_on(make):
+    optimizer = make(X0)
+    advance(optimizer, 1)
+    state = optimizer.state()
+    before = json.dumps(state)
+    advance(optimizer, 2)
+    assert json.dumps(state) == before
+
+
+@every_optimizer
+def test_a_state_comes_back_through_its_own_class_and_from_text(make):
+    optimizer = make(X0)
+    advance(optimizer, 1)
+    text = snapshot(optimizer)
+    for again in (type(optimizer).from_state(text), Optimizer.from_state(text)):
+        assert type(again) is type(optimizer)
+        assert as_data(again.ask()) == as_data(Optimizer.from_state(text).ask())
+
+
+@every_optimizer
+@pytest.mark.parametrize(
+    ("lower", "upper"), [([0.0, 2.0], [1.0, 3.0]), ([0.0, 0.0], [1.0, 2.0]), ([-1.0, -2.0], [3.0, 4.0])]
+)
+def test_a_state_keeps_the_bounds_of_two_parameters(make, lower, upper):
+    from scipy.optimize import Bounds
+
+    optimizer = make([0.5 * (low + high) for low, high in zip(lower, upper, strict=True)], Bounds(lower, upper))
+    again = Optimizer.from_state(snapshot(optimizer))
+    assert again.bounds[0].tolist() == lower
+    assert again.bounds[1].tolist() == upper
+
+
+def without(key):
+    return lambda state: {name: value for name, value in state.items() if name != key}
+
+
+BAD_STATES = {
+    "not-json": lambda state: "{broken",
+    "empty-text": lambda state: "",
+    "a-list": lambda state: [],
+    "text-of-a-number": lambda state: "3",
+    "nothing": lambda state: None,
+    "empty": lambda state: {},
+    "no-format": without("format"),
+    "no-rng": without("rng"),
+    "no-arguments": without("arguments"),
+    "no-own": without("own"),
+    "no-evaluations": without("evaluations"),
+    "another-format": lambda state: {**state, "format": 99},
+    "unknown-optimizer": lambda state: {**state, "optimizer": "Nobody"},
+    "rng-of-another-kind": lambda state: {**state, "rng": {"bit_generator": "Nobody"}},
+    "rng-is-text": lambda state: {**state, "rng": "random"},
+    "id-is-text": lambda state: {**state, "next_id": "many"},
+    "evaluations-are-numbers": lambda state: {**state, "evaluations": [1.0]},
+    "evaluation-without-value": lambda state: {**state, "evaluations": [{"id": 0}]},
+    "waiting-are-numbers": lambda state: {**state, "waiting": [1.0]},
+    "own-is-empty": lambda state: {**state, "own": {}},
+    "own-is-text": lambda state: {**state, "own": "mine"},
+    "unknown-argument": lambda state: {**state, "arguments": {**state["arguments"], "colour": "red"}},
+    "bad-argument": lambda state: {**state, "arguments": {**state["arguments"], "seed": -1}},
+}
+
+
+@every_optimizer
+@pytest.mark.parametrize("spoil", BAD_STATES.values(), ids=BAD_STATES.keys())
+def test_bad_states_are_refused(make, spoil):
+    optimizer = make(X0)
+    advance(optimizer, 1)
+    with pytest.raises(InputError):
+        Optimizer.from_state(spoil(optimizer.state()))
+
+
+# -- mistakes in the arguments ----------------------------------------------------------------------------------------
+
+
+@every_optimizer
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"x0": []}, "x0: expected a vector .*at least one.*got 0"),
+        ({"x0": 1.0}, r"x0: expected a vector.*got shape \(\)"),
+        ({"x0": [[0.0, 1.0]]}, r"x0: expected a vector.*got shape \(1, 2\)"),
+        ({"x0": [0.0, np.nan]}, "x0: expected finite numbers, got nan at index 1"),
+        ({"x0": ["a", "b"]}, "x0: expected numbers, got"),
+        ({"x0": None}, "x0: expected numbers, got None"),
+        ({"x0": [0.0, [1.0, 2.0]]}, "x0: expected numbers, got"),
+        ({"scale": 0.0}, "scale: expected positive.*got 0"),
+        ({"scale": -1.0}, "scale: expected positive.*got -1"),
+        ({"scale": [1.0, -1.0, 1.0, 1.0]}, "scale: expected positive"),
+        ({"scale": np.nan}, "scale: expected finite numbers, got nan"),
+        ({"scale": [1.0, 2.0]}, r"scale: expected a number or 4 numbers.*got shape \(2,\)"),
+        ({"scale": [[1.0] * D]}, r"scale: expected a number or 4 numbers.*got shape \(1, 4\)"),
+        ({"scale": "big"}, "scale: expected numbers, got str 'big'"),
+        ({"scale": None}, "scale: expected numbers, got None"),
+        ({"scale": [[1.0], [1.0, 2.0]]}, "scale: expected"),
+        ({"bounds": (1.0, -1.0)}, "bounds: lower must be below upper.*dimension 0 has 1.0 and -1.0"),
+        ({"bounds": (0.0, 0.0)}, "bounds: lower must be below upper"),
+        ({"bounds": (0.2, 1.0)}, r"x0: must lie within the bounds; dimension 0 is 0.1, bounds \[0.2, 1.0\]"),
+        ({"bounds": ([0.0] * 3, [1.0] * 3)}, "bounds: expected"),
+        ({"bounds": (np.nan, 1.0)}, "bounds: expected numbers, got NaN"),
+        ({"bounds": 1.0}, r"bounds: expected \(lower, upper\)"),
+        ({"bounds": ("a", "b")}, "bounds: expected numbers, got 'a'"),
+        ({"seed": -1}, "seed: expected a whole number of at least 0, got -1"),
+        ({"seed": 1.5}, "seed: expected a whole number of at least 0, got 1.5"),
+        ({"seed": "x"}, "seed: expected a whole number of at least 0, got 'x'"),
+        ({"seed": None}, "seed: expected a whole number of at least 0, got None"),
+        ({"seed": True}, "seed: expected a whole number of at least 0, got True"),
+    ],
+    ids=str,
+)
+def test_mistakes_are_named(make, arguments, words):
+    with pytest.raises(InputError, match=words):
+        make(**{"x0": X0, **arguments})
+
+
+@every_optimizer
+@pytest.mark.parametrize("seed", [0, 7, np.int64(7), 2**70])
+def test_any_whole_number_is_a_seed(make, seed):
+    optimizer = make(X0, seed=seed)
+    advance(optimizer, 1)
+    assert as_data(Optimizer.from_state(snapshot(optimizer)).ask()) == as_data(optimizer.ask())
+
+
+@every_optimizer
+def test_the_scale_may_differ_between_parameters(make):
+    optimizer = make(X0, scale=[0.1, 1.0, 10.0, 0.5])
+    asked = np.array([query.x for query in advance(optimizer, 6)])
+    assert np.isfinite(asked).all()

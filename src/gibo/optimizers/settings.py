@@ -16,6 +16,7 @@ import numpy as np
 from gibo.checks import as_number, positive, positive_int
 from gibo.errors import InputError
 from gibo.kernels import KERNELS
+from gibo.linalg import Array
 from gibo.plain import from_plain
 from gibo.priors import Gamma, LogNormal, Normal, Prior, SharedLogNormal, Uniform
 from gibo.steps import NORMALIZATIONS, Adam, Decay, GradientAscent, Normalization, Piecewise
@@ -23,7 +24,7 @@ from gibo.steps import NORMALIZATIONS, Adam, Decay, GradientAscent, Normalizatio
 # What may stand in saved settings.
 PLAIN_TYPES = (Uniform, Normal, LogNormal, SharedLogNormal, Gamma, GradientAscent, Adam, Piecewise, Decay)
 
-Hyperparameter: TypeAlias = Prior | float | Sequence[float] | None
+Hyperparameter: TypeAlias = Prior | float | Sequence[float] | Array | None
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,7 @@ def lengthscale_distribution(d: int, gamma: float = 0.3) -> Uniform:
     return Uniform(mean * (1.0 - gamma), mean * (1.0 + gamma))
 
 
-def within_model(lengthscale: Sequence[float]) -> Settings:
+def within_model(lengthscale: Sequence[float] | Array) -> Settings:
     """The paper's settings for the within-model comparison, where the true hyperparameters are known.
 
     Args:

@@ -1,19 +1,16 @@
-"""Results as figures. Nothing here runs an optimiser."""
+"""A run of GIBO as a figure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from gibo.errors import InputError, MissingExtraError
+from gibo.errors import InputError
+from gibo.figures.style import BLUE, GREEN, GREY, ORANGE, pyplot
 from gibo.linalg import Array
 from gibo.runs.result import Result
-
-# Okabe and Ito 2008: distinguishable with any kind of colour vision.
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#8A8A8A"
 
 
 def run_figure(
@@ -46,8 +43,7 @@ def run_figure(
     history = result.history
     if not len(history.evaluations):
         raise InputError("result: it has no finished iteration to draw; run it with a larger budget")
-    plt = _pyplot()
-    with plt.rc_context({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}):
+    with pyplot() as plt:
         figure, (above, below) = plt.subplots(2, 1, figsize=(7, 6), sharex=True, layout="constrained")
         count = np.arange(1, len(history.value) + 1)
         above.plot(count, history.value, ".", color=GREY, markersize=4, label="observed value of a query")
@@ -70,16 +66,3 @@ def run_figure(
         figure.savefig(path, dpi=150)
         plt.close(figure)
     return path
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")  # figures go to files, also on a machine without a display
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise MissingExtraError(
-            "figures need matplotlib, which is not installed: pip install 'gibo[figures]'"
-        ) from None
-    return plt

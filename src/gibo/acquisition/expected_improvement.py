@@ -1,0 +1,264 @@
+"""Expected improvement through its logarithm, with exact gradients, and its maximisation over a box.
+
+Symbols (those of `gibo.gp`, and)
+---------------------------------
+mu, sigma   mean and standard deviation of J(x) given the data
+best        the value to improve on
+z           ``(mu − best)/sigma``
+phi, Phi    density and distribution function of the standard normal
+h(z)        ``phi(z) + z·Phi(z)``, so that ``EI(x) = E[max(J(x) − best, 0)] = sigma·h(z)``
+R(z)        ``Phi(z)/phi(z)``, a ratio that stays accurate where both have underflowed
+
+Where an improvement is unlikely, EI and its gradient underflow to zero and no climb can start. The logarithm does not:
+
+    log EI  = log sigma + log h(z)
+    ∇log EI = (r·∇mu + (1 − r·z)·∇sigma)/sigma,    r = h'(z)/h(z) = Phi(z)/h(z)
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import fmin_l_bfgs_b
+from scipy.special import erfcx, ndtr
+
+from gibo import linalg
+from gibo.checks import as_number, as_vector
+from gibo.errors import InputError
+from gibo.gp import GaussianProcess
+from gibo.linalg import Array
+
+_EPS = float(np.finfo(np.float64).eps)
+_LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
+_SQRT_HALF_PI = math.sqrt(0.5 * math.pi)
+_SQRT_HALF = math.sqrt(0.5)
+
+# Below this z, 1 + z·R(z) has lost 10 of its 16 digits and the first terms of its series are exact to 12.
+SERIES_BELOW = -300.0
+
+SOBOL_POINTS = 128
+CENTRES = 4
+RADII = (0.1, 0.3, 1.0)  # in lengthscales
+MAXIMUM_STEPS = 40
+
+
+_Z = TypeVar("_Z", Array, np.float64)
+
+
+class Moments(NamedTuple):
+    """Mean and variance of the objective at one point, and their gradients (d,) by that point."""
+
+    mean: float
+    variance: float
+    mean_gradient: Array
+    variance_gradient: Array
+
+
+class PosteriorAtPoint:
+    """The posterior at one point with its gradient, in O(N² + N·d) for each point asked for.
+
+    ``mu = m + kᵀ a``, ``sigma² = k(x, x) − kᵀ b`` with ``b = K⁻¹ k``; ``∇mu = Dᵀ a``, ``∇sigma² = −2·Dᵀ b``.
+
+    Of values alone, row i of D is ``−2·s2·psi'(q_i)·(z_i − u)/ell`` with z and u the data and x in lengthscales, so
+    that no array of size (N, d) needs to be made for a point.
+
+    Example:
+        >>> from gibo import GaussianProcess, SquaredExponential
+        >>> gp = GaussianProcess(SquaredExponential(), noise=0.01).condition([[0.0], [1.0]], [0.0, 1.0])
+        >>> bool(abs(PosteriorAtPoint(gp)(np.array([0.5])).variance_gradient[0]) < 1e-12)     # half-way
+        True
+    """
+
+    def __init__(self, gp: GaussianProcess) -> None:
+        self._gp, data = gp, gp.observations
+        if data is None or len(data.G):
+            return
+        self._ell = gp.kernel.ell(data.X.shape[1])
+        self._centre = data.X.mean(axis=0)  # so that what cancels in |z|² + |u|² − 2 z·u is small
+        self._Z = (data.X - self._centre) / self._ell
+        self._squares = np.einsum("nd,nd->n", self._Z, self._Z)
+
+    def __call__(self, x: Array) -> Moments:
+        gp, s2 = self._gp, self._gp.kernel.variance
+        if gp.observations is None or gp.factor is None:
+            return Moments(gp.prior_mean, s2, np.zeros(len(x)), np.zeros(len(x)))
+        L, a = gp.factor.L, gp.a
+        if len(gp.observations.G):
+            k, D = gp.cross(x[None])[:, 0], gp.cross_gradient(x)
+            w = linalg.solve_lower(L, k)
+            by_a, by_b = a @ D, linalg.solve_upper(L, w) @ D
+        else:
+            Z, u = self._Z, (x - self._centre) / self._ell
+            q = Z @ u
+            q *= -2.0
+            q += self._squares
+            q += u @ u
+            psi, dpsi = gp.kernel.profile(np.maximum(q, 0.0, out=q), 1)
+            k = s2 * psi
+            w = linalg.solve_lower(L, k)
+            dpsi *= -2.0 * s2
+            ca, cb = dpsi * a, dpsi * linalg.solve_upper(L, w)
+            by_a, by_b = (ca @ Z - ca.sum() * u) / self._ell, (cb @ Z - cb.sum() * u) / self._ell
+        return Moments(gp.prior_mean + float(k @ a), max(s2 - float(w @ w), 0.0), by_a, -2.0 * by_b)
+
+
+def means_at_data(gp: GaussianProcess) -> Array:
+    """The posterior mean (n,) at the locations of the observed values."""
+    data = gp.observations
+    if data is None:
+        return np.empty(0)
+    if gp.jitter > 0.0 or len(data.G):
+        return gp.prior_mean + gp.cross(data.X).T @ gp.a
+    return data.y - gp.noise * gp.a  # from (K − noise·I) a + m, where K a = y − m
+
+
+def incumbent(gp: GaussianProcess) -> float:
+    """The value to improve on where values are noisy: the highest posterior mean at the observed points."""
+    if not gp.n:
+        raise InputError("this Gaussian process has no values yet; there is nothing to improve on")
+    return float(means_at_data(gp).max())
+
+
+class LogExpectedImprovement:
+    """``log E[max(J(x) − best, 0)]``, sound also where the expectation itself underflows.
+
+    Args:
+        gp: the model, conditioned or not.
+        best: the value to improve on; None: the `incumbent`, the highest posterior mean at the observed points.
+
+    Example:
+        >>> from gibo import GaussianProcess, SquaredExponential
+        >>> gp = GaussianProcess(SquaredExponential(lengthscale=0.5), noise=0.01).condition([[0.0], [1.0]], [0.0, 1.0])
+        >>> log_ei = LogExpectedImprovement(gp)
+        >>> bool(log_ei([1.5]) > log_ei([-0.5]))
+        True
+
+    Reference: Ament, Daulton, Eriksson, Balandat, Bakshy: Unexpected improvements to expected improvement for Bayesian
+    optimization, NeurIPS 2023, section 4.1.
+    """
+
+    def __init__(self, gp: GaussianProcess, best: float | None = None) -> None:
+        self.gp = gp
+        self.best = incumbent(gp) if best is None else as_number("best", best)
+        N = 0 if gp.observations is None else len(gp.observations)
+        self._posterior = PosteriorAtPoint(gp)
+        # Rounding leaves no smaller variance than this.
+        self._least_variance = max(N, 1) * _EPS * gp.kernel.variance
+
+    def __call__(self, x: npt.ArrayLike) -> float | Array:
+        """log EI at x: a number for (d,), an array (p,) for (p, d)."""
+        mean, variance = (np.asarray(moment) for moment in self.gp.predict(x))
+        sigma = np.sqrt(np.maximum(variance, self._least_variance))
+        value = np.log(sigma) + log_h((mean - self.best) / sigma)[0]
+        return float(value) if np.ndim(x) == 1 else value
+
+    def value_and_gradient(self, x: npt.ArrayLike) -> tuple[float, Array]:
+        """log EI and its gradient at one point x (d,)."""
+        data = self.gp.observations
+        return self._value_and_gradient(as_vector("x", x, None if data is None else data.X.shape[1]))
+
+    def _value_and_gradient(self, x: Array) -> tuple[float, Array]:
+        mean, variance, mean_gradient, variance_gradient = self._posterior(x)
+        sigma = math.sqrt(max(variance, self._least_variance))
+        z = (mean - self.best) / sigma
+        value, r = _log_h(z)
+        gradient = (r / sigma) * mean_gradient
+        if variance > self._least_variance:
+            gradient += ((1.0 - r * z) / (2.0 * sigma * sigma)) * variance_gradient  # ∇sigma = ∇sigma²/(2·sigma)
+        return math.log(sigma) + value, gradient
+
+
+def log_h(z: npt.ArrayLike) -> tuple[Array, Array]:
+    """``log h(z)`` and its derivative ``r(z) = Phi(z)/h(z)``, to about 11 digits for every z.
+
+    For z > −1 directly. Below, ``h = phi·(1 + z·R)`` with ``R(z) = √(π/2)·erfcx(−z/√2)``; far below, where
+    ``1 + z·R`` cancels, by the series ``1 + z·R = z⁻²·(1 − 3z⁻² + 15z⁻⁴ − …)``.
+
+    >>> log_h([-1e3, 0.0])[0].round(3)
+    array([-5.00014734e+05, -9.19000000e-01])
+    """
+    z = np.asarray(z, dtype=np.float64)
+    value, slope = np.empty_like(z), np.empty_like(z)
+    series, direct = z < SERIES_BELOW, z > -1.0
+    for branch, where in ((_series, series), (_direct, direct), (_ratio, ~(series | direct))):
+        value[where], slope[where] = branch(z[where])
+    return value, slope
+
+
+def _log_h(z: float) -> tuple[float, float]:
+    """`log_h` of one number: a tenth of the time."""
+    value, slope = (_series if z < SERIES_BELOW else _direct if z > -1.0 else _ratio)(np.float64(z))
+    return float(value), float(slope)
+
+
+def _direct(z: _Z) -> tuple[_Z, _Z]:
+    Phi = ndtr(z)
+    h = np.exp(-0.5 * z * z - _LOG_SQRT_2PI) + z * Phi
+    return np.log(h), Phi / h
+
+
+def _ratio(z: _Z) -> tuple[_Z, _Z]:
+    R = _SQRT_HALF_PI * erfcx(-_SQRT_HALF * z)
+    g = 1.0 + z * R  # h/phi
+    return np.log(g) - 0.5 * z * z - _LOG_SQRT_2PI, R / g
+
+
+def _series(z: _Z) -> tuple[_Z, _Z]:
+    s = 1.0 / (z * z)
+    R, g = (s * (1.0 - 3.0 * s) - 1.0) / z, s * (1.0 - s * (3.0 - 15.0 * s))
+    return np.log(g) - 0.5 * z * z - _LOG_SQRT_2PI, R / g
+
+
+def maximise(
+    log_ei: LogExpectedImprovement, lower: Array, upper: Array, rng: np.random.Generator
+) -> tuple[Array, float]:
+    """The point of the box with the highest expected improvement, and log EI there.
+
+    Looked at: Sobol points, shifted at random, and points around the observed ones of the highest posterior mean, at
+    several distances. L-BFGS-B climbs in lengthscales, once from the best of the former and once from the best of the
+    latter. Over 80 situations in 4 to 36 dimensions log EI came out 0.01 below that of 30 climbs from 1300 points on
+    average.
+    """
+    starts = _starts(log_ei.gp, lower, upper, rng)
+    values = np.asarray(log_ei(starts))
+    groups = (range(SOBOL_POINTS), range(SOBOL_POINTS, len(starts)))
+    leaders = [group[int(values[group.start : group.stop].argmax())] for group in groups if group]
+    ell = log_ei.gp.kernel.ell(len(lower))
+    bounds = list(zip((lower / ell).tolist(), (upper / ell).tolist(), strict=True))
+
+    def cost(u: Array) -> tuple[float, Array]:
+        value, gradient = log_ei._value_and_gradient(u * ell)
+        return -value, gradient * -ell
+
+    first = int(values.argmax())
+    best, highest = starts[first], float(values[first])
+    for start in starts[leaders]:
+        u, reached, _ = fmin_l_bfgs_b(cost, start / ell, bounds=bounds, factr=1e10, pgtol=1e-4, maxiter=MAXIMUM_STEPS)
+        if -float(reached) > highest:
+            best, highest = u * ell, -float(reached)
+    return np.clip(best, lower, upper), highest
+
+
+def _starts(gp: GaussianProcess, lower: Array, upper: Array, rng: np.random.Generator) -> Array:
+    d = len(lower)
+    points = [lower + (upper - lower) * ((_sobol(d) + rng.random(d)) % 1.0)]
+    if gp.observations is not None and gp.n:
+        centres = gp.observations.X[np.argsort(-means_at_data(gp), kind="stable")[:CENTRES]]
+        directions = rng.standard_normal((len(RADII), len(centres), d))
+        directions /= np.linalg.norm(directions, axis=2, keepdims=True)
+        around = centres + np.array(RADII)[:, None, None] * gp.kernel.ell(d) * directions
+        points += [centres, around.reshape(-1, d)]
+    X = np.concatenate(points)
+    return np.clip(X, lower, upper, out=X)
+
+
+@lru_cache(maxsize=64)
+def _sobol(d: int) -> Array:
+    from scipy.stats import qmc  # here, because importing scipy.stats takes longer than everything else together
+
+    points: Array = qmc.Sobol(d, scramble=True, rng=0).random(SOBOL_POINTS)
+    return points

@@ -1,0 +1,118 @@
+"""The command line: arguments to the library, and its errors to one line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from gibo.errors import GiboError, InputError
+
+SYNTHETIC = ("within-model", "out-of-model", "ablation-normalisation", "ablation-sampling")
+STUDIES = (*SYNTHETIC, "illustrations")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code: 0, 2 for a mistake in the call, 130 after Ctrl-C."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    arguments = _parser().parse_args(words)
+    try:
+        if arguments.command == "figures":
+            return _figures(arguments.folder)
+        return _reproduce(arguments, words)
+    except GiboError as error:
+        print(f"gibo: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("gibo: interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="gibo", description="Local policy search with Bayesian optimisation.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    study = commands.add_parser(
+        "reproduce",
+        help="run a study of the paper, or continue it",
+        description="Run a study of the paper: data, tables, figures. A second start continues where the first ended.",
+    )
+    study.add_argument("study", choices=STUDIES)
+    study.add_argument("--out", type=Path, help="folder for the results (default: results/STUDY)")
+    study.add_argument("--quick", action="store_true", help="a small version, in less than a minute")
+    study.add_argument("--dimensions", metavar="LIST", help="such as 4,8,12 (default: 4 to 36 by 4)")
+    study.add_argument("--functions", type=int, metavar="N", help="per dimension (default: 40)")
+    study.add_argument("--budget", type=int, metavar="N", help="noisy values per run (default: 300)")
+    study.add_argument("--methods", metavar="LIST", help="separated by semicolons (default: all of the study)")
+    study.add_argument("--seed", type=int, default=0, metavar="N", help="of functions and methods (default: 0)")
+    study.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
+    figures = commands.add_parser("figures", help="draw the figures of a study again, from its saved data")
+    figures.add_argument("folder", type=Path, metavar="FOLDER")
+    return parser
+
+
+def _reproduce(arguments: argparse.Namespace, words: list[str]) -> int:
+    if arguments.study == "illustrations":
+        return _illustrations(arguments.out or Path("results/illustrations"))
+    from gibo.experiments.engine import cell_bar, parse_list, run_study
+    from gibo.experiments.report import write_report
+    from gibo.experiments.synthetic import SyntheticStudy
+    from gibo.figures.studies import study_figures
+
+    study = SyntheticStudy(arguments.study, seed=arguments.seed)
+    if arguments.quick:
+        study = replace(study, dimensions=(4, 8), functions=3, budget=100)
+    if arguments.dimensions is not None:
+        study = replace(study, dimensions=tuple(parse_list(arguments.dimensions, int, "--dimensions")))
+    if arguments.methods is not None:
+        study = replace(study, methods=tuple(part.strip() for part in arguments.methods.split(";") if part.strip()))
+    for name in ("functions", "budget"):
+        if getattr(arguments, name) is not None:
+            study = replace(study, **{name: getattr(arguments, name)})
+    workers = arguments.workers if arguments.workers is not None else (os.cpu_count() or 1)
+    if workers < 1:
+        raise InputError(f"--workers: expected at least 1, got {workers}")
+    out = arguments.out or Path("results") / (arguments.study + ("-quick" if arguments.quick else ""))
+
+    started = time.perf_counter()
+    total = len(study.cells())
+    with cell_bar(total) as bar:
+        records, complete = run_study(study, out, workers, bar)
+    seconds = time.perf_counter() - started
+    if not complete:
+        print(f"Stopped with {len(records)} of {total} cells in {out}; the same command continues.")
+        return 130
+    command = "gibo " + shlex.join(words)
+    spent = sum(record["seconds"] for record in records)
+    footnote = f"`{command}`: {total} cells, {spent / 60:.1f} minutes of one core."
+    print(write_report(records, study.methods, out, footnote))
+    paths = study_figures(out)
+    print(f"This start took {seconds / 60:.1f} minutes. Data, table and {len(paths)} figures: {out}")
+    return 0
+
+
+def _illustrations(out: Path) -> int:
+    from gibo.experiments.illustrations import illustration_data
+
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "illustrations.json").write_text(json.dumps(illustration_data()) + "\n", encoding="utf-8")
+    return _figures(out)
+
+
+def _figures(folder: Path) -> int:
+    from gibo.figures.illustrations import illustration_figures
+    from gibo.figures.studies import study_figures
+
+    saved = folder / "illustrations.json"
+    if saved.exists():
+        paths = illustration_figures(json.loads(saved.read_text(encoding="utf-8")), folder)
+    else:
+        paths = study_figures(folder)
+    for path in paths:
+        print(path)
+    return 0

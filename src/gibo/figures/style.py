@@ -1,0 +1,72 @@
+"""How all figures look: colours, lines, and how a figure gets into files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gibo.errors import MissingExtraError
+
+# Okabe and Ito 2008: distinguishable with any kind of colour vision.
+BLUE, ORANGE, GREEN, PINK, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#7A7A7A"
+
+
+class Look(NamedTuple):
+    """A method's colour and line, the same in every figure; the lines also tell them apart without colour."""
+
+    color: str
+    line: Any
+
+
+LOOKS = {
+    "GIBO": Look(BLUE, "-"),
+    "GIBO, our defaults": Look(SKY, "-"),
+    "ARS": Look(ORANGE, "--"),
+    "CMA-ES": Look(GREEN, "-."),
+    "Vanilla BO": Look(PINK, ":"),
+    "Random search": Look(GREY, (0, (1, 3))),
+    "paper": Look(BLUE, "-"),
+    "published": Look(ORANGE, "--"),
+    "invariant": Look(GREEN, "-."),
+    "off": Look(GREY, ":"),
+    "active": Look(BLUE, "-"),
+    "random": Look(ORANGE, "--"),
+}
+
+
+def look(method: str) -> Look:
+    return LOOKS.get(method, Look("black", "-"))
+
+
+@contextmanager
+def pyplot() -> Iterator[Any]:
+    """matplotlib.pyplot in our style, drawing to files, also on a machine without a display."""
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        import matplotlib.pyplot as plt
+    except ImportError:
+        message = "figures need matplotlib, which is not installed: pip install 'gibo[figures]'"
+        raise MissingExtraError(message) from None
+    style: Any = {
+        "font.size": 9,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "legend.frameon": False,
+        "svg.hashsalt": "gibo",  # the same figure gives the same file
+    }
+    with plt.rc_context(style):
+        yield plt
+
+
+def save(figure: Any, plt: Any, path: Path) -> list[Path]:
+    """As PNG and SVG; `path` has no ending."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    paths = [path.with_suffix(".png"), path.with_suffix(".svg")]
+    figure.savefig(paths[0], dpi=150)
+    figure.savefig(paths[1], metadata={"Date": None})
+    plt.close(figure)
+    return paths

@@ -1,0 +1,140 @@
+"""Augmented Random Search: steps along random directions, weighted by the differences of returns along them.
+
+One iteration at the iterate t, with N directions δ_i ~ N(0, I):
+
+    ask    t + ν·δ_i and t − ν·δ_i for i = 1 … N, all at once                      `_propose`
+    tell   …their returns r_i⁺ and r_i⁻, in any order…
+           the last one:  t ← t + α/(b·σ_R) · Σ (r_i⁺ − r_i⁻)·δ_i  over the b       `_update`
+           directions with the largest max(r_i⁺, r_i⁻)
+
+σ_R is the standard deviation of the 2b returns in the sum. The iterate itself is never evaluated.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gibo.checks import positive, positive_int
+from gibo.errors import InputError
+from gibo.linalg import Array
+from gibo.optimizers.base import Best, Evaluation, Optimizer
+
+
+class ARS(Optimizer):
+    """Augmented Random Search, V1 and V1-t. It maximises.
+
+    ``t ← t + α/(b·σ_R) · Σ (r⁺ − r⁻)·δ``; see the module's text. V2 is the same search over a policy that normalises
+    the states it sees, and that is the policy's business, not this optimiser's.
+
+    A direction of which one side failed is left out of the sum. There is no step when all were left out or all returns
+    are the same. Within bounds, queries and iterates are clipped; the directions in the sum stay as drawn. Points from
+    elsewhere are kept in `evaluations` and have no influence.
+
+    Args:
+        x0: (d,) where to start.
+        scale: positive; by how much a parameter must change to matter, roughly: a number, or one per parameter.
+        bounds: None, or (lower, upper); no query and no iterate leaves them.
+        seed: of all random choices.
+        step_size: α, in units of `scale`.
+        noise: ν, how far the queries are from the iterate, in units of `scale`.
+        directions: N; by default ``1 + d//8``, the choice of Müller et al. 2021.
+        top: b, how many of the directions are used; by default all (V1), fewer for V1-t.
+
+    Example:
+        >>> from gibo.optimizers.ars import ARS
+        >>> opt = ARS([0.0, 0.0], scale=0.3, seed=1)
+        >>> for _ in range(100):
+        ...     for query in opt.ask():
+        ...         opt.tell(query, -float(((query.x - 1.0) ** 2).sum()))
+        >>> bool(abs(opt.iterate - 1.0).max() < 0.3)
+        True
+
+    Reference: Mania, Guy, Recht: Simple random search of static linear policies is competitive for reinforcement
+    learning, NeurIPS 2018, algorithms 1 and 2.
+    """
+
+    def __init__(
+        self,
+        x0: npt.ArrayLike,
+        *,
+        scale: npt.ArrayLike = 1.0,
+        bounds: npt.ArrayLike | None = None,
+        seed: int = 0,
+        step_size: float = 0.15,
+        noise: float = 0.3,
+        directions: int | None = None,
+        top: int | None = None,
+    ) -> None:
+        super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
+        self.step_size = positive("step_size", step_size)
+        self.noise = positive("noise", noise)
+        self.directions = 1 + self.d // 8 if directions is None else positive_int("directions", directions)
+        self.top = self.directions if top is None else positive_int("top", top)
+        if self.top > self.directions:
+            raise InputError(f"top: at most all {self.directions} directions can be used, got {self.top}")
+        self._iterate = self.x0.copy()
+        self._iteration = 0
+        self._value: float | None = None
+        self._deltas = np.empty((0, self.d))
+
+    @property
+    def iterate(self) -> Array:
+        return self._iterate.copy()
+
+    @property
+    def iteration(self) -> int:
+        return self._iteration
+
+    @property
+    def best(self) -> Best | None:
+        """The iterate, with the mean of the last batch's returns as its value.
+
+        Those were observed around the iterate before the last step; the iterate's own value is never observed.
+        """
+        return None if self._value is None else Best(self.iterate, self._value)
+
+    def _propose(self) -> list[tuple[Array, str]]:
+        self._deltas = self._rng.standard_normal((self.directions, self.d))
+        offsets = self.noise * self.scale * self._deltas
+        return [(self._iterate + sign * offset, "query") for offset in offsets for sign in (1.0, -1.0)]
+
+    def _update(self, batch: list[Evaluation]) -> None:
+        self._iteration += 1
+        values = np.array([np.nan if e.value is None else e.value for e in batch])
+        if np.isnan(values).all():
+            return
+        self._value = float(np.nanmean(values))
+        returns = values.reshape(self.directions, 2)  # r⁺ and r⁻
+        complete = np.flatnonzero(~np.isnan(returns).any(axis=1))
+        ranked = complete[np.argsort(-returns[complete].max(axis=1), kind="stable")]
+        used = np.sort(ranked[: self.top])  # in the order drawn, so that the sum of all is V1's bit for bit
+        with np.errstate(over="ignore", invalid="ignore"):
+            sigma = float(returns[used].std()) if len(used) else 0.0
+        if not (sigma > 0.0 and np.isfinite(sigma)):
+            return
+        weights = (returns[used, 0] - returns[used, 1]) / sigma
+        step = self.step_size / len(used) * (weights @ self._deltas[used])
+        self._iterate = self.clip(self._iterate + step * self.scale)
+
+    # -- state --------------------------------------------------------------------------------------------------------
+
+    def _arguments(self) -> dict[str, Any]:
+        own = {"step_size": self.step_size, "noise": self.noise, "directions": self.directions, "top": self.top}
+        return {**super()._arguments(), **own}
+
+    def _own_state(self) -> dict[str, Any]:
+        return {
+            "iterate": self._iterate,
+            "iteration": self._iteration,
+            "value": self._value,
+            "deltas": self._deltas,
+        }
+
+    def _load_own_state(self, own: dict[str, Any]) -> None:
+        self._iterate = np.array(own["iterate"])
+        self._iteration = int(own["iteration"])
+        self._value = own["value"]
+        self._deltas = np.array(own["deltas"]).reshape(-1, self.d)

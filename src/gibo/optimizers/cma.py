@@ -1,0 +1,175 @@
+"""CMA-ES, through the `cma` package, behind the face that every optimiser has.
+
+The package minimises, keeps its own state and has its own source of random numbers. Here its sign is turned, its random
+numbers are drawn from the optimiser's generator (NumPy's global one is neither used nor disturbed), and its state is
+never stored: loading asks and tells a fresh strategy again, with the same seed and the values that were told. That
+takes about a millisecond per iteration and gives the same strategy bit for bit.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gibo.checks import positive, positive_int
+from gibo.errors import InputError, MissingExtraError
+from gibo.linalg import Array
+from gibo.optimizers.base import Best, Evaluation, Optimizer
+
+# With fewer there are no two parents, or no one to discard.
+LEAST_POPULATION = 4
+
+
+class CMAES(Optimizer):
+    """Covariance Matrix Adaptation Evolution Strategy. It maximises.
+
+    Each iteration draws a population from ``N(m, σ²C)`` as one batch of queries and moves m, σ and C towards the better
+    ones. It runs in units of `scale`, and within bounds through the package's smooth transformation into the box. The
+    package's stopping rules are not used: who runs it decides when to end.
+
+    A failed query counts as the worst value of its batch; a batch that failed as a whole is drawn anew. Points from
+    elsewhere are kept in `evaluations` and have no influence.
+
+    Args:
+        x0: (d,) where to start: the first mean.
+        scale: positive; by how much a parameter must change to matter, roughly: a number, or one per parameter.
+        bounds: None, or (lower, upper); no query and no iterate leaves them.
+        seed: of all random choices.
+        sigma0: the first standard deviation, in units of `scale`.
+        population: queries per iteration, at least 4; by default the package's ``4 + ⌊3·log d⌋`` (6 for d = 1).
+
+    Raises:
+        MissingExtraError: the package `cma` is not installed.
+
+    Example:
+        >>> from gibo.optimizers.cma import CMAES
+        >>> opt = CMAES([0.0, 0.0], scale=0.3, seed=1)
+        >>> for _ in range(40):
+        ...     for query in opt.ask():
+        ...         opt.tell(query, -float(((query.x - 1.0) ** 2).sum()))
+        >>> bool(abs(opt.iterate - 1.0).max() < 0.05)
+        True
+
+    Reference: Hansen, Ostermeier: Completely derandomized self-adaptation in evolution strategies, Evolutionary
+    Computation 2001; Hansen, Akimoto, Baudis: CMA-ES/pycma, doi:10.5281/zenodo.2559634.
+    """
+
+    def __init__(
+        self,
+        x0: npt.ArrayLike,
+        *,
+        scale: npt.ArrayLike = 1.0,
+        bounds: npt.ArrayLike | None = None,
+        seed: int = 0,
+        sigma0: float = 1.0,
+        population: int | None = None,
+    ) -> None:
+        super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
+        self.sigma0 = positive("sigma0", sigma0)
+        if population is not None and positive_int("population", population) < LEAST_POPULATION:
+            raise InputError(f"population: expected at least {LEAST_POPULATION}, got {population}")
+        self._strategy = self._new_strategy(population)
+        self.population = int(self._strategy.popsize)
+        self._asked: list[Array] = []
+        self._iterate = self.x0.copy()
+        self._iteration = 0
+        self._value: float | None = None
+
+    @property
+    def iterate(self) -> Array:
+        """The mean of the distribution."""
+        return self._iterate.copy()
+
+    @property
+    def iteration(self) -> int:
+        return self._iteration
+
+    @property
+    def best(self) -> Best | None:
+        """The mean of the distribution, with the mean of the last batch's values as its value.
+
+        Those were observed around the mean before the last update; the mean's own value is never observed.
+        """
+        return None if self._value is None else Best(self.iterate, self._value)
+
+    def _propose(self) -> list[tuple[Array, str]]:
+        with _quiet():
+            self._asked = self._strategy.ask()
+        return [(z[: self.d] * self.scale, "query") for z in self._asked]
+
+    def _update(self, batch: list[Evaluation]) -> None:
+        self._iteration += 1
+        values = [e.value for e in batch if e.value is not None]
+        if not values:
+            return
+        worst = min(values)
+        with _quiet():
+            self._strategy.tell(self._asked, [-(worst if e.value is None else e.value) for e in batch])
+            mean: Array = self._strategy.result.xfavorite
+        self._iterate = self.clip(mean[: self.d] * self.scale)
+        self._value = float(np.mean(values))
+
+    def _new_strategy(self, population: int | None) -> Any:
+        options: dict[str, Any] = {
+            "randn": lambda *shape: self._rng.standard_normal(shape),
+            "seed": np.nan,  # leave NumPy's global generator alone
+            "CMA_mirrors": 0,  # small populations would mirror a number of points drawn from that generator
+            "verbose": -10,  # no text, and no file with signals is looked for
+            "verb_log": 0,
+        }
+        if population is not None:
+            options["popsize"] = population
+        # The package does not support a single dimension; there it gets a second one, which nothing depends on.
+        idle = [0.0] if self.d == 1 else []
+        if self.bounds is not None:
+            lower, upper = (bound / self.scale for bound in self.bounds)
+            options["bounds"] = [[*lower, *(-np.inf for _ in idle)], [*upper, *(np.inf for _ in idle)]]
+        cma = _cma()
+        with _quiet():
+            return cma.CMAEvolutionStrategy(np.append(self.x0 / self.scale, idle), self.sigma0, options)
+
+    # -- state --------------------------------------------------------------------------------------------------------
+
+    def _arguments(self) -> dict[str, Any]:
+        return {**super()._arguments(), "sigma0": self.sigma0, "population": self.population}
+
+    def _own_state(self) -> dict[str, Any]:
+        return {"iteration": self._iteration}
+
+    def _load_own_state(self, own: dict[str, Any]) -> None:
+        """Ask and tell again what was asked and told before."""
+        saved = self._rng.bit_generator.state
+        self._rng = np.random.default_rng(self.seed)
+        batches: list[list[Evaluation]] = [[] for _ in range(int(own["iteration"]))]
+        for e in self.evaluations:
+            if e.kind == "query" and e.iteration < len(batches):
+                batches[e.iteration].append(e)
+        for batch in batches:
+            self._propose()
+            self._update(batch)
+        if self._batch:  # asked, and not all of it told yet
+            self._propose()
+        self._rng.bit_generator.state = saved
+
+
+def _cma() -> Any:
+    """The package, imported only here: it is optional, and importing it takes a second."""
+    try:
+        with _quiet():
+            return importlib.import_module("cma")
+    except ImportError as error:
+        raise MissingExtraError("CMA-ES needs the package cma: pip install 'gibo[cma]'") from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What the package warns of (options, step sizes) is nothing that the user of this class set."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,91 @@
+"""Random search: the floor that every other method must stay above."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gibo.checks import positive_int
+from gibo.linalg import Array
+from gibo.optimizers.base import Best, Evaluation, Optimizer
+
+
+class RandomSearch(Optimizer):
+    """Independent random points; the best one seen is the guess. It maximises.
+
+    A parameter with two finite bounds is drawn uniformly between them; any other one is drawn from a normal
+    distribution around x0 with standard deviation `scale`, and clipped to the bound that there is. Failures are passed
+    over. Points from elsewhere count as seen if they lie within the bounds.
+
+    Args:
+        x0: (d,) the guess before the first value, and the centre where there are no bounds.
+        scale: positive; the standard deviation where there are no bounds: a number, or one per parameter.
+        bounds: None, or (lower, upper); no query leaves them.
+        seed: of all random choices.
+        batch: queries per iteration.
+
+    Example:
+        >>> from gibo.optimizers.random_search import RandomSearch
+        >>> opt = RandomSearch([0.5, 0.5], bounds=(0.0, 1.0), batch=100)
+        >>> for query in opt.ask():
+        ...     opt.tell(query, -float(((query.x - 0.2) ** 2).sum()))
+        >>> bool(abs(opt.best.x - 0.2).max() < 0.2)
+        True
+    """
+
+    def __init__(
+        self,
+        x0: npt.ArrayLike,
+        *,
+        scale: npt.ArrayLike = 1.0,
+        bounds: npt.ArrayLike | None = None,
+        seed: int = 0,
+        batch: int = 1,
+    ) -> None:
+        super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
+        self.batch = positive_int("batch", batch)
+        self._iteration = 0
+
+    @property
+    def iterate(self) -> Array:
+        """The best point seen within the bounds; x0 before the first value."""
+        best = self.best
+        return self.x0.copy() if best is None else best.x
+
+    @property
+    def iteration(self) -> int:
+        return self._iteration
+
+    @property
+    def best(self) -> Best | None:
+        """The highest value told for a point within the bounds, as it was told, noise included."""
+        best: Best | None = None
+        for e in self.evaluations:
+            if e.value is not None and (best is None or e.value > best.value) and (self.clip(e.x) == e.x).all():
+                best = Best(e.x, e.value)
+        return None if best is None else Best(best.x.copy(), best.value)
+
+    def _propose(self) -> list[tuple[Array, str]]:
+        X = self.x0 + self.scale * self._rng.standard_normal((self.batch, self.d))
+        uniform = self._rng.random((self.batch, self.d))
+        if self.bounds is not None:
+            lower, upper = self.bounds
+            j = np.flatnonzero(np.isfinite(lower) & np.isfinite(upper))
+            X[:, j] = lower[j] + (upper[j] - lower[j]) * uniform[:, j]
+        return [(x, "query") for x in X]
+
+    def _update(self, batch: list[Evaluation]) -> None:
+        self._iteration += 1
+
+    # -- state --------------------------------------------------------------------------------------------------------
+
+    def _arguments(self) -> dict[str, Any]:
+        return {**super()._arguments(), "batch": self.batch}
+
+    def _own_state(self) -> dict[str, Any]:
+        return {"iteration": self._iteration}
+
+    def _load_own_state(self, own: dict[str, Any]) -> None:
+        self._iteration = int(own["iteration"])

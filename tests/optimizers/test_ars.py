@@ -1,0 +1,146 @@
+import json
+
+import numpy as np
+import pytest
+
+from gibo import InputError
+from gibo.optimizers.ars import ARS
+
+
+def noisy(query):
+    return -float(((query.x - 0.3) ** 2).sum()) + 0.1 * float(np.random.default_rng(query.seed).normal())
+
+
+def advance(optimizer, iterations, value=noisy):
+    for _ in range(iterations):
+        for query in optimizer.ask():
+            optimizer.tell(query, value(query))
+
+
+def test_queries_are_pairs_around_the_iterate():
+    opt = ARS([1.0, 2.0], scale=[0.1, 10.0], noise=0.5, directions=3)
+    X = np.array([query.x for query in opt.ask()])
+    assert X.shape == (6, 2)
+    np.testing.assert_allclose(X[::2] + X[1::2], np.tile([2.0, 4.0], (3, 1)))
+    deltas = np.random.default_rng(0).standard_normal((3, 2))
+    np.testing.assert_allclose(X[::2], [1.0, 2.0] + 0.5 * np.array([0.1, 10.0]) * deltas)
+
+
+@pytest.mark.parametrize("top", [None, 2, 1])
+def test_the_step_by_hand(top):
+    scale = np.array([0.5, 2.0, 1.0])
+    opt = ARS(np.zeros(3), scale=scale, step_size=0.2, noise=0.1, directions=3, top=top, seed=4)
+    queries = opt.ask()
+    deltas = [queries[2 * i].x / (0.1 * scale) for i in range(3)]
+    returns = [(1.0, 3.0), (-2.0, -4.0), (2.5, 0.5)]
+    for query, value in zip(queries, np.ravel(returns), strict=True):
+        opt.tell(query, value)
+    # By max(r+, r-): 3.0 (the first), 2.5 (the third), -2.0 (the second).
+    used = {None: [0, 1, 2], 2: [0, 2], 1: [0]}[top]
+    sigma = np.std([returns[i] for i in used])
+    step = sum((returns[i][0] - returns[i][1]) * deltas[i] for i in used)
+    np.testing.assert_allclose(opt.iterate, 0.2 / (len(used) * sigma) * scale * step, rtol=1e-12)
+    assert opt.best.value == pytest.approx(np.mean(returns))
+    assert opt.best.x.tolist() == opt.iterate.tolist()
+
+
+def test_using_all_directions_is_v1_step_for_step():
+    one, two = ARS(np.zeros(5), directions=4), ARS(np.zeros(5), directions=4, top=4)
+    for _ in range(10):
+        advance(one, 1)
+        advance(two, 1)
+        assert one.iterate.tolist() == two.iterate.tolist()
+
+
+def test_the_size_of_the_returns_does_not_matter():
+    one, two = ARS(np.zeros(3), directions=2), ARS(np.zeros(3), directions=2)
+    advance(one, 5)
+    advance(two, 5, value=lambda query: 1e6 * noisy(query) - 3e5)
+    np.testing.assert_allclose(one.iterate, two.iterate, rtol=1e-6)
+
+
+@pytest.mark.parametrize("value", [0.0, -7.0, 1e300])
+def test_equal_returns_give_no_step(value):
+    opt = ARS([0.1, 0.2])
+    advance(opt, 3, value=lambda query: value)
+    assert opt.iterate.tolist() == [0.1, 0.2]
+    assert opt.iteration == 3
+
+
+def test_returns_too_large_to_square_give_no_step():
+    opt = ARS([0.1, 0.2])
+    advance(opt, 1, value=lambda query: (1.0 - 2.0 * (query.id % 2)) * 1e200)
+    assert opt.iterate.tolist() == [0.1, 0.2]
+
+
+def test_a_direction_with_a_failed_side_is_left_out():
+    opt, other = (ARS(np.zeros(2), directions=2, seed=1) for _ in range(2))
+    queries = opt.ask()
+    for query, value in zip(queries, [5.0, None, 1.0, 2.0], strict=True):
+        opt.tell(query, value, failed=value is None)
+    delta = queries[2].x / 0.3
+    np.testing.assert_allclose(opt.iterate, 0.15 / 0.5 * (1.0 - 2.0) * delta, rtol=1e-12)
+    assert opt.best.value == pytest.approx(8.0 / 3.0)
+    for query in other.ask():  # one side of each
+        other.tell(query, **({"failed": True} if query.id % 2 else {"value": 1.0 + query.id}))
+    assert other.iterate.tolist() == [0.0, 0.0]
+    assert other.best.value == 2.0
+
+
+def test_when_all_fail_nothing_moves():
+    opt = ARS(np.zeros(2))
+    for query in opt.ask():
+        opt.tell(query, failed=True)
+    assert opt.best is None
+    assert opt.iterate.tolist() == [0.0, 0.0]
+    assert opt.iteration == 1
+
+
+def test_points_from_elsewhere_have_no_influence():
+    one, two = ARS(np.zeros(2)), ARS(np.zeros(2))
+    two.tell([0.3, 0.3], 100.0)
+    value = {"value": lambda query: float(query.x[0])}
+    advance(one, 3, **value)
+    advance(two, 3, **value)
+    assert one.iterate.tolist() == two.iterate.tolist()
+    assert len(two.evaluations) == len(one.evaluations) + 1
+
+
+def test_nothing_leaves_the_bounds():
+    opt = ARS([0.0, 1.0], bounds=(0.0, 1.0), step_size=1.0)
+    for _ in range(20):
+        advance(opt, 1, value=lambda query: float(query.x.sum()))
+        assert ((opt.iterate >= 0.0) & (opt.iterate <= 1.0)).all()
+    assert all(((e.x >= 0.0) & (e.x <= 1.0)).all() for e in opt.evaluations)
+    assert opt.iterate.tolist() == [1.0, 1.0]
+
+
+def test_a_state_in_the_middle_of_a_batch_continues_bit_for_bit():
+    one = ARS(np.zeros(9), scale=0.3, directions=3, top=2, seed=7)
+    advance(one, 4)
+    for query in one.ask()[1:4]:
+        one.tell(query, noisy(query))
+    two = ARS.from_state(json.loads(json.dumps(one.state())))
+    for opt in (one, two):
+        advance(opt, 5)
+    assert one.state() == two.state()
+
+
+@pytest.mark.parametrize(("d", "directions"), [(4, 1), (8, 2), (36, 5)])
+def test_the_number_of_directions_by_default(d, directions):
+    assert len(ARS(np.zeros(d)).ask()) == 2 * directions
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"step_size": 0.0}, "step_size: expected a positive"),
+        ({"noise": -1.0}, "noise: expected a positive"),
+        ({"directions": 0}, "directions: expected a whole number"),
+        ({"top": 0}, "top: expected a whole number"),
+        ({"directions": 2, "top": 3}, "top: at most all 2"),
+    ],
+)
+def test_mistakes_are_named(arguments, words):
+    with pytest.raises(InputError, match=words):
+        ARS([0.0], **arguments)

@@ -1,0 +1,188 @@
+import json
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+from gibo import InputError, MissingExtraError
+from gibo.optimizers.cma import CMAES
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    cma = pytest.importorskip("cma")
+
+
+def noisy(query):
+    return -float(((query.x - 0.3) ** 2).sum()) + 0.1 * float(np.random.default_rng(query.seed).normal())
+
+
+def advance(optimizer, iterations, value=noisy):
+    for _ in range(iterations):
+        for query in optimizer.ask():
+            optimizer.tell(query, value(query))
+
+
+def direct(x0, sigma0, seed, bounds=None):
+    """The package, driven by hand with the same random numbers."""
+    rng = np.random.default_rng(seed)
+    options = {"randn": lambda *shape: rng.standard_normal(shape), "seed": np.nan, "verbose": -10, "verb_log": 0}
+    if bounds is not None:
+        options["bounds"] = bounds
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return cma.CMAEvolutionStrategy(x0, sigma0, options)
+
+
+@pytest.mark.parametrize("bounds", [None, (0.0, 1.0)])
+@pytest.mark.parametrize("d", [2, 7])
+def test_it_is_the_package_step_for_step(d, bounds):
+    x0, scale = np.full(d, 0.4), 0.25  # a power of two: dividing by it is exact
+    box = None if bounds is None else [bound / scale for bound in bounds]
+    opt, strategy = CMAES(x0, scale=scale, sigma0=0.5, bounds=bounds, seed=3), direct(x0 / scale, 0.5, 3, box)
+    assert opt.population == strategy.popsize
+    for _ in range(30):
+        Z = strategy.ask()
+        queries = opt.ask()
+        assert [query.x.tolist() for query in queries] == [(scale * z).tolist() for z in Z]
+        values = [noisy(query) for query in queries]
+        strategy.tell(Z, [-value for value in values])
+        for query, value in zip(queries, values, strict=True):
+            opt.tell(query, value)
+        assert opt.iterate.tolist() == (scale * strategy.result.xfavorite).tolist()
+        assert opt.best.value == np.mean(values)
+
+
+def test_it_starts_at_x0():
+    opt = CMAES([0.1, 0.7], bounds=(0.0, 0.7))
+    assert opt.iterate.tolist() == [0.1, 0.7]
+    assert opt.best is None
+
+
+def test_scaling_the_parameters_scales_the_run():
+    scale = np.array([2.0**-6, 1.0, 2.0**5])
+    one, two = CMAES(np.zeros(3)), CMAES(np.zeros(3), scale=scale)
+    advance(one, 10, value=lambda query: -float(((query.x - 1.0) ** 2).sum()))
+    advance(two, 10, value=lambda query: -float(((query.x / scale - 1.0) ** 2).sum()))
+    assert (one.iterate * scale).tolist() == two.iterate.tolist()
+
+
+def test_a_failed_query_counts_as_the_worst_of_its_batch():
+    one, two = CMAES(np.zeros(3)), CMAES(np.zeros(3))
+    for _ in range(5):
+        queries = one.ask()
+        values = [noisy(query) for query in queries]
+        for query, value in zip(queries, values, strict=True):
+            fails = query.id % 3 == 0
+            one.tell(query, None if fails else value, failed=fails)
+        worst = min(value for query, value in zip(queries, values, strict=True) if query.id % 3)
+        for query, value in zip(two.ask(), values, strict=True):
+            two.tell(query, value if query.id % 3 else worst)
+    assert one.iterate.tolist() == two.iterate.tolist()
+
+
+def test_a_batch_that_failed_as_a_whole_is_drawn_anew():
+    opt = CMAES([0.1, 0.2])
+    first = opt.ask()
+    for query in first:
+        opt.tell(query, failed=True)
+    assert opt.iterate.tolist() == [0.1, 0.2]
+    assert opt.best is None
+    assert opt.iteration == 1
+    assert first[0].x.tolist() != opt.ask()[0].x.tolist()
+    advance(opt, 30)
+    np.testing.assert_allclose(opt.iterate, 0.3, atol=0.3)
+
+
+@pytest.mark.parametrize(
+    ("x0", "bounds"),
+    [([0.0, 1.0], (0.0, 1.0)), ([0.0], (0.0, 1.0)), ([0.0, 1.0], ([0.0, -np.inf], [np.inf, 1.0]))],
+    ids=["corner", "one-dimension", "one-sided"],
+)
+@pytest.mark.parametrize("scale", [0.1, 100.0])
+def test_nothing_leaves_the_bounds(x0, bounds, scale):
+    opt = CMAES(x0, bounds=bounds, scale=scale)
+    lower, upper = (np.broadcast_to(side, len(x0)) for side in bounds)
+    for _ in range(20):
+        advance(opt, 1, value=lambda query: float(query.x.sum()))
+        assert ((opt.iterate >= lower) & (opt.iterate <= upper)).all()
+    assert all(((e.x >= lower) & (e.x <= upper)).all() for e in opt.evaluations)
+
+
+def test_one_dimension():
+    opt = CMAES([2.0], scale=0.5)
+    advance(opt, 60, value=lambda query: -float((query.x[0] - 0.3) ** 2))
+    assert opt.iterate == pytest.approx(0.3, abs=1e-3)
+
+
+@pytest.mark.parametrize("population", [None, 4, 5, 11])
+def test_chance_is_our_own(population):
+    np.random.seed(1)  # noqa: NPY002
+    before = str(np.random.get_state())  # noqa: NPY002
+    one = CMAES(np.zeros(3), seed=5, population=population)
+    advance(one, 8)
+    assert str(np.random.get_state()) == before  # noqa: NPY002
+    np.random.seed(2)  # noqa: NPY002
+    two, three = CMAES(np.zeros(3), seed=5, population=population), CMAES(np.zeros(3), seed=6, population=population)
+    advance(two, 8)
+    advance(three, 8)
+    assert one.iterate.tolist() == two.iterate.tolist() != three.iterate.tolist()
+    assert len(one.ask()) == (population or 7)
+
+
+def test_it_writes_nothing(capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    opt = CMAES(np.zeros(2), bounds=(-0.1, 0.1))  # also an initial step that the package finds too large
+    advance(opt, 5, value=lambda query: 1.0)
+    assert capfd.readouterr() == ("", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("told", [None, 0, 3])
+def test_a_state_continues_bit_for_bit(told):
+    """Between two batches (None), with a batch asked and nothing told (0), and in the middle of one."""
+    one = CMAES(np.full(4, 0.5), scale=0.2, bounds=(0.0, 1.0), seed=2)
+    advance(one, 3)
+    for query in one.ask():  # this batch fails as a whole
+        one.tell(query, failed=True)
+    one.tell([0.3] * 4, 2.0)
+    for query in one.ask():
+        one.tell(query, **({"failed": True} if query.id % 3 == 0 else {"value": noisy(query)}))
+    if told is not None:
+        for query in one.ask()[1 : 1 + told]:
+            one.tell(query, noisy(query))
+    two = CMAES.from_state(json.loads(json.dumps(one.state())))
+    assert two.iterate.tolist() == one.iterate.tolist()
+    assert two.best.value == one.best.value
+    for opt in (one, two):
+        advance(opt, 5)
+    assert one.state() == two.state()
+    assert two.iterate.tolist() == one.iterate.tolist()
+
+
+def test_points_from_elsewhere_have_no_influence():
+    one, two = CMAES(np.zeros(2)), CMAES(np.zeros(2))
+    two.tell([0.3, 0.3], 100.0)
+    for opt in (one, two):
+        advance(opt, 3, value=lambda query: float(query.x[0]))
+    assert one.iterate.tolist() == two.iterate.tolist()
+    assert two.best_seen.value == 100.0
+
+
+def test_the_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cma", None)
+    with pytest.raises(MissingExtraError, match=r"gibo\[cma\]"):
+        CMAES([0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"sigma0": 0.0}, "sigma0: expected a positive"),
+        ({"population": 3}, "population: expected at least 4"),
+        ({"population": 0}, "population: expected a whole number"),
+    ],
+)
+def test_mistakes_are_named(arguments, words):
+    with pytest.raises(InputError, match=words):
+        CMAES([0.0, 0.0], **arguments)

@@ -1,0 +1,608 @@
+import json
+
+import numpy as np
+import pytest
+
+import gibo.optimizers.gibo as module
+from gibo import (
+    GIBO,
+    Adam,
+    Fit,
+    FitWarning,
+    GaussianProcess,
+    GradientAscent,
+    GradientInformation,
+    InputError,
+    LogNormal,
+    Matern52,
+    NumericalError,
+    Piecewise,
+    Settings,
+    SquaredExponential,
+    Uniform,
+    out_of_model,
+    within_model,
+)
+from gibo.acquisition.maximise import maximise
+from gibo.steps import direction, probability_of_ascent
+
+D = 3
+X0 = np.array([0.2, -0.1, 0.5])
+ELL = np.array([0.7, 1.3, 0.9])
+SCALE = np.array([0.3, 2.0, 1.0])
+
+
+def fixed(**changes):
+    """Settings with known hyperparameters, and nothing between the user's values and the model."""
+    known = {
+        "lengthscale": ELL,
+        "variance": 1.5,
+        "noise": 0.02,
+        "mean": 0.0,
+        "standardize": False,
+        "M": 3,
+        "N_m": 8,
+        "N_g": 2,
+        "normalization": "paper",
+        "step": GradientAscent(eta=0.3),
+    }
+    return Settings(**{**known, **changes})
+
+
+def model(kernel=SquaredExponential, mean=0.0):
+    return GaussianProcess(kernel(ELL, 1.5), noise=0.02, mean=mean)
+
+
+def bumpy(x):
+    return float(np.sin(3.0 * x).sum() - (x**2).sum())
+
+
+def iterate_once(optimizer, value=bumpy):
+    """One update; returns the queries of the iteration."""
+    asked, goal = [], optimizer.iteration + 1
+    while optimizer.iteration < goal:
+        queries = optimizer.ask()
+        asked += queries
+        for query in queries:
+            optimizer.tell(query, value(query.x))
+    return asked
+
+
+def data(optimizer, last=None):
+    """X and y of the evaluations that have a value."""
+    told = [e for e in optimizer.evaluations if e.value is not None]
+    told = told if last is None else told[-last:]
+    return np.array([e.x for e in told]), np.array([e.value for e in told])
+
+
+# -- algorithm 1 ------------------------------------------------------------------------------------------------------
+
+
+def test_an_iteration_asks_the_iterate_and_m_queries():
+    optimizer = GIBO(X0, settings=fixed())
+    for _ in range(3):
+        before = optimizer.iterate
+        queries = iterate_once(optimizer)
+        assert [query.kind for query in queries] == ["iterate", "query", "query", "query"]
+        assert queries[0].x.tolist() == before.tolist()
+
+
+def test_with_known_hyperparameters_there_is_nothing_to_wait_for():
+    optimizer = GIBO(X0, settings=fixed(fit_after_iterate=True))
+    assert len(optimizer.ask()) == 4
+
+
+def test_fit_after_iterate_asks_the_iterate_alone_first():
+    optimizer = GIBO(X0, settings=fixed(variance=LogNormal(1.0, 0.5), fit_after_iterate=True))
+    for _ in range(3):
+        first = optimizer.ask()
+        assert [query.kind for query in first] == ["iterate"]
+        assert first[0].x.tolist() == optimizer.iterate.tolist()
+        optimizer.tell(first[0], bumpy(first[0].x))
+        then = optimizer.ask()
+        assert [query.kind for query in then] == ["query"] * 3
+        assert {query.iteration for query in first + then} == {optimizer.iteration}
+        for query in then:
+            optimizer.tell(query, bumpy(query.x))
+
+
+def test_fit_after_iterate_fits_to_the_iterates_value_too():
+    settings = fixed(variance=LogNormal(1.0, 0.5), fit_after_iterate=True, fit_from=1)
+    believed = []
+    for value in (0.0, 5.0):
+        optimizer = GIBO(X0, settings=settings)
+        optimizer.tell(optimizer.ask()[0], value)
+        for query in optimizer.ask():
+            optimizer.tell(query, 0.0)
+        believed.append(optimizer.iterations[0].variance)
+    assert believed[1] > 1.5 * believed[0]
+
+
+@pytest.mark.parametrize("normalization", ["paper", "published", "invariant", "off"])
+@pytest.mark.parametrize("kernel", [SquaredExponential, Matern52])
+def test_the_step_by_hand(kernel, normalization):
+    optimizer = GIBO(X0, settings=fixed(kernel=kernel.name, normalization=normalization))
+    iterate_once(optimizer)
+    gradient = model(kernel).condition(*data(optimizer)).jacobian(X0).mean
+    np.testing.assert_allclose(optimizer.iterate, X0 + 0.3 * direction(gradient, ELL, normalization), rtol=1e-10)
+
+
+def test_the_step_sees_the_last_n_m_values_only():
+    optimizer = GIBO(X0, settings=fixed(N_m=6))
+    for _ in range(4):
+        iterate_once(optimizer)
+    before = optimizer.iterate
+    iterate_once(optimizer)
+    steps = [
+        0.3 * direction(model().condition(*data(optimizer, last)).jacobian(before).mean, ELL, "paper")
+        for last in (6, 5, 7, None)
+    ]
+    np.testing.assert_allclose(optimizer.iterate - before, steps[0], rtol=1e-9)
+    assert all(np.abs(other - steps[0]).max() > 1e-6 for other in steps[1:])
+
+
+def test_older_values_are_forgotten():
+    ends = []
+    for old in (0.0, 100.0):
+        optimizer = GIBO(X0, settings=fixed(N_m=4))  # just one iteration: the iterate and its queries
+        optimizer.tell([0.3, 0.3, 0.3], old)
+        iterate_once(optimizer)
+        ends.append(optimizer.iterate.tolist())
+    assert ends[0] == ends[1]
+
+
+def test_a_scheduled_step_with_momentum_by_hand():
+    rule = GradientAscent(eta=Piecewise(((0, 0.4), (2, 0.1))), momentum=0.5)
+    optimizer = GIBO(X0, settings=fixed(N_m=100, step=rule))
+    velocity, x = np.zeros(D), X0
+    for eta in (0.4, 0.4, 0.1, 0.1):
+        iterate_once(optimizer)
+        gradient = model().condition(*data(optimizer)).jacobian(x).mean
+        velocity = 0.5 * velocity + direction(gradient, ELL, "paper")
+        x = x + eta * velocity
+        np.testing.assert_allclose(optimizer.iterate, x, rtol=1e-9)
+        x = optimizer.iterate
+
+
+def test_adam_keeps_its_moments_between_iterations():
+    rule = Adam(eta=0.1)
+    optimizer = GIBO(X0, settings=fixed(N_m=100, step=rule))
+    state = rule.init(D)
+    for _ in range(3):
+        x = optimizer.iterate
+        iterate_once(optimizer)
+        gradient = model().condition(*data(optimizer)).jacobian(x).mean
+        step, state = rule.update(direction(gradient, ELL, "paper"), state)
+        np.testing.assert_allclose(optimizer.iterate, x + step, rtol=1e-9)
+
+
+def test_a_planned_batch_equals_asking_one_by_one():
+    seed, M, N_m = 5, 3, 8
+    optimizer = GIBO(X0 * SCALE, scale=SCALE, seed=seed, settings=fixed(M=M, N_m=N_m, delta=0.8))
+    rng, values = np.random.default_rng(seed), np.random.default_rng(1)
+    for _ in range(4):
+        # What will have left the window when the step is made is not counted on.
+        told = optimizer.evaluations[-(N_m - M - 1) :]
+        z = optimizer.iterate / SCALE
+        gp = model()
+        for e in told:
+            gp = gp.extend(e.x / SCALE, e.value)
+        gp = gp.extend(z, 100.0 * values.normal())
+        queries = optimizer.ask()
+        for query in queries[1:]:
+            asked, _ = maximise(GradientInformation(gp, at=z), z - 0.8 * ELL, z + 0.8 * ELL, rng)
+            np.testing.assert_allclose(query.x / SCALE, asked, rtol=1e-9, atol=1e-9)
+            gp = gp.extend(asked, 100.0 * values.normal())
+        for query in queries:
+            optimizer.tell(query, bumpy(query.x / SCALE))
+
+
+def test_the_iterate_that_was_told_counts_when_queries_are_planned_after_it():
+    settings = fixed(variance=Uniform(1.4, 1.6), fit="never", fit_after_iterate=True)
+    optimizer, rng = GIBO(X0, settings=settings), np.random.default_rng(0)
+    optimizer.tell(optimizer.ask()[0], 0.7)
+    gp = model().condition([X0], [0.7])
+    for query in optimizer.ask():
+        asked, _ = maximise(GradientInformation(gp, at=X0), X0 - ELL, X0 + ELL, rng)
+        np.testing.assert_allclose(query.x, asked, rtol=1e-9, atol=1e-9)
+        gp = gp.extend(asked, 0.0)
+
+
+# -- where queries are sought -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sampling", ["active", "random"])
+@pytest.mark.parametrize(("unit", "half"), [("absolute", np.full(D, 0.1)), ("lengthscales", 0.1 * ELL * SCALE)])
+def test_queries_fill_the_box(unit, half, sampling):
+    settings = fixed(delta=0.1, delta_unit=unit, sampling=sampling, M=40, N_m=41)
+    optimizer = GIBO(X0, scale=SCALE, settings=settings)
+    away = np.abs([query.x - X0 for query in optimizer.ask()])
+    assert (away <= half * (1 + 1e-12)).all()
+    assert (away.max(axis=0) > 0.8 * half).all()
+
+
+def test_the_box_ends_at_the_bounds():
+    optimizer = GIBO(X0, bounds=(X0 - 0.05, X0 + 2.0), settings=fixed(delta=0.5, delta_unit="absolute", M=20, N_m=21))
+    X = np.array([query.x for query in optimizer.ask()])
+    assert (X >= X0 - 0.05).all()
+    assert (X <= X0 + 0.5 + 1e-12).all()
+    assert (X > X0 + 0.1).any(axis=0).all()
+
+
+def test_random_queries_are_uniform_in_the_box():
+    optimizer = GIBO(X0, settings=fixed(sampling="random", delta=1.0, M=2000, N_m=2001))
+    U = (np.array([query.x for query in optimizer.ask()[1:]]) - X0) / ELL
+    np.testing.assert_allclose(U.mean(axis=0), 0.0, atol=0.06)
+    np.testing.assert_allclose(U.var(axis=0), 1.0 / 3.0, rtol=0.1)
+
+
+def test_active_queries_tell_more_than_random_ones():
+    traces = []
+    for sampling in ("active", "random"):
+        optimizer = GIBO(X0, settings=fixed(sampling=sampling, M=4, N_m=5))
+        iterate_once(optimizer)
+        traces.append(optimizer.iterations[0].uncertainty)
+    assert traces[0] < traces[1]
+
+
+def test_least_share_asks_fewer():
+    asked = [len(GIBO(X0, settings=fixed(M=12, N_m=13, least_share=share)).ask()) - 1 for share in (0.0, 0.15, 1.0)]
+    assert asked[0] == 12
+    assert 1 < asked[1] < 12
+    assert asked[2] == 1
+
+
+# -- hyperparameters --------------------------------------------------------------------------------------------------
+
+PRIORS = {"lengthscale": LogNormal(1.0, 0.5), "variance": LogNormal(1.5, 0.5), "noise": LogNormal(0.02, 1.0)}
+
+
+def believed(iteration):
+    return [*iteration.lengthscale, iteration.variance, iteration.noise]
+
+
+def prior_means():
+    return [*[PRIORS["lengthscale"].mean] * D, PRIORS["variance"].mean, PRIORS["noise"].mean]
+
+
+def test_fit_full_waits_for_a_full_window():
+    optimizer = GIBO(X0, settings=fixed(**PRIORS, fit="full", N_m=10))
+    for _ in range(6):
+        iterate_once(optimizer)
+    # A fit is made before the queries of an iteration, with 0, 4, 8, then 12 values.
+    for iteration in optimizer.iterations[:3]:
+        np.testing.assert_allclose(believed(iteration), prior_means())
+    assert np.abs(np.array(believed(optimizer.iterations[3])) / prior_means() - 1.0).min() > 1e-3
+
+
+def test_fit_each_begins_with_fit_from_values():
+    optimizer = GIBO(X0, settings=fixed(**PRIORS, fit="each", fit_from=8))
+    for _ in range(3):
+        iterate_once(optimizer)
+    for iteration in optimizer.iterations[:2]:
+        np.testing.assert_allclose(believed(iteration), prior_means())
+    assert np.abs(np.array(believed(optimizer.iterations[2])) / prior_means() - 1.0).min() > 1e-3
+
+
+def test_fit_never_keeps_the_means_of_the_priors():
+    optimizer = GIBO(X0, settings=fixed(**PRIORS, fit="never"))
+    for _ in range(5):
+        iterate_once(optimizer)
+        np.testing.assert_allclose(believed(optimizer.iterations[-1]), prior_means())
+
+
+def test_fixed_hyperparameters_stay_while_others_are_fitted():
+    optimizer = GIBO(X0, settings=fixed(variance=LogNormal(1.0, 0.5)))
+    for _ in range(4):
+        iterate_once(optimizer)
+    last = optimizer.iterations[-1]
+    np.testing.assert_allclose(last.lengthscale, ELL)
+    assert last.noise == 0.02
+    assert last.variance != pytest.approx(LogNormal(1.0, 0.5).mean)
+
+
+def test_a_fit_that_fails_leaves_a_warning_in_the_record(monkeypatch):
+    def failing(gp, priors):
+        return Fit(gp, np.nan, 1, FitWarning("nothing is finite"))
+
+    monkeypatch.setattr(module, "fit", failing)
+    optimizer = GIBO(X0, settings=fixed(**PRIORS, fit="each", fit_from=1))
+    iterate_once(optimizer)
+    iterate_once(optimizer)
+    assert [iteration.warning for iteration in optimizer.iterations] == [None, "nothing is finite"]
+    np.testing.assert_allclose(believed(optimizer.iterations[1]), prior_means())
+
+
+# -- units ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_jacobian_is_that_of_a_model_in_the_users_units():
+    settings = fixed(standardize=True, N_m=8)
+    optimizer = GIBO(X0, scale=SCALE, settings=settings)
+    for _ in range(3):
+        iterate_once(optimizer, lambda x: 40.0 * bumpy(x) - 7.0)
+    X, y = data(optimizer, last=8)
+    kernel = SquaredExponential(ELL * SCALE, 1.5 * y.var())
+    gp = GaussianProcess(kernel, noise=0.02 * y.var(), mean=y.mean()).condition(X, y)
+    expected = gp.jacobian(optimizer.iterate)
+    jacobian = optimizer.jacobian()
+    np.testing.assert_allclose(jacobian.mean, expected.mean, rtol=1e-8)
+    np.testing.assert_allclose(
+        jacobian.covariance, expected.covariance, rtol=1e-8, atol=1e-8 * np.trace(expected.covariance)
+    )
+
+
+def test_best_is_the_highest_mean_among_the_window_and_the_iterate():
+    optimizer = GIBO(X0, scale=SCALE, settings=fixed(standardize=True, N_m=8))
+    for _ in range(3):
+        iterate_once(optimizer, lambda x: 40.0 * bumpy(x) - 7.0)
+    X, y = data(optimizer, last=8)
+    gp = GaussianProcess(SquaredExponential(ELL * SCALE, 1.5 * y.var()), noise=0.02 * y.var(), mean=y.mean())
+    points = np.vstack([X, optimizer.iterate])
+    means = gp.condition(X, y).predict(points).mean
+    np.testing.assert_allclose(optimizer.best.x, points[means.argmax()])
+    assert optimizer.best.value == pytest.approx(means.max())
+
+
+def test_best_takes_the_noise_out():
+    optimizer = GIBO(X0, settings=fixed(noise=1.0, N_m=100))
+    queries = optimizer.ask()
+    for query in queries:
+        optimizer.tell(query, 5.0 if query is queries[2] else 1.0)
+    assert optimizer.best_seen.value == 5.0
+    assert optimizer.best.value < 4.5
+
+
+@pytest.mark.parametrize("settings", [fixed(standardize=True), Settings(standardize=True)], ids=["fixed", "default"])
+@pytest.mark.parametrize(("a", "b"), [(250.0, -3.0), (1e-6, 0.1), (1.0, 1e4)])
+def test_standardized_values_may_have_any_unit(settings, a, b):
+    one, two = GIBO(X0, scale=0.5, settings=settings), GIBO(X0, scale=0.5, settings=settings)
+    for _ in range(4):
+        queries = iterate_once(one), iterate_once(two, lambda x: a * bumpy(x) + b)
+        for this, that in zip(*queries, strict=True):
+            # Rounding in the values passes through fits and searches that end at finite tolerances.
+            np.testing.assert_allclose(that.x, this.x, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(two.jacobian().mean, a * one.jacobian().mean, rtol=1e-4)
+    np.testing.assert_allclose(two.jacobian().covariance, a**2 * one.jacobian().covariance, rtol=1e-3, atol=1e-4 * a**2)
+    assert two.iterations[-1].noise == pytest.approx(a**2 * one.iterations[-1].noise, rel=1e-3)
+
+
+def test_without_standardizing_the_unit_matters():
+    one, two = (GIBO(X0, settings=fixed(mean=1.0)) for _ in range(2))
+    iterate_once(one)
+    iterate_once(two, lambda x: 10.0 * bumpy(x) + 5.0)
+    assert np.abs(one.iterate - two.iterate).max() > 1e-3
+
+
+@pytest.mark.parametrize("settings", [fixed(), fixed(standardize=True), Settings()], ids=["fixed", "std", "default"])
+def test_parameters_may_have_any_unit(settings):
+    unit = np.array([7.0, 0.01, 300.0])
+    one = GIBO(X0, scale=0.5, settings=settings)
+    two = GIBO(X0 * unit, scale=0.5 * unit, settings=settings)
+    for _ in range(4):
+        queries = iterate_once(one), iterate_once(two, lambda x: bumpy(x / unit))
+        for this, that in zip(*queries, strict=True):
+            np.testing.assert_allclose(that.x / unit, this.x, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(two.iterate / unit, one.iterate, atol=1e-5)
+    np.testing.assert_allclose(two.jacobian().mean * unit, one.jacobian().mean, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(two.iterations[-1].lengthscale / unit, one.iterations[-1].lengthscale, rtol=1e-3)
+
+
+# -- gradients, failures, points from elsewhere -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_gradients_reach_the_model_in_the_users_units(standardize):
+    optimizer = GIBO(X0, scale=SCALE, settings=fixed(standardize=standardize, N_m=100, N_g=2))
+    noise = np.array([0.1, 0.2, 0.3])
+    gradients = {0: [1.0, 2.0, 3.0], 2: [-1.0, 0.5, 0.0], 3: [0.0, 1.0, -1.0]}
+    for query in optimizer.ask():
+        if query.id in gradients:
+            optimizer.tell(query, bumpy(query.x), gradient=gradients[query.id], gradient_noise=noise)
+        else:
+            optimizer.tell(query, bumpy(query.x))
+    X, y = data(optimizer)
+    s2, shift = (y.var(), y.mean()) if standardize else (1.0, 0.0)
+    gp = GaussianProcess(SquaredExponential(ELL * SCALE, 1.5 * s2), noise=0.02 * s2, mean=shift)
+
+    def step(*used):
+        gp_with = gp.condition(X, y, X[list(used)], [gradients[i] for i in used], np.tile(noise, (len(used), 1)))
+        return gp_with.jacobian(X0).mean
+
+    recorded = optimizer.iterations[0].gradient
+    np.testing.assert_allclose(recorded, step(2, 3), rtol=1e-8)  # the last N_g
+    assert np.abs(recorded - step(0, 2, 3)).max() > 1e-3
+    assert np.abs(recorded - gp.condition(X, y).jacobian(X0).mean).max() > 1e-3
+
+
+def test_one_noise_for_all_parts_of_a_gradient():
+    ends = []
+    for noise in (0.2, [0.2] * D):
+        optimizer = GIBO(X0, settings=fixed())
+        optimizer.tell(X0, 0.1, gradient=[1.0, 2.0, 3.0], gradient_noise=noise)
+        ends.append(optimizer.jacobian().mean.tolist())
+    assert ends[0] == ends[1]
+
+
+def test_failed_queries_are_not_in_the_model():
+    optimizer = GIBO(X0, settings=fixed(N_m=100))
+    for query in optimizer.ask():
+        if query.id == 2:
+            optimizer.tell(query, failed=True)
+        else:
+            optimizer.tell(query, bumpy(query.x))
+    X, y = data(optimizer)
+    assert len(y) == 3
+    gradient = model().condition(X, y).jacobian(X0).mean
+    np.testing.assert_allclose(optimizer.iterate, X0 + 0.3 * direction(gradient, ELL, "paper"), rtol=1e-10)
+
+
+def test_failed_queries_do_not_take_a_place_in_the_window():
+    optimizer = GIBO(X0, settings=fixed(N_m=6))
+    for _ in range(3):
+        before = optimizer.iterate
+        for query in optimizer.ask():
+            if query.id % 2:
+                optimizer.tell(query, failed=True)
+            else:
+                optimizer.tell(query, bumpy(query.x))
+    gradient = model().condition(*data(optimizer, last=6)).jacobian(before).mean
+    np.testing.assert_allclose(optimizer.iterate, before + 0.3 * direction(gradient, ELL, "paper"), rtol=1e-9)
+
+
+def test_an_iterate_that_fails_alone_is_followed_by_its_queries():
+    optimizer = GIBO(X0, settings=fixed(variance=LogNormal(1.0, 0.5), fit_after_iterate=True))
+    optimizer.tell(optimizer.ask()[0], failed=True)
+    assert [query.kind for query in optimizer.ask()] == ["query"] * 3
+    assert optimizer.iteration == 0
+
+
+def test_where_all_fails_the_iterate_stays():
+    optimizer = GIBO(X0, settings=fixed())
+    for _ in range(2):
+        for query in optimizer.ask():
+            optimizer.tell(query, failed=True)
+    assert optimizer.iterate.tolist() == X0.tolist()
+    assert [iteration.probability_of_ascent for iteration in optimizer.iterations] == [0.5, 0.5]
+
+
+def test_points_from_elsewhere_are_in_the_model():
+    optimizer = GIBO(X0, settings=fixed(N_m=100))
+    optimizer.tell(X0 + 0.2, 3.0)
+    expected = model().condition([X0 + 0.2], [3.0]).jacobian(X0)
+    np.testing.assert_allclose(optimizer.jacobian().mean, expected.mean)
+    iterate_once(optimizer)
+    X, y = data(optimizer)
+    assert y[0] == 3.0
+    np.testing.assert_allclose(optimizer.iterations[0].gradient, model().condition(X, y).jacobian(X0).mean, rtol=1e-10)
+
+
+def test_before_any_value_the_jacobian_is_the_priors():
+    optimizer = GIBO(X0, scale=SCALE, settings=fixed())
+    jacobian = optimizer.jacobian()
+    assert jacobian.mean.tolist() == [0.0] * D
+    np.testing.assert_allclose(jacobian.covariance, np.diag(1.5 / (ELL * SCALE) ** 2))
+
+
+def test_equal_values_do_not_break_the_standardization():
+    optimizer = GIBO(X0, settings=fixed(standardize=True))
+    iterate_once(optimizer, lambda x: 7.0)
+    assert np.isfinite(optimizer.jacobian().covariance).all()
+    assert optimizer.best.value == pytest.approx(7.0)
+
+
+@pytest.mark.parametrize("size", [1e150, 1e200, 1e307])
+def test_enormous_values_do_not_break_the_standardization(size):
+    optimizer = GIBO(X0, settings=fixed(standardize=True))
+    for _ in range(2):
+        iterate_once(optimizer, lambda x: size * bumpy(x))
+    assert np.isfinite(optimizer.iterate).all()
+
+
+# -- records ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_iteration_records_what_was_known():
+    optimizer = GIBO(X0, scale=SCALE, settings=fixed(standardize=True, N_m=8))
+    starts = []
+    for _ in range(3):
+        starts.append(optimizer.iterate)
+        iterate_once(optimizer, lambda x: 3.0 * bumpy(x))
+    assert [record.number for record in optimizer.iterations] == [0, 1, 2]
+    assert [record.evaluations for record in optimizer.iterations] == [4, 8, 12]
+    record, (_, y) = optimizer.iterations[2], data(optimizer, last=8)
+    assert record.x.tolist() == starts[2].tolist()
+    np.testing.assert_allclose(record.step, optimizer.iterate - starts[2], rtol=1e-12)
+    np.testing.assert_allclose(record.lengthscale, ELL * SCALE)
+    assert record.variance == pytest.approx(1.5 * y.var())
+    assert record.noise == pytest.approx(0.02 * y.var())
+    assert record.jitter == 0.0
+    assert record.warning is None
+    X, y = data(optimizer, last=8)
+    gp = GaussianProcess(SquaredExponential(ELL * SCALE, record.variance), record.noise, mean=y.mean())
+    jacobian = gp.condition(X, y).jacobian(starts[2])
+    np.testing.assert_allclose(record.gradient, jacobian.mean, rtol=1e-8)
+    assert record.uncertainty == pytest.approx(np.trace(jacobian.covariance))
+    assert record.probability_of_ascent == pytest.approx(
+        probability_of_ascent(record.step, jacobian.mean, jacobian.covariance)
+    )
+
+
+def test_the_recorded_step_ends_at_the_bounds():
+    optimizer = GIBO(X0, bounds=(X0 - 0.01, X0 + 0.01), settings=fixed())
+    iterate_once(optimizer)
+    assert np.abs(optimizer.iterations[0].step).max() <= 0.01 + 1e-12
+    np.testing.assert_allclose(X0 + optimizer.iterations[0].step, optimizer.iterate)
+
+
+def test_jitter_is_recorded():
+    optimizer = GIBO(X0, settings=fixed(noise=1e-18, N_m=100))
+    for _ in range(3):
+        optimizer.tell(X0, 1.0)  # the same point again, without noise
+    iterate_once(optimizer, lambda x: 1.0)
+    assert optimizer.iterations[0].jitter > 0.0
+
+
+def test_records_come_back_from_a_state():
+    optimizer = GIBO(X0, settings=fixed())
+    for _ in range(2):
+        iterate_once(optimizer)
+    again = GIBO.from_state(json.dumps(optimizer.state()))
+    for this, that in zip(optimizer.iterations, again.iterations, strict=True):
+        assert repr(this) == repr(that)
+
+
+# -- interruptions ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, NumericalError])
+def test_an_interrupted_ask_can_be_repeated(monkeypatch, error):
+    optimizer, untouched = GIBO(X0, settings=fixed()), GIBO(X0, settings=fixed())
+    whole = module.plan
+
+    def interrupted(*arguments):
+        raise error
+
+    monkeypatch.setattr(module, "plan", interrupted)
+    with pytest.raises(error):
+        optimizer.ask()
+    monkeypatch.setattr(module, "plan", whole)
+    assert [query.x.tolist() for query in optimizer.ask()] == [query.x.tolist() for query in untouched.ask()]
+
+
+# -- the paper's settings, and mistakes -------------------------------------------------------------------------------
+
+
+def test_within_model_takes_the_papers_step():
+    ell = [0.2, 0.3, 0.25]
+    optimizer = GIBO(np.full(D, 0.5), bounds=(0.0, 1.0), settings=within_model(ell))
+    queries = iterate_once(optimizer)
+    assert len(queries) == D + 1
+    gp = GaussianProcess(SquaredExponential(ell), noise=0.01).condition(*data(optimizer))
+    gradient = gp.jacobian(np.full(D, 0.5)).mean
+    step = 0.25 * gradient / np.sqrt((gradient**2 / np.square(ell)).sum())
+    np.testing.assert_allclose(optimizer.iterate, 0.5 + step, rtol=1e-10)
+
+
+def test_out_of_model_stays_within_its_hyperpriors():
+    settings = out_of_model(D)
+    optimizer = GIBO(np.full(D, 0.5), bounds=(0.0, 1.0), settings=settings)
+    for _ in range(4):
+        iterate_once(optimizer, lambda x: 0.1 * bumpy(5.0 * x))
+    for record in optimizer.iterations:
+        lower, upper = settings.lengthscale.support
+        assert (record.lengthscale >= lower).all()
+        assert (record.lengthscale <= upper).all()
+        assert 0.1 <= record.variance <= 5.0
+        assert record.noise == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("settings", [{}, "default", 1, Settings])
+def test_settings_must_be_settings(settings):
+    with pytest.raises(InputError, match=r"settings: expected gibo\.Settings"):
+        GIBO(X0, settings=settings)
+
+
+def test_lengthscales_must_fit_the_parameters():
+    with pytest.raises(InputError, match=r"lengthscale: expected a number or 3 numbers.*got 2"):
+        GIBO(X0, settings=fixed(lengthscale=[0.1, 0.2]))

@@ -1,0 +1,219 @@
+import json
+
+import numpy as np
+import pytest
+
+from gibo import Fit, GaussianProcess, InputError, LogNormal, SquaredExponential, Uniform
+from gibo.optimizers.vanilla_bo import VanillaBO
+
+KNOWN = {"lengthscale": 0.4, "variance": 1.0, "noise": 0.01}
+
+
+def noisy(query):
+    return -float(((query.x - 0.3) ** 2).sum()) + 0.1 * float(np.random.default_rng(query.seed).normal())
+
+
+def advance(optimizer, iterations, value=noisy):
+    for _ in range(iterations):
+        for query in optimizer.ask():
+            optimizer.tell(query, value(query))
+
+
+def make(d=2, **options):
+    return VanillaBO(np.full(d, 0.5), **{"bounds": (0.0, 1.0), "scale": 0.3, "seed": 1, **options})
+
+
+def test_it_starts_at_x0_and_asks_one_query_at_a_time():
+    opt = make()
+    assert opt.best is None
+    assert opt.iterate.tolist() == [0.5, 0.5]
+    for i in range(4):
+        queries = opt.ask()
+        assert len(queries) == 1
+        assert i or queries[0].x.tolist() == [0.5, 0.5]
+        opt.tell(queries[0], noisy(queries[0]))
+        assert opt.iteration == i + 1
+
+
+@pytest.mark.parametrize("options", [{}, {"kernel": "matern52"}, {"mean": "estimated"}, {"scale": 0.1}])
+def test_it_finds_the_maximum_among_several(options):
+    def value(query):
+        return float(np.sin(9.0 * query.x).sum() + query.x.sum())
+
+    opt = make(**options)
+    advance(opt, 40, value)
+    grid = np.linspace(0.0, 1.0, 1001)
+    assert 2.0 * np.max(np.sin(9.0 * grid) + grid) - (np.sin(9.0 * opt.iterate).sum() + opt.iterate.sum()) < 0.05
+    assert opt.best.value == pytest.approx(np.sin(9.0 * opt.iterate).sum() + opt.iterate.sum(), abs=0.1)
+
+
+def test_the_model_that_grew_is_the_model_made_at_once():
+    opt = make(d=3, scale=1.0, **KNOWN)
+    advance(opt, 30)
+    grown = opt._model()
+    X, y = np.array([e.x for e in opt.evaluations]), np.array([e.value for e in opt.evaluations])
+    at_once = GaussianProcess(SquaredExponential(0.4), noise=0.01).condition(X, y)
+    points = np.random.default_rng(0).random((20, 3))
+    for mine, other in zip(grown.predict(points), at_once.predict(points), strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-8, atol=1e-10)
+    i = int(np.argmax(at_once.predict(X).mean))
+    assert opt.iterate.tolist() == X[i].tolist()
+    assert opt.best.value == pytest.approx(at_once.predict(X[i]).mean, rel=1e-8)
+    np.testing.assert_allclose(opt.jacobian().mean, at_once.jacobian(X[i]).mean, rtol=1e-6, atol=1e-8)
+
+
+def test_between_fits_nothing_is_factorised_again(monkeypatch):
+    opt = make(fit_every=5)
+    advance(opt, 30)
+    opt.ask()
+    conditioned = []
+    condition = GaussianProcess.condition
+
+    def counted(self, *arguments):
+        conditioned.append(len(arguments[0]))
+        return condition(self, *arguments)
+
+    monkeypatch.setattr("gibo.optimizers.vanilla_bo.fit", lambda gp, priors: Fit(gp, 0.0, 0, None))
+    monkeypatch.setattr(GaussianProcess, "condition", counted)
+    advance(opt, 10)
+    # Two fits in ten iterations, each of which conditions once for itself and once for the new model.
+    assert len(conditioned) == 2 * 2
+    assert conditioned[2] == conditioned[0] + 5
+
+
+@pytest.mark.parametrize(
+    ("fit_every", "expected"), [(10, [1, 2, 4, 8, 16, 26, 36]), (3, [1, 2, 4, 7, 10, 13]), (1, list(range(1, 39)))]
+)
+def test_fits_are_after_each_doubling_and_then_regular(fit_every, expected):
+    # Nothing is fitted here, but the values are standardised anew at the same times.
+    opt = make(fit_every=fit_every, standardize=True, **KNOWN)
+    sizes = []
+    for _ in range(39):
+        advance(opt, 1)
+        sizes.append(opt._fit_size)
+    found = sorted(set(sizes) - {0})
+    assert found[: len(expected)] == expected
+
+
+def test_hyperparameters_are_fitted():
+    opt = make(lengthscale=LogNormal(1.0, 1.0), variance=Uniform(0.1, 5.0), noise=1e-4, fit_from=8, scale=1.0)
+    start = opt._lengthscale.copy()
+    advance(opt, 7)
+    opt.ask()
+    assert opt._lengthscale.tolist() == start.tolist()
+    advance(opt, 30, value=lambda query: float(np.sin(12.0 * query.x[0])))
+    # The second parameter has no influence.
+    assert opt._lengthscale[0] < 0.5 * opt._lengthscale[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "standardize"),
+    [
+        ({}, True),
+        ({"variance": 1.0}, False),
+        ({"noise": 0.1}, False),
+        ({"noise": 0.1, "standardize": True}, True),
+        ({"standardize": False}, False),
+    ],
+)
+def test_numbers_for_variance_and_noise_are_in_the_units_of_the_objective(options, standardize):
+    assert make(**options).settings.standardize is standardize
+
+
+def test_with_standardised_values_their_units_do_not_matter():
+    one, two = make(), make()
+    advance(one, 15)
+    advance(two, 15, value=lambda query: 1024.0 * noisy(query) + 512.0)
+    for mine, other in zip(one.evaluations, two.evaluations, strict=True):
+        # The climbs' stopping rules see rounding errors of the values, and their ends differ a little.
+        np.testing.assert_allclose(mine.x, other.x, atol=1e-3)
+    assert two.best.value == pytest.approx(1024.0 * one.best.value + 512.0, rel=1e-3)
+
+
+def test_a_failed_query_is_not_asked_again():
+    opt = make(d=2, scale=1.0, **KNOWN)
+    advance(opt, 6)
+    failed = []
+    for _ in range(4):
+        (query,) = opt.ask()
+        assert all(np.abs(query.x - x).max() > 0.02 for x in failed)
+        failed.append(query.x)
+        opt.tell(query, failed=True)
+    assert all((opt.iterate != x).any() for x in failed)
+    advance(opt, 5)
+    assert np.isfinite(opt.best.value)
+
+
+def test_when_the_first_query_fails_it_looks_elsewhere():
+    opt = make()
+    opt.tell(opt.ask()[0], failed=True)
+    assert opt.best is None
+    assert opt.ask()[0].x.tolist() != [0.5, 0.5]
+    advance(opt, 5)
+    assert np.isfinite(opt.best.value)
+
+
+def test_points_from_elsewhere_are_used():
+    opt = make(scale=1.0, **KNOWN)
+    advance(opt, 3, value=lambda query: 0.0)
+    opt.tell([0.9, 0.1], 2.0)
+    assert opt.iterate.tolist() == [0.9, 0.1]
+    assert np.abs(opt.ask()[0].x - [0.9, 0.1]).max() < 0.5
+    opt.tell([1.5, 0.1], 3.0)  # out of bounds: the model knows of it, the guess stays within
+    assert opt.iterate.tolist() == [0.9, 0.1]
+
+
+@pytest.mark.parametrize("x0", [[0.0, 0.0], [0.0, 0.7]])
+def test_nothing_leaves_the_bounds(x0):
+    opt = VanillaBO(x0, bounds=([0.0, -0.3], [0.1, 0.7]), scale=0.3)
+    advance(opt, 12, value=lambda query: float(query.x.sum()))
+    assert all(((e.x >= [0.0, -0.3]) & (e.x <= [0.1, 0.7])).all() for e in opt.evaluations)
+    assert opt.iterate.tolist() == [0.1, 0.7]
+
+
+@pytest.mark.parametrize("options", [{"scale": 1.0, **KNOWN}, {}], ids=["fixed", "fitted"])
+@pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.parametrize("iterations", [0, 1, 5, 21])
+def test_a_state_continues_bit_for_bit(options, asked, iterations):
+    one = make(d=3, **options)
+    advance(one, iterations)
+    if iterations > 1:
+        one.tell(one.ask()[0], failed=True)
+    if asked:
+        one.ask()
+        one.tell([0.1, 0.2, 0.3], 0.1)
+    two = VanillaBO.from_state(json.loads(json.dumps(one.state())))
+    assert two.iterate.tolist() == one.iterate.tolist()
+    for opt in (one, two):
+        advance(opt, 12)
+    assert one.state() == two.state()
+    assert two.best.value == one.best.value
+
+
+def test_looking_in_the_middle_changes_nothing():
+    one, two = make(), make()
+    for opt, looks in ((one, True), (two, False)):
+        for i in range(8):
+            (query,) = opt.ask()
+            opt.tell([0.1 * i, 0.5], 0.1 * i)  # its id is above the query's, and it is told before
+            if looks:
+                _ = opt.best, opt.iterate, opt.jacobian()
+            opt.tell(query, noisy(query))
+    assert one.state() == two.state()
+    assert one.best.value == two.best.value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"bounds": None}, "bounds: this method searches a whole box"),
+        ({"bounds": (0.0, np.inf)}, "bounds: this method searches a whole box"),
+        ({"fit_every": 0}, "fit_every: expected a whole number"),
+        ({"kernel": "linear"}, "kernel: expected one of"),
+        ({"noise": -1.0}, "noise: expected a positive"),
+        ({"lengthscale": [1.0, 2.0, 3.0]}, "lengthscale: expected a number or 2 numbers"),
+    ],
+)
+def test_mistakes_are_named(arguments, words):
+    with pytest.raises(InputError, match=words):
+        make(**arguments)

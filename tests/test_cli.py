@@ -1,0 +1,146 @@
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from gibo.cli import main
+
+TINY = ["--dimensions", "2,3", "--functions", "2", "--budget", "10", "--workers", "1"]
+
+
+def gibo(*words, cwd, **options):
+    return subprocess.Popen(
+        [sys.executable, "-c", "from gibo.cli import main; raise SystemExit(main())", *words],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        **options,
+    )
+
+
+def test_a_study_gives_data_a_table_and_figures_and_a_second_start_changes_nothing(tmp_path, capsys):
+    words = ["reproduce", "ablation-sampling", *TINY, "--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    first = capsys.readouterr().out
+    assert "| 2 | active |" in first
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {
+        *("study.json", "cells.jsonl", "regret.csv", "curves.csv", "marks.csv", "summary.md"),
+        *(f"{name}.{ending}" for name in ("regret", "spread", "boxes") for ending in ("png", "svg")),
+    }
+    for path in (tmp_path / "out").glob("*.svg"):
+        ET.parse(path)
+    cells = (tmp_path / "out" / "cells.jsonl").read_bytes()
+    assert main(words) == 0
+    assert (tmp_path / "out" / "cells.jsonl").read_bytes() == cells
+    assert capsys.readouterr().out.splitlines()[:8] == first.splitlines()[:8]
+
+
+def test_figures_are_drawn_again_from_the_small_files_alone(tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(["reproduce", "ablation-sampling", *TINY, "--out", str(out)]) == 0
+    drawn = {path.name: path.read_bytes() for path in out.glob("*.svg")}
+    for path in out.iterdir():
+        if path.name not in ("curves.csv", "marks.csv"):
+            path.unlink()
+    assert main(["figures", str(out)]) == 0
+    assert {path.name: path.read_bytes() for path in out.glob("*.svg")} == drawn
+
+
+def test_illustrations_are_drawn_again_from_their_data(tmp_path, capsys):
+    assert main(["reproduce", "illustrations", "--out", str(tmp_path)]) == 0
+    assert {path.stem for path in tmp_path.glob("*.png")} == {"jacobian-model", "sampling-process", "lengthscales"}
+    drawn = {path.name: path.read_bytes() for path in tmp_path.glob("*.svg")}
+    assert main(["figures", str(tmp_path)]) == 0
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.svg")} == drawn
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["reproduce", "within-model", "--methods", "GIBBO"], "methods: 'GIBBO' is not in within-model"),
+        (["reproduce", "within-model", "--dimensions", "four"], "--dimensions: expected"),
+        (["reproduce", "within-model", "--functions", "0"], "must be at least 1"),
+        (["reproduce", "within-model", "--workers", "0"], "--workers: expected at least 1"),
+        (["figures", "nowhere"], "run the study first"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys, words, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("gibo: ")
+    assert message in error
+    assert len(error.splitlines()) == 1
+
+
+def test_an_unknown_study_is_refused_with_the_known_ones(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["reproduce", "everything"])
+    assert stop.value.code == 2
+    assert "within-model" in capsys.readouterr().err
+
+
+def test_other_options_in_the_same_folder_are_refused(tmp_path, capsys):
+    words = ["reproduce", "ablation-sampling", *TINY, "--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    assert main([*words, "--budget", "11"]) == 2
+    assert "budget was 10, now 11" in capsys.readouterr().err
+
+
+def test_the_number_of_workers_does_not_change_the_result(tmp_path, capsys):
+    words = ["reproduce", "within-model", "--dimensions", "2", "--functions", "2", "--budget", "8"]
+    for workers in ("1", "2"):
+        assert main([*words, "--workers", workers, "--out", str(tmp_path / workers)]) == 0
+    assert (tmp_path / "1" / "regret.csv").read_bytes() == (tmp_path / "2" / "regret.csv").read_bytes()
+
+
+def test_a_killed_study_continues_to_the_same_result(tmp_path):
+    words = ["reproduce", "ablation-sampling", "--dimensions", "2,3", "--functions", "4", "--budget", "25"]
+    process = gibo(*words, "--out", "whole", cwd=tmp_path)
+    process.communicate()
+    assert process.returncode == 0
+    rng = random.Random(0)
+    for _ in range(4):
+        process = gibo(*words, "--out", "killed", cwd=tmp_path)
+        time.sleep(rng.uniform(0.5, 3.0))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    process = gibo(*words, "--out", "killed", cwd=tmp_path)
+    process.communicate()
+    assert process.returncode == 0
+    assert (tmp_path / "killed" / "regret.csv").read_bytes() == (tmp_path / "whole" / "regret.csv").read_bytes()
+
+
+def test_ctrl_c_stops_with_a_message_and_the_same_command_continues(tmp_path):
+    words = [
+        "reproduce",
+        "ablation-sampling",
+        "--dimensions",
+        "8",
+        "--functions",
+        "30",
+        "--budget",
+        "300",
+        "--out",
+        "x",
+    ]
+    process = gibo(*words, "--out", "x", cwd=tmp_path)
+    log = Path(tmp_path / "x" / "cells.jsonl")
+    deadline = time.monotonic() + 60
+    while not (log.exists() and log.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)  # as the terminal does: to every process of the group
+    output, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command continues" in output
+    assert "Traceback" not in error
+    assert log.read_text().endswith("\n")

@@ -1,0 +1,190 @@
+"""The package as a whole: what it loads, which part may know which, and that what is shown to users runs."""
+
+import ast
+import graphlib
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import gibo
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src"
+FILES = sorted((SOURCE / "gibo").rglob("*.py"))
+
+# Each part may import from its own layer and from those above it in this list.
+LAYERS = [
+    {"errors", "linalg", "checks", "plain"},
+    {"kernels", "priors"},
+    {"gp"},
+    {"fit", "acquisition"},
+    {"steps"},
+    {"optimizers", "policies", "control"},
+    {"runs"},
+    {"experiments", "integrations"},
+    {"figures", "cli"},
+]
+LAYER = {part: i for i, parts in enumerate(LAYERS) for part in parts}
+
+# Parts of one layer that must not know each other, and libraries that only some parts may use.
+FORBIDDEN = {
+    "optimizers": {"gibo.policies", "gibo.control", "gymnasium", "matplotlib", "rich"},
+    "policies": {"gibo.optimizers", "gibo.runs"},
+    "control": {"gibo.optimizers", "gibo.runs"},
+    "fit": {"gibo.acquisition"},
+    "acquisition": {"gibo.fit"},
+    "kernels": {"gibo.priors"},
+    "priors": {"gibo.kernels"},
+}
+
+# What only those load who ask for it.
+OPTIONAL = ("rich", "matplotlib", "cma", "gymnasium", "optuna", "dask", "torch", "scipy.stats")
+
+
+def module_name(file):
+    parts = file.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(file): ast.parse(file.read_text()) for file in FILES}
+
+
+def imports(name):
+    """All modules that a module imports, wherever in it; of gibo by their full names."""
+    found = set()
+    for node in ast.walk(MODULES[name]):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name}: imports are absolute here"
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                found.add(whole if whole in MODULES else node.module)
+    return found
+
+
+def part(name):
+    return name.split(".")[1]
+
+
+INNER = sorted(name for name in MODULES if name not in ("gibo", "gibo.__main__"))
+
+
+def starts_with(name, package):
+    return name == package or name.startswith(package + ".")
+
+
+# -- what is loaded ---------------------------------------------------------------------------------------------------
+
+
+def test_import_loads_nothing_optional():
+    code = f"import sys, gibo; print([name for name in {OPTIONAL!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    assert done.stderr == ""
+
+
+def test_the_public_names_are_there():
+    assert len(set(gibo.__all__)) == len(gibo.__all__)
+    for name in gibo.__all__:
+        assert hasattr(gibo, name)
+
+
+# -- the direction of dependencies ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_each_part_imports_only_from_the_layers_above_it(name):
+    assert part(name) in LAYER, f"{part(name)} has no place in LAYERS yet"
+    for imported in imports(name):
+        if starts_with(imported, "gibo"):
+            assert imported != "gibo", f"{name} imports from the package's front; import from the module itself"
+            assert LAYER[part(imported)] <= LAYER[part(name)], f"{name} must not import {imported}"
+
+
+@pytest.mark.parametrize("name", [name for name in INNER if part(name) in FORBIDDEN])
+def test_parts_that_must_not_know_each_other(name):
+    for imported in imports(name):
+        for package in FORBIDDEN[part(name)]:
+            assert not starts_with(imported, package), f"{name} must not import {imported}"
+
+
+def test_no_imports_in_circles():
+    graph = {name: {i for i in imports(name) if i in MODULES and i != name} for name in INNER}
+    graphlib.TopologicalSorter(graph).prepare()
+
+
+def test_the_rules_see_imports():
+    assert "gibo.linalg" in imports("gibo.gp")
+    assert "gibo.optimizers.base" in imports("gibo.optimizers.gibo")
+    assert len(INNER) > 15
+
+
+# -- habits -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in INNER if part(name) != "cli"])
+def test_the_library_does_not_print(name):
+    calls = [node.func for node in ast.walk(MODULES[name]) if isinstance(node, ast.Call)]
+    assert not [call.lineno for call in calls if isinstance(call, ast.Name) and call.id == "print"]
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_nothing_is_unpickled_or_evaluated(name):
+    assert not {"pickle", "marshal", "shelve", "joblib", "dill"} & {each.split(".")[0] for each in imports(name)}
+    calls = [node.func for node in ast.walk(MODULES[name]) if isinstance(node, ast.Call)]
+    assert not [call.lineno for call in calls if isinstance(call, ast.Name) and call.id in ("eval", "exec")]
+
+
+def test_every_module_says_what_it_is():
+    assert [name for name, tree in MODULES.items() if not ast.get_docstring(tree)] == []
+
+
+# -- version ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_version_is_the_projects():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert gibo.__version__ == project["version"]
+
+
+def test_the_changelog_begins_with_the_version():
+    changelog = ROOT / "CHANGELOG.md"
+    if not changelog.exists():
+        pytest.skip("no changelog")
+    versions = re.findall(r"^## \[?v?(\d+\.\d+\.\d+[\w.+-]*)", changelog.read_text(), flags=re.MULTILINE)
+    assert versions
+    assert versions[0] == gibo.__version__
+
+
+# -- what is shown to users -------------------------------------------------------------------------------------------
+
+
+def blocks():
+    return re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def test_the_readme_shows_a_program():
+    assert blocks()
+
+
+@pytest.mark.parametrize("code", blocks(), ids=[f"block-{i}" for i in range(len(blocks()))])
+def test_programs_of_the_readme_run(code, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    exec(compile(code, "README.md", "exec"), {"__name__": "__main__"})
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
+def test_examples_run(example, tmp_path):
+    environment = {**os.environ, "GIBO_EXAMPLE_QUICK": "1", "MPLBACKEND": "Agg", "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-W", "error", str(example)]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,216 @@
+import math
+
+import numpy as np
+import pytest
+
+from gibo import Adam, Decay, GradientAscent, InputError, Piecewise
+from gibo.steps import direction, probability_of_ascent
+
+G = np.array([3.0, -1.0, 0.5])
+ELL = np.array([0.2, 1.5, 0.7])
+NORMALIZED = ["paper", "published", "invariant"]
+
+
+def mahalanobis(step, ell=ELL):
+    return math.sqrt(((step / ell) ** 2).sum())
+
+
+# -- directions -------------------------------------------------------------------------------------------------------
+
+
+def test_each_normalization_is_its_formula():
+    L = np.diag(1.0 / ELL**2)
+    np.testing.assert_allclose(direction(G, ELL, "paper"), G / np.sqrt(G @ L @ G), rtol=1e-14)
+    np.testing.assert_allclose(direction(G, ELL, "published"), ELL * G / np.linalg.norm(G), rtol=1e-14)
+    np.testing.assert_allclose(direction(G, ELL, "invariant"), ELL**2 * G / np.linalg.norm(ELL * G), rtol=1e-14)
+    assert direction(G, ELL, "off").tolist() == G.tolist()
+
+
+@pytest.mark.parametrize("normalization", NORMALIZED)
+def test_a_normalized_direction_has_mahalanobis_length_one(normalization):
+    assert mahalanobis(direction(G, ELL, normalization)) == pytest.approx(1.0, rel=1e-14)
+
+
+def test_normalizations_agree_when_all_lengthscales_are_equal():
+    ell = np.full(3, 0.4)
+    for normalization in NORMALIZED:
+        np.testing.assert_allclose(direction(G, ell, normalization), 0.4 * G / np.linalg.norm(G), rtol=1e-14)
+
+
+@pytest.mark.parametrize("normalization", NORMALIZED)
+def test_a_normalized_direction_does_not_depend_on_the_unit_of_the_objective(normalization):
+    np.testing.assert_allclose(direction(1e5 * G, ELL, normalization), direction(G, ELL, normalization), rtol=1e-14)
+
+
+def test_only_invariant_does_not_depend_on_the_units_of_the_parameters():
+    c = np.array([10.0, 0.3, 4.0])
+    for normalization in NORMALIZED:
+        rescaled = direction(G / c, c * ELL, normalization)
+        same = np.allclose(rescaled, c * direction(G, ELL, normalization), rtol=1e-12)
+        assert same == (normalization == "invariant")
+
+
+def test_invariant_is_the_steepest_ascent_in_lengthscales():
+    best = direction(G, ELL, "invariant")
+    rng = np.random.default_rng(0)
+    for other in rng.normal(size=(200, 3)):
+        assert G @ (other / mahalanobis(other)) <= G @ best + 1e-12
+
+
+@pytest.mark.parametrize("normalization", [*NORMALIZED, "off"])
+def test_a_gradient_of_zero_gives_a_direction_of_zero(normalization):
+    assert direction(np.zeros(3), ELL, normalization).tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1e200, 1e300])
+@pytest.mark.parametrize("normalization", NORMALIZED)
+def test_gradients_of_any_size_are_normalized(normalization, size):
+    np.testing.assert_allclose(direction(size * G, ELL, normalization), direction(G, ELL, normalization), rtol=1e-12)
+
+
+@pytest.mark.parametrize("normalization", [*NORMALIZED, "off"])
+def test_the_gradient_is_left_alone(normalization):
+    g = G.copy()
+    direction(g, ELL, normalization)
+    assert g.tolist() == G.tolist()
+
+
+# -- schedules --------------------------------------------------------------------------------------------------------
+
+
+def test_a_piecewise_step_size_changes_at_its_updates():
+    schedule = Piecewise(((0, 0.6), (2, 0.5), (5, 0.3)))
+    assert [schedule(t) for t in range(7)] == [0.6, 0.6, 0.5, 0.5, 0.5, 0.3, 0.3]
+    assert schedule(10**9) == 0.3
+
+
+@pytest.mark.parametrize("pieces", [(), ((1, 0.5),), ((0, 0.5), (0, 0.3)), ((0, 0.5), (3, 0.2), (2, 0.1))])
+def test_pieces_must_rise_from_zero(pieces):
+    with pytest.raises(InputError, match="rising update numbers that begin with 0"):
+        Piecewise(pieces)
+
+
+def test_a_decay_is_its_formula():
+    schedule = Decay(0.8, halving=4.0, power=0.5)
+    assert [schedule(t) for t in (0, 4, 12)] == pytest.approx([0.8, 0.8 / math.sqrt(2.0), 0.4])
+    assert Decay(0.8, halving=4.0)(4) == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf, "x", None])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda bad: Piecewise(((0, bad),)),
+        lambda bad: Decay(bad, 1.0),
+        lambda bad: Decay(1.0, bad),
+        lambda bad: Decay(1.0, 1.0, bad),
+        lambda bad: GradientAscent(eta=bad),
+        lambda bad: Adam(eta=bad),
+        lambda bad: Adam(epsilon=bad),
+    ],
+)
+def test_step_sizes_are_positive(make, bad):
+    with pytest.raises(InputError, match="expected a"):
+        make(bad)
+
+
+@pytest.mark.parametrize("bad", [1.0, -0.1, math.nan])
+def test_memories_are_below_one(bad):
+    with pytest.raises(InputError, match=r"momentum: expected a number in \[0, 1\)"):
+        GradientAscent(momentum=bad)
+    for name in ("beta1", "beta2"):
+        with pytest.raises(InputError, match=rf"{name}: expected a number in \[0, 1\)"):
+            Adam(**{name: bad})
+
+
+# -- step rules -------------------------------------------------------------------------------------------------------
+
+
+def steps_of(rule, directions):
+    state, steps = rule.init(len(directions[0])), []
+    for each in directions:
+        step, state = rule.update(np.asarray(each, dtype=float), state)
+        steps.append(step)
+    return np.array(steps)
+
+
+def test_gradient_ascent_scales_the_direction():
+    directions = np.array([[1.0, -2.0], [0.5, 0.0]])
+    np.testing.assert_allclose(steps_of(GradientAscent(eta=0.25), directions), 0.25 * directions)
+
+
+def test_momentum_by_hand():
+    steps = steps_of(GradientAscent(eta=0.1, momentum=0.5), [[1.0, 0.0], [1.0, 2.0], [0.0, -1.0]])
+    # v: (1, 0), (0.5 + 1, 0 + 2), (0.75 + 0, 1 − 1)
+    np.testing.assert_allclose(steps, [[0.1, 0.0], [0.15, 0.2], [0.075, 0.0]], atol=1e-15)
+
+
+@pytest.mark.parametrize("schedule", [Piecewise(((0, 0.8), (2, 0.3))), Decay(0.5, halving=2.0)])
+@pytest.mark.parametrize("rule", [GradientAscent, Adam])
+def test_schedules_count_the_updates(rule, schedule):
+    directions = np.random.default_rng(0).normal(size=(5, 2))
+    scheduled, constant = steps_of(rule(eta=schedule), directions), steps_of(rule(eta=1.0), directions)
+    expected = constant * np.array([[schedule(t)] for t in range(5)])
+    np.testing.assert_allclose(scheduled, expected, rtol=1e-12)
+
+
+def test_adam_by_hand():
+    directions = np.random.default_rng(1).normal(size=(20, 3))
+    eta, beta1, beta2, epsilon = 0.05, 0.8, 0.95, 1e-3
+    m, v, expected = [0.0] * 3, [0.0] * 3, []
+    for t, g in enumerate(directions, start=1):  # Kingma and Ba 2015, algorithm 1, one number at a time
+        step = []
+        for j in range(3):
+            m[j] = beta1 * m[j] + (1 - beta1) * g[j]
+            v[j] = beta2 * v[j] + (1 - beta2) * g[j] ** 2
+            step.append(eta * (m[j] / (1 - beta1**t)) / (math.sqrt(v[j] / (1 - beta2**t)) + epsilon))
+        expected.append(step)
+    rule = Adam(eta=eta, beta1=beta1, beta2=beta2, epsilon=epsilon)
+    np.testing.assert_allclose(steps_of(rule, directions), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("rule", [GradientAscent(eta=0.1, momentum=0.9), Adam()])
+def test_a_rule_is_pure(rule):
+    state, step = rule.init(2), np.array([1.0, 2.0])
+    first, _ = rule.update(step, state)
+    again, _ = rule.update(step, state)
+    assert first.tolist() == again.tolist()
+    assert {key: value.tolist() for key, value in state.items()} == {
+        key: value.tolist() for key, value in rule.init(2).items()
+    }
+    assert step.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("rule", [GradientAscent(), Adam()])
+def test_no_direction_is_no_step(rule):
+    assert steps_of(rule, [[0.0, 0.0]] * 3).tolist() == [[0.0, 0.0]] * 3
+
+
+# -- probability of ascent --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_probability_of_ascent_is_that_of_sampled_gradients(seed):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(3, 3))
+    mean, covariance, step = 0.5 * rng.normal(size=3), A @ A.T, rng.normal(size=3)
+    gradients = rng.multivariate_normal(mean, covariance, size=40_000)
+    sampled = (gradients @ step > 0).mean()
+    assert probability_of_ascent(step, mean, covariance) == pytest.approx(sampled, abs=0.01)
+
+
+def test_the_length_of_the_step_does_not_matter():
+    mean, covariance = np.array([1.0, 0.2]), np.array([[2.0, 0.3], [0.3, 1.0]])
+    step = np.array([0.4, -0.1])
+    short, long = (probability_of_ascent(c * step, mean, covariance) for c in (1e-100, 1e100))
+    assert short == pytest.approx(long)
+    assert probability_of_ascent(-step, mean, covariance) == pytest.approx(1.0 - long)
+
+
+def test_the_probability_of_ascent_at_the_edges():
+    one, certain = np.ones(2), np.zeros((2, 2))
+    assert probability_of_ascent(np.zeros(2), one, np.eye(2)) == 0.5
+    assert probability_of_ascent(one, np.zeros(2), np.eye(2)) == 0.5
+    assert probability_of_ascent(one, one, certain) == 1.0
+    assert probability_of_ascent(-one, one, certain) == 0.0
+    assert probability_of_ascent(one, np.zeros(2), certain) == 0.5

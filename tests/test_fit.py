@@ -180,6 +180,13 @@ def test_a_fit_stays_in_a_bounded_support_wherever_it_starts(start):
     assert fitted.gp.noise == pytest.approx(0.4)
 
 
+def test_rounding_does_not_leave_the_support():
+    upper = next(u for u in np.linspace(0.3, 0.4, 1000) if np.exp(math.log(u)) > u)
+    fitted = fit(example(), {"lengthscale": Uniform(0.1, 5.0), "variance": Uniform(0.1, upper)})
+    assert fitted.gp.kernel.variance == upper
+    assert math.isfinite(fitted.log_posterior)
+
+
 def test_a_shared_prior_cannot_be_dragged_beyond_its_support():
     prior = SharedLogNormal(0.01, 0.1, 0.1)
     fitted = fit(example(), {"lengthscale": prior}).gp

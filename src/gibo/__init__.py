@@ -19,9 +19,13 @@ from gibo.errors import GiboError, InputError, MissingExtraError, NumericalError
 from gibo.fit import Fit, FitWarning, fit
 from gibo.gp import GaussianProcess, Jacobian, Prediction
 from gibo.kernels import Kernel, Matern52, SquaredExponential
+from gibo.optimizers.ars import ARS
 from gibo.optimizers.base import Best, Evaluation, Optimizer, Query
+from gibo.optimizers.cma import CMAES
 from gibo.optimizers.gibo import GIBO, Iteration
+from gibo.optimizers.random_search import RandomSearch
 from gibo.optimizers.settings import Settings, out_of_model, within_model
+from gibo.optimizers.vanilla_bo import VanillaBO
 from gibo.priors import Gamma, LogNormal, Normal, SharedLogNormal, Uniform
 from gibo.runs.result import Failure, History, Result
 from gibo.runs.runner import FailedEvaluationWarning, maximize, minimize, run
@@ -30,6 +34,8 @@ from gibo.steps import Adam, Decay, GradientAscent, Piecewise
 __version__ = "0.1.0"
 
 __all__ = [
+    "ARS",
+    "CMAES",
     "GIBO",
     "Adam",
     "Best",
@@ -59,11 +65,13 @@ __all__ = [
     "Prediction",
     "Query",
     "QueryError",
+    "RandomSearch",
     "Result",
     "Settings",
     "SharedLogNormal",
     "SquaredExponential",
     "Uniform",
+    "VanillaBO",
     "fit",
     "maximize",
     "minimize",

@@ -13,8 +13,8 @@ from gibo.errors import InputError
 from gibo.linalg import Array
 
 
-def as_finite(name: str, value: npt.ArrayLike, ndim: int) -> Array:
-    """A float64 copy of an array with the given number of dimensions and finite entries only."""
+def as_finite(name: str, value: npt.ArrayLike, ndim: int | None = None) -> Array:
+    """A float64 copy of an array with finite entries only and, if given, this number of dimensions."""
     try:
         raw = np.asarray(value)
     except ValueError:  # nested sequences of different lengths
@@ -22,12 +22,12 @@ def as_finite(name: str, value: npt.ArrayLike, ndim: int) -> Array:
     if raw.size and raw.dtype.kind not in "fiub":  # neither strings of digits nor complex numbers
         raise InputError(f"{name}: expected numbers, got {describe(value)}")
     array = np.array(raw, dtype=np.float64)
-    if array.ndim != ndim:
+    if ndim is not None and array.ndim != ndim:
         shapes = {0: "a number", 1: "a vector, shape (d,)", 2: "a matrix of points, shape (n, d)"}
         raise InputError(f"{name}: expected {shapes[ndim]}, got shape {array.shape}")
     if not np.isfinite(array).all():
         where = np.argwhere(~np.isfinite(array))[0]
-        place = f" at index {', '.join(map(str, where))}" if ndim else ""
+        place = f" at index {', '.join(map(str, where))}" if array.ndim else ""
         raise InputError(f"{name}: expected finite numbers, got {array[tuple(where)]}{place}")
     return array
 
@@ -72,6 +72,14 @@ def as_number(name: str, value: Any) -> float:
     if isinstance(value, np.complexfloating):
         raise InputError(f"{name}: expected a real number, got {value!r:.80}")
     return float(cast(SupportsFloat, value))
+
+
+def finite(name: str, value: Any) -> float:
+    """A finite float; see `as_number`."""
+    number = as_number(name, value)
+    if not math.isfinite(number):
+        raise InputError(f"{name}: expected a finite number, got {number}")
+    return number
 
 
 def as_bounds(bounds: Any, d: int) -> tuple[Array, Array] | None:

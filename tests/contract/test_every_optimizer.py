@@ -147,13 +147,15 @@ def test_nothing_leaves_the_bounds(make, x0, bounds):
 
 @every_optimizer
 @pytest.mark.parametrize("seed", range(3))
-def test_the_best_point_stays_within_bounds_that_no_rounding_respects(make, seed):
-    rng = np.random.default_rng(seed)
-    upper = rng.uniform(0.1, 1.0, D)  # dividing by the scale and multiplying again does not always give the same
-    optimizer = make(upper, (upper - 1.0, upper), scale=0.3)
-    advance(optimizer, 3, value=lambda query: float(query.x.sum()))
-    assert (optimizer.best.x <= upper).all()
-    assert (optimizer.iterate <= upper).all()
+def test_rounding_leads_nowhere_beyond_the_bounds(make, seed):
+    upper = np.random.default_rng(seed).uniform(0.1, 1.0, D)
+    lower = upper - 0.03
+    # Dividing by such a scale and multiplying again does not always give the same number.
+    optimizer = make(upper, (lower, upper), scale=[0.3, 0.7, 1.1, 1.3])
+    asked = advance(optimizer, 3, value=lambda query: float(query.x.sum()))
+    for x in [optimizer.iterate, optimizer.best.x, *(query.x for query in asked)]:
+        assert (lower <= x).all()
+        assert (x <= upper).all()
 
 
 @every_optimizer
@@ -430,18 +432,30 @@ def test_what_the_user_does_to_arrays_does_not_reach_inside(make):
 
 
 @every_optimizer
-def test_the_x_of_a_query_cannot_be_changed(make):
+def test_a_query_cannot_be_changed(make):
+    query = make(X0).ask()[0]
+    with pytest.raises(ValueError, match="read-only"):
+        query.x[0] = 9.0
+    with pytest.raises(AttributeError):
+        query.id = 7
+
+
+@every_optimizer
+def test_a_query_from_a_saved_state_cannot_be_changed_either(make):
     optimizer = make(X0)
-    again = Optimizer.from_state(snapshot(optimizer))
-    open_again = [make(X0), None]
-    open_again[0].ask()
-    open_again[1] = Optimizer.from_state(snapshot(open_again[0]))  # loaded with queries waiting
-    for each in (optimizer, again, *open_again):
-        query = each.ask()[0]
-        with pytest.raises(ValueError, match="read-only"):
-            query.x[0] = 9.0
-        with pytest.raises(AttributeError):
-            query.id = 7
+    optimizer.ask()
+    query = Optimizer.from_state(snapshot(optimizer)).ask()[0]
+    with pytest.raises(ValueError, match="read-only"):
+        query.x[0] = 9.0
+
+
+@every_optimizer
+def test_what_counts_of_a_query_is_its_id(make):
+    optimizer = make(X0)
+    query = optimizer.ask()[0]
+    optimizer.tell(Query(query.id, np.full(D, 9.0), 0, "forged", 7), 1.0)
+    (told,) = optimizer.evaluations
+    assert (told.x.tolist(), told.kind, told.iteration) == (query.x.tolist(), query.kind, query.iteration)
 
 
 # -- best -------------------------------------------------------------------------------------------------------------

@@ -2,9 +2,10 @@ import functools
 
 import numpy as np
 import pytest
+from scipy.optimize import fmin_l_bfgs_b
 
 from gibo import linalg
-from gibo.experiments.problems import gp_function
+from gibo.experiments.problems import _value_and_gradient, gp_function
 from gibo.kernels import SquaredExponential
 from gibo.optimizers.settings import lengthscale_distribution
 
@@ -65,8 +66,6 @@ def test_lengthscales_come_from_their_distribution(d):
 
 
 def test_the_gradient_used_for_the_optimum():
-    from gibo.experiments.problems import _value_and_gradient
-
     f, x, h = function(4, 0), np.array([0.3, 0.6, 0.5, 0.2]), 1e-5
     value, gradient = _value_and_gradient(x, f.X, f.weights, f.lengthscale)
     assert value == f(x)
@@ -85,6 +84,19 @@ def test_the_optimum_is_the_highest_point_of_the_cube(d):
     assert min(f.regret(x) for x in points) >= 0.0
     near = np.clip(f.x_best + 0.01 * np.random.default_rng(1).normal(size=(100, d)), 0.0, 1.0)
     assert min(f.regret(x) for x in near) >= -1e-6
+
+
+@pytest.mark.parametrize(("d", "seed"), [(2, 0), (4, 4), (8, 0)])
+def test_no_climb_from_elsewhere_ends_higher(d, seed):
+    f = function(d, seed)
+
+    def cost(x):
+        value, gradient = _value_and_gradient(x, f.X, f.weights, f.lengthscale)
+        return -value, -gradient
+
+    starts = np.random.default_rng(2).random((60, d))
+    climbs = [fmin_l_bfgs_b(cost, start, bounds=[(0.0, 1.0)] * d) for start in starts]
+    assert max(-lowest for _, lowest, _ in climbs) <= f.f_best + 1e-4
 
 
 def test_regret_is_relative_to_the_optimum():

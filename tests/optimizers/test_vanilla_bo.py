@@ -97,13 +97,13 @@ def test_fits_are_after_each_doubling_and_then_regular(fit_every, expected):
 
 def test_hyperparameters_are_fitted():
     opt = make(lengthscale=LogNormal(1.0, 1.0), variance=Uniform(0.1, 5.0), noise=1e-4, fit_from=8, scale=1.0)
-    start = opt._lengthscale.copy()
+    start = opt._hyperparameters.lengthscale.copy()
     advance(opt, 7)
     opt.ask()
-    assert opt._lengthscale.tolist() == start.tolist()
+    assert opt._hyperparameters.lengthscale.tolist() == start.tolist()
     advance(opt, 30, value=lambda query: float(np.sin(12.0 * query.x[0])))
     # The second parameter has no influence.
-    assert opt._lengthscale[0] < 0.5 * opt._lengthscale[1]
+    assert opt._hyperparameters.lengthscale[0] < 0.5 * opt._hyperparameters.lengthscale[1]
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,15 @@ def test_a_gradient_lost_in_its_uncertainty_ends_the_run():
     assert (result.history.probability_of_ascent < 0.6).all()
 
 
+def test_single_uncertain_steps_do_not_end_the_run(monkeypatch):
+    import gibo.optimizers.gibo as module
+
+    probabilities = iter([0.5, 0.5, 0.9, 0.5, 0.5, 0.5, 0.9])
+    monkeypatch.setattr(module, "probability_of_ascent", lambda step, mean, covariance: next(probabilities))
+    result = climb(budget=300, least_ascent=0.6)
+    assert len(result.history.probability_of_ascent) == 6
+
+
 def test_a_clear_gradient_does_not_end_the_run():
     result = climb(lambda x: float(x.sum()), least_ascent=0.6)
     assert "budget" in result.reason

@@ -44,7 +44,7 @@ class ARS(Optimizer):
         top: b, how many of the directions are used; by default all (V1), fewer for V1-t.
 
     Example:
-        >>> from gibo.optimizers.ars import ARS
+        >>> from gibo import ARS
         >>> opt = ARS([0.0, 0.0], scale=0.3, seed=1)
         >>> for _ in range(100):
         ...     for query in opt.ask():

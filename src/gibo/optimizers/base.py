@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -18,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo.checks import as_bounds, as_finite, as_number, as_vector
-from gibo.errors import InputError, QueryError
+from gibo.errors import GiboError, InputError, QueryError
 from gibo.gp import Jacobian
 from gibo.linalg import Array, single_thread
 from gibo.plain import to_plain
@@ -87,7 +89,9 @@ class Optimizer(ABC):
     ) -> None:
         self.x0 = as_vector("x0", x0)
         self.d = len(self.x0)
-        self.scale = _as_scale(scale, self.d)
+        self.scale = _one_per_parameter("scale", scale, self.d)
+        if not (self.scale > 0).all():
+            raise InputError(f"scale: expected positive number(s), got {scale!r:.80}")
         self.bounds = as_bounds(bounds, self.d)
         if self.bounds is not None and not ((self.bounds[0] <= self.x0) & (self.x0 <= self.bounds[1])).all():
             j = int(np.flatnonzero((self.x0 < self.bounds[0]) | (self.x0 > self.bounds[1]))[0])
@@ -107,7 +111,8 @@ class Optimizer(ABC):
     def ask(self) -> list[Query]:
         """All queries that can run now, all at once if you can. Without a `tell` in between: the same ones again."""
         if not self._waiting:
-            with single_thread():
+            self._finish_batch()
+            with self._all_or_nothing():
                 proposals = self._propose()
             for x, kind in proposals:
                 query = self._new_query(self.clip(x), kind)
@@ -145,11 +150,8 @@ class Optimizer(ABC):
         else:
             self._next_id += 1
         self._evaluations[query.id] = evaluation
-        if known and not self._waiting:
-            batch = [self._evaluations[i] for i in self._batch]
-            self._batch = []
-            with single_thread():
-                self._update(batch)
+        if not self._waiting:
+            self._finish_batch()
 
     @property
     def evaluations(self) -> list[Evaluation]:
@@ -225,7 +227,10 @@ class Optimizer(ABC):
                 raise InputError(f"state: format {data['format']!r} is not known to this version of gibo")
             if kind is None or not issubclass(kind, cls):
                 raise InputError(f"state: it is one of {data['optimizer']!r}, not of {cls.__name__}")
-            optimizer = kind._from_arguments(data["arguments"])
+            arguments = dict(data["arguments"])
+            if arguments["bounds"] is not None:
+                arguments["bounds"] = _Bounds(**arguments["bounds"])
+            optimizer = kind._from_arguments(arguments)
             optimizer._rng.bit_generator.state = data["rng"]
             optimizer._next_id = int(data["next_id"])
             optimizer._batch = [int(i) for i in data["batch"]]
@@ -233,10 +238,13 @@ class Optimizer(ABC):
                 evaluation = _evaluation_from_plain(item)
                 optimizer._evaluations[evaluation.id] = evaluation
             for item in data["waiting"]:
-                query = Query(item["id"], np.array(item["x"]), item["seed"], item["kind"], item["iteration"])
+                x = _read_only(as_vector("x", item["x"], optimizer.d))
+                query = Query(int(item["id"]), x, item["seed"], item["kind"], item["iteration"])
                 optimizer._waiting[query.id] = query
             optimizer._load_own_state(data["own"])
-        except (KeyError, TypeError, json.JSONDecodeError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            if isinstance(error, GiboError):
+                raise
             raise InputError(f"state: not what state() gives: {error!r:.120}") from None
         return optimizer
 
@@ -257,9 +265,31 @@ class Optimizer(ABC):
     @abstractmethod
     def _load_own_state(self, own: dict[str, Any]) -> None: ...
 
+    def _finish_batch(self) -> None:
+        """Move on if a batch is told; done by its last `tell`, or by the next `ask` if that one was interrupted."""
+        if self._batch:
+            with self._all_or_nothing():
+                self._update([self._evaluations[i] for i in self._batch])
+                self._batch = []
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """A computation that is interrupted, by Ctrl-C say, leaves the optimiser as it was and can be repeated.
+
+        For this, optimisers replace their attributes and never change what is in them.
+        """
+        attributes, generator = dict(self.__dict__), self._rng.bit_generator.state
+        try:
+            with single_thread():
+                yield
+        except BaseException:
+            self.__dict__.update(attributes)
+            self._rng.bit_generator.state = generator
+            raise
+
     def _arguments(self) -> dict[str, Any]:
         """The constructor's arguments."""
-        bounds = None if self.bounds is None else np.stack(self.bounds, axis=1)
+        bounds = None if self.bounds is None else {"lb": self.bounds[0], "ub": self.bounds[1]}
         return {"x0": self.x0, "scale": self.scale, "bounds": bounds, "seed": self.seed}
 
     @classmethod
@@ -267,8 +297,7 @@ class Optimizer(ABC):
         return cls(**arguments)
 
     def _new_query(self, x: Array, kind: str) -> Query:
-        x = x.copy()
-        x.flags.writeable = False
+        x = _read_only(x.copy())
         seed = int(np.random.SeedSequence((self.seed, self._next_id)).generate_state(1)[0])
         query = Query(self._next_id, x, seed, kind, self.iteration)
         self._next_id += 1
@@ -301,19 +330,30 @@ class Optimizer(ABC):
         g = as_vector("gradient", gradient, self.d)
         if gradient_noise is None:
             raise InputError("gradient: give gradient_noise too, the variance of the gradient's noise")
-        noise = np.broadcast_to(np.asarray(gradient_noise, dtype=np.float64), (self.d,)).copy()
-        if not (np.isfinite(noise) & (noise >= 0)).all():
-            raise InputError(f"gradient_noise: expected non-negative finite variance(s), got {gradient_noise!r:.80}")
+        noise = _one_per_parameter("gradient_noise", gradient_noise, self.d)
+        if not (noise >= 0).all():
+            raise InputError(f"gradient_noise: expected non-negative variance(s), got {gradient_noise!r:.80}")
         return Evaluation(query.id, query.x, query.kind, query.iteration, number, g, noise)
 
 
-def _as_scale(scale: npt.ArrayLike, d: int) -> Array:
-    array = as_finite("scale", scale, ndim=np.ndim(scale))
-    if array.ndim > 1 or (array.ndim == 1 and len(array) != d):
-        raise InputError(f"scale: expected a number or {d} numbers, one per parameter, got shape {array.shape}")
-    if not (array > 0).all():
-        raise InputError(f"scale: expected positive number(s), got {array}")
+class _Bounds(NamedTuple):
+    """Bounds in a form that can be read in one way only; see `as_bounds`."""
+
+    lb: Any
+    ub: Any
+
+
+def _one_per_parameter(name: str, value: npt.ArrayLike, d: int) -> Array:
+    """(d,) from a finite number or d of them."""
+    array = as_finite(name, value)
+    if array.shape not in ((), (d,)):
+        raise InputError(f"{name}: expected a number or {d} numbers, one per parameter, got shape {array.shape}")
     return np.broadcast_to(array, (d,)).copy()
+
+
+def _read_only(x: Array) -> Array:
+    x.flags.writeable = False
+    return x
 
 
 def _evaluation_from_plain(item: dict[str, Any]) -> Evaluation:

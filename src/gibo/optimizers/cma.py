@@ -3,7 +3,7 @@
 The package minimises, keeps its own state and has its own source of random numbers. Here its sign is turned, its random
 numbers are drawn from the optimiser's generator (NumPy's global one is neither used nor disturbed), and its state is
 never stored: loading asks and tells a fresh strategy again, with the same seed and the values that were told. That
-takes about a millisecond per iteration and gives the same strategy bit for bit.
+takes a millisecond or two per iteration and gives the same strategy bit for bit.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class CMAES(Optimizer):
         MissingExtraError: the package `cma` is not installed.
 
     Example:
-        >>> from gibo.optimizers.cma import CMAES
+        >>> from gibo import CMAES
         >>> opt = CMAES([0.0, 0.0], scale=0.3, seed=1)
         >>> for _ in range(40):
         ...     for query in opt.ask():

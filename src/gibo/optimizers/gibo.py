@@ -10,7 +10,7 @@ The model is never carried along: whenever it is needed it is made from the wind
 the optimiser's state is plain data, and continuing from a saved state is the same as not having stopped.
 
 Inside, the parameters are divided by `scale` (z = x/scale) and the values are standardised over the window
-(u = (y − shift)/spread) if the settings say so; `_Units` converts, and everything that leaves is in the user's units.
+(u = (y − shift)/spread) if the settings say so; everything that leaves is in the user's units.
 """
 
 from __future__ import annotations
@@ -26,11 +26,9 @@ from gibo.acquisition.maximise import plan
 from gibo.errors import InputError
 from gibo.fit import fit
 from gibo.gp import GaussianProcess, Jacobian
-from gibo.kernels import KERNELS
 from gibo.linalg import Array, single_thread
 from gibo.optimizers.base import Best, Evaluation, Optimizer
-from gibo.optimizers.settings import Settings
-from gibo.priors import Prior
+from gibo.optimizers.settings import Hyperparameters, Settings, Standardisation
 from gibo.steps import direction, probability_of_ascent
 
 
@@ -65,17 +63,11 @@ class Iteration:
     warning: str | None
 
 
-class _Units(NamedTuple):
-    """z = x/scale, u = (y − shift)/spread."""
-
-    scale: Array
-    shift: float
-    spread: float
-
-
 class _Model(NamedTuple):
+    """A model of u as a function of z, and how u came from y."""
+
     gp: GaussianProcess
-    units: _Units
+    units: Standardisation
 
 
 class GIBO(Optimizer):
@@ -115,18 +107,12 @@ class GIBO(Optimizer):
         if settings is not None and not isinstance(settings, Settings):
             raise InputError(f"settings: expected gibo.Settings(...), got {settings!r:.80}")
         self.settings = (settings or Settings()).resolve(self.d)
-        s = self.settings
-        self._priors = {
-            name: prior for name in ("lengthscale", "variance", "noise") if isinstance(prior := getattr(s, name), Prior)
-        }
-        self._lengthscale = _start(s.lengthscale, self.d)
-        self._variance = float(_start(s.variance, 1)[0])
-        self._noise = float(_start(s.noise, 1)[0])
+        self._hyperparameters = self.settings.initial(self.d)
         self._iterate = self.x0.copy()
         self._iteration = 0
         self._iterate_asked = False
         self._warning: str | None = None
-        self._step_state = s.step.init(self.d)
+        self._step_state = self.settings.step.init(self.d)
         self._steps: list[Iteration] = []
 
     # -- what it knows ------------------------------------------------------------------------------------------------
@@ -146,16 +132,16 @@ class GIBO(Optimizer):
 
     @property
     def best(self) -> Best | None:
-        """The point with the highest mean under the model, among the window's points and the iterate."""
+        """The point with the highest mean under the model: the iterate, or one of the window's within the bounds."""
         window = self._window(self._N_m)
         if not window:
-            return self.best_seen
+            return None
+        X = [self._iterate] + [e.x for e in window if np.array_equal(self.clip(e.x), e.x)]
         with single_thread():
             gp, units = self._model(window)
-            Z = np.array([e.x for e in window] + [self._iterate]) / self.scale
-            mean = np.asarray(gp.predict(Z).mean)
+            mean = np.asarray(gp.predict(np.array(X) / self.scale).mean)
         i = int(mean.argmax())
-        return Best(Z[i] * self.scale, float(units.shift + units.spread * mean[i]))
+        return Best(X[i].copy(), float(units.shift + units.spread * mean[i]))
 
     def jacobian(self) -> Jacobian:
         """Posterior of the objective's gradient at the iterate, from the window's data."""
@@ -169,7 +155,7 @@ class GIBO(Optimizer):
         if not self._iterate_asked:
             self._iterate_asked = True
             proposals.append((self._iterate, "iterate"))  # line 4
-            if self._priors and self.settings.fit_after_iterate:
+            if self.settings.priors and self.settings.fit_after_iterate:
                 return proposals
         self._fit()  # line 6
         M, z, (lower, upper) = self._M, self._iterate / self.scale, self._box()
@@ -193,25 +179,24 @@ class GIBO(Optimizer):
         step, self._step_state = self.settings.step.update(ascent, self._step_state)
         before = self._iterate
         self._iterate = self.clip(before + step * self.scale)  # line 13
-        self._record(model, jacobian, before)
+        self._record(model, jacobian, internal, before)
         self._iteration += 1
         self._iterate_asked = False
 
     def _fit(self) -> None:
         """Line 6: MAP hyperparameters, from the present ones on."""
-        window = self._window(self._N_m)
+        window, priors = self._window(self._N_m), self.settings.priors
         needed = {"each": self.settings.fit_from, "full": self._N_m, "never": None}[self.settings.fit]
-        if not self._priors or needed is None or len(window) < needed:
+        if not priors or needed is None or len(window) < needed:
             return
-        fitted = fit(self._model(window).gp, self._priors)
-        self._lengthscale = fitted.gp.kernel.ell(self.d).copy()
-        self._variance, self._noise = fitted.gp.kernel.variance, fitted.gp.noise
+        fitted = fit(self._model(window).gp, priors)
+        self._hyperparameters = Hyperparameters.of(fitted.gp, self.d)
         self._warning = None if fitted.warning is None else fitted.warning.message
 
     def _box(self) -> tuple[Array, Array]:
         """The box around the iterate in which queries are sought, within the bounds; in z."""
         s, z = self.settings, self._iterate / self.scale
-        half = s.delta * self._lengthscale if s.delta_unit == "lengthscales" else s.delta / self.scale
+        half = s.delta * self._hyperparameters.lengthscale if s.delta_unit == "lengthscales" else s.delta / self.scale
         lower, upper = z - half, z + half
         if self.bounds is not None:
             lower, upper = (
@@ -228,12 +213,11 @@ class GIBO(Optimizer):
 
     def _model(self, window: list[Evaluation]) -> _Model:
         """The Gaussian process given the window, in z and u."""
-        kernel = KERNELS[self.settings.kernel](self._lengthscale, self._variance)
-        gp = GaussianProcess(kernel, self._noise, self.settings.mean)
-        if not window:
-            return _Model(gp, _Units(self.scale, 0.0, 1.0))
+        gp = self.settings.model(self._hyperparameters)
         y = np.array([e.value for e in window], dtype=np.float64)
-        units = self._units(y)
+        units = self.settings.standardisation(y)
+        if not window:
+            return _Model(gp, units)
         X = np.array([e.x for e in window]) / self.scale
         with_gradient = [e for e in window if e.gradient is not None and e.gradient_noise is not None]
         with_gradient = with_gradient[-self.settings.N_g :]
@@ -252,37 +236,33 @@ class GIBO(Optimizer):
             units,
         )
 
-    def _units(self, y: Array) -> _Units:
-        if not self.settings.standardize:
-            return _Units(self.scale, 0.0, 1.0)
-        spread = float(y.std())
-        return _Units(self.scale, float(y.mean()), spread if spread > 0.0 else max(float(np.abs(y).max()), 1.0))
-
     def _jacobian(self, model: _Model) -> tuple[Jacobian, Jacobian]:
         """The posterior of the gradient at the iterate, in the user's units and in the model's."""
         internal = model.gp.jacobian(self._iterate / self.scale)
         slope = model.units.spread / self.scale
-        return Jacobian(internal.mean * slope, internal.covariance * np.outer(slope, slope)), internal
+        with np.errstate(over="ignore", invalid="ignore"):  # a covariance has the square of the values' unit
+            return Jacobian(internal.mean * slope, internal.covariance * np.outer(slope, slope)), internal
 
-    def _record(self, model: _Model, jacobian: Jacobian, before: Array) -> None:
+    def _record(self, model: _Model, jacobian: Jacobian, internal: Jacobian, before: Array) -> None:
         step = self._iterate - before
-        square = model.units.spread**2
-        self._steps.append(
+        square = model.units.spread * model.units.spread
+        self._steps = [
+            *self._steps,
             Iteration(
                 number=self._iteration,
                 evaluations=len(self._evaluations),
                 x=before,
                 gradient=jacobian.mean,
                 uncertainty=float(jacobian.covariance.trace()),
-                probability_of_ascent=probability_of_ascent(step, jacobian.mean, jacobian.covariance),
+                probability_of_ascent=probability_of_ascent(step / self.scale, internal.mean, internal.covariance),
                 step=step,
-                lengthscale=self._lengthscale * self.scale,
-                variance=self._variance * square,
-                noise=self._noise * square,
+                lengthscale=self._hyperparameters.lengthscale * self.scale,
+                variance=self._hyperparameters.variance * square,
+                noise=self._hyperparameters.noise * square,
                 jitter=model.gp.jitter * square,
                 warning=self._warning,
-            )
-        )
+            ),
+        ]
 
     @property
     def _M(self) -> int:
@@ -308,7 +288,7 @@ class GIBO(Optimizer):
             "iterate": self._iterate,
             "iteration": self._iteration,
             "iterate_asked": self._iterate_asked,
-            "hyperparameters": [self._lengthscale, self._variance, self._noise],
+            "hyperparameters": self._hyperparameters,
             "warning": self._warning,
             "step_state": self._step_state,
             "steps": [asdict(step) for step in self._steps],
@@ -318,17 +298,17 @@ class GIBO(Optimizer):
         self._iterate = np.array(own["iterate"])
         self._iteration = int(own["iteration"])
         self._iterate_asked = bool(own["iterate_asked"])
-        ell, self._variance, self._noise = own["hyperparameters"]
-        self._lengthscale = np.array(ell)
+        ell, variance, noise = own["hyperparameters"]
+        self._hyperparameters = Hyperparameters(np.array(ell), variance, noise)
         self._warning = own["warning"]
         self._step_state = {key: np.array(value) for key, value in own["step_state"].items()}
-        arrays = ("x", "gradient", "step", "lengthscale")
-        for step in own["steps"]:
-            fields: dict[str, Any] = {name: np.array(v) if name in arrays else v for name, v in step.items()}
-            self._steps.append(Iteration(**fields))
+        self._steps = [_iteration_from_plain(step) for step in own["steps"]]
 
 
-def _start(hyperparameter: Any, size: int) -> Array:
-    """Where a hyperparameter starts: its fixed value, or its prior's mean."""
-    value = hyperparameter.mean if isinstance(hyperparameter, Prior) else hyperparameter
-    return np.broadcast_to(np.asarray(value, dtype=np.float64), (size,)).copy()
+def _iteration_from_plain(step: dict[str, Any]) -> Iteration:
+    arrays = ("x", "gradient", "step", "lengthscale")
+    floats = ("uncertainty", "probability_of_ascent", "variance", "noise", "jitter")
+    fields: dict[str, Any] = {**step}
+    fields |= {name: np.array(step[name], dtype=np.float64) for name in arrays}
+    fields |= {name: float(step[name]) for name in floats}
+    return Iteration(**fields)

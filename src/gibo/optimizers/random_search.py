@@ -27,7 +27,7 @@ class RandomSearch(Optimizer):
         batch: queries per iteration.
 
     Example:
-        >>> from gibo.optimizers.random_search import RandomSearch
+        >>> from gibo import RandomSearch
         >>> opt = RandomSearch([0.5, 0.5], bounds=(0.0, 1.0), batch=100)
         >>> for query in opt.ask():
         ...     opt.tell(query, -float(((query.x - 0.2) ** 2).sum()))

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from gibo.checks import as_number, positive, positive_int
 from gibo.errors import InputError
+from gibo.gp import GaussianProcess
 from gibo.kernels import KERNELS
 from gibo.linalg import Array
 from gibo.plain import from_plain
@@ -25,6 +26,26 @@ from gibo.steps import NORMALIZATIONS, Adam, Decay, GradientAscent, Normalizatio
 PLAIN_TYPES = (Uniform, Normal, LogNormal, SharedLogNormal, Gamma, GradientAscent, Adam, Piecewise, Decay)
 
 Hyperparameter: TypeAlias = Prior | float | Sequence[float] | Array | None
+
+
+class Hyperparameters(NamedTuple):
+    """Lengthscales (d,), variance and noise variance, in the units that the model sees."""
+
+    lengthscale: Array
+    variance: float
+    noise: float
+
+    @classmethod
+    def of(cls, gp: GaussianProcess, d: int) -> Hyperparameters:
+        """Those of a model."""
+        return cls(gp.kernel.ell(d).copy(), gp.kernel.variance, gp.noise)
+
+
+class Standardisation(NamedTuple):
+    """The model sees ``(y − shift)/spread``."""
+
+    shift: float
+    spread: float
 
 
 @dataclass(frozen=True)
@@ -128,6 +149,35 @@ class Settings:
         if isinstance(ell, tuple) and len(ell) != d:
             raise InputError(f"lengthscale: expected a number or {d} numbers, one per parameter, got {len(ell)}")
         return resolved
+
+    @property
+    def priors(self) -> dict[str, Prior]:
+        """Of the hyperparameters that are not fixed."""
+        named = {"lengthscale": self.lengthscale, "variance": self.variance, "noise": self.noise}
+        return {name: prior for name, prior in named.items() if isinstance(prior, Prior)}
+
+    def initial(self, d: int) -> Hyperparameters:
+        """Where the hyperparameters start: at their fixed values, or at their prior's mean."""
+        ell, s2, noise = (
+            np.asarray(h.mean if isinstance(h, Prior) else h, dtype=np.float64)
+            for h in (self.lengthscale, self.variance, self.noise)
+        )
+        return Hyperparameters(np.broadcast_to(ell, (d,)).copy(), float(s2), float(noise))
+
+    def model(self, hyperparameters: Hyperparameters) -> GaussianProcess:
+        """The prior with these hyperparameters."""
+        kernel = KERNELS[self.kernel](hyperparameters.lengthscale, hyperparameters.variance)
+        return GaussianProcess(kernel, hyperparameters.noise, self.mean)
+
+    def standardisation(self, y: Array) -> Standardisation:
+        """How values y are shown to the model, ``(y − shift)/spread``; shift 0 and spread 1 if they are not changed."""
+        if not self.standardize or not len(y):
+            return Standardisation(0.0, 1.0)
+        largest = float(np.abs(y).max())
+        if largest == 0.0:
+            return Standardisation(0.0, 1.0)
+        shift, spread = largest * float((y / largest).mean()), largest * float((y / largest).std())
+        return Standardisation(shift, spread if spread > 0.0 else largest)
 
     @classmethod
     def from_plain(cls, data: dict[str, Any]) -> Settings:

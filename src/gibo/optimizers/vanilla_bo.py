@@ -25,10 +25,9 @@ from gibo.checks import positive_int
 from gibo.errors import InputError
 from gibo.fit import fit
 from gibo.gp import GaussianProcess, Jacobian
-from gibo.kernels import KERNELS
 from gibo.linalg import Array, single_thread
 from gibo.optimizers.base import Best, Evaluation, Optimizer
-from gibo.optimizers.settings import PLAIN_TYPES, Hyperparameter, Settings
+from gibo.optimizers.settings import PLAIN_TYPES, Hyperparameter, Hyperparameters, Settings, Standardisation
 from gibo.plain import from_plain
 from gibo.priors import LogNormal, Prior
 
@@ -59,7 +58,7 @@ class VanillaBO(Optimizer):
         fit_every: how many new values there are between two fits; in the beginning fewer, after each doubling.
 
     Example:
-        >>> from gibo.optimizers.vanilla_bo import VanillaBO
+        >>> from gibo import VanillaBO
         >>> opt = VanillaBO([0.5, 0.5], bounds=(0.0, 1.0), scale=0.3, seed=1)
         >>> for _ in range(25):
         ...     for query in opt.ask():
@@ -102,13 +101,7 @@ class VanillaBO(Optimizer):
             fit_from=fit_from,
         ).resolve(self.d)
         self.fit_every = positive_int("fit_every", fit_every)
-        s = self.settings
-        self._priors = {
-            name: prior for name in ("lengthscale", "variance", "noise") if isinstance(prior := getattr(s, name), Prior)
-        }
-        self._lengthscale = _start(s.lengthscale, self.d)
-        self._variance = float(_start(s.variance, 1)[0])
-        self._noise = float(_start(s.noise, 1)[0])
+        self._hyperparameters = self.settings.initial(self.d)
         self._iteration = 0
         # The last fit: it saw the evaluations with ids below the first number, of which the second had a value.
         self._fit_below, self._fit_size = 0, 0
@@ -174,15 +167,13 @@ class VanillaBO(Optimizer):
         """Now and then: standardise anew, MAP hyperparameters from the present ones on, and start the model afresh."""
         n = len(self._values(self._next_id))
         due = self._fit_size + min(self.fit_every, max(self._fit_size, 1))
-        if n < due or not (self._priors or self.settings.standardize):
+        priors = self.settings.priors
+        if n < due or not (priors or self.settings.standardize):
             return
         self._fit_below, self._fit_size, self._gp = self._next_id, n, None
         assert self.settings.fit_from is not None  # resolved
-        if not self._priors or n < self.settings.fit_from:
-            return
-        fitted = fit(self._conditioned(), self._priors).gp
-        self._lengthscale = fitted.kernel.ell(self.d).copy()
-        self._variance, self._noise = fitted.kernel.variance, fitted.noise
+        if priors and n >= self.settings.fit_from:
+            self._hyperparameters = Hyperparameters.of(fit(self._conditioned(), priors).gp, self.d)
 
     # -- the model ----------------------------------------------------------------------------------------------------
 
@@ -207,8 +198,7 @@ class VanillaBO(Optimizer):
 
     def _conditioned(self) -> GaussianProcess:
         """The model given the values that the last fit saw."""
-        kernel = KERNELS[self.settings.kernel](self._lengthscale, self._variance)
-        gp = GaussianProcess(kernel, self._noise, self.settings.mean)
+        gp = self.settings.model(self._hyperparameters)
         seen = self._values(self._fit_below)
         if not seen:
             return gp
@@ -220,14 +210,10 @@ class VanillaBO(Optimizer):
         """The evaluations with ids below a number that have a value."""
         return [e for e in self.evaluations if e.value is not None and e.id < below]
 
-    def _units(self) -> tuple[float, float]:
-        """shift and spread, those of the values that the last fit saw."""
+    def _units(self) -> Standardisation:
+        """That of the values that the last fit saw."""
         seen = self._values(self._fit_below)
-        if not self.settings.standardize or not seen:
-            return 0.0, 1.0
-        y = np.array([e.value for e in seen], dtype=np.float64)
-        spread = float(y.std())
-        return float(y.mean()), spread if spread > 0.0 else max(float(np.abs(y).max()), 1.0)
+        return self.settings.standardisation(np.array([e.value for e in seen], dtype=np.float64))
 
     # -- state --------------------------------------------------------------------------------------------------------
 
@@ -242,19 +228,13 @@ class VanillaBO(Optimizer):
     def _own_state(self) -> dict[str, Any]:
         return {
             "iteration": self._iteration,
-            "hyperparameters": [self._lengthscale, self._variance, self._noise],
+            "hyperparameters": self._hyperparameters,
             "fit_below": self._fit_below,
             "fit_size": self._fit_size,
         }
 
     def _load_own_state(self, own: dict[str, Any]) -> None:
         self._iteration = int(own["iteration"])
-        ell, self._variance, self._noise = own["hyperparameters"]
-        self._lengthscale = np.array(ell)
+        ell, variance, noise = own["hyperparameters"]
+        self._hyperparameters = Hyperparameters(np.array(ell), variance, noise)
         self._fit_below, self._fit_size = int(own["fit_below"]), int(own["fit_size"])
-
-
-def _start(hyperparameter: Any, size: int) -> Array:
-    """Where a hyperparameter starts: its fixed value, or its prior's mean."""
-    value = hyperparameter.mean if isinstance(hyperparameter, Prior) else hyperparameter
-    return np.broadcast_to(np.asarray(value, dtype=np.float64), (size,)).copy()

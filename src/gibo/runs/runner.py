@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from gibo.checks import as_number, positive_int
-from gibo.errors import GiboError, InputError
+from gibo.checks import as_number, finite, positive_int
+from gibo.errors import InputError
 from gibo.linalg import Array
 from gibo.optimizers.base import Optimizer, Query
 from gibo.optimizers.gibo import GIBO
@@ -59,7 +59,7 @@ def maximize(
         target: stop once the model believes that the best point's value has reached this.
         least_ascent: stop once the probability that a step ascends is below this (say 0.6) three times in a row: then
             the gradient is lost in its uncertainty.
-        callback: called with the `Result` so far after each iteration; the run stops if it returns True.
+        callback: called with the `Result` so far after each iteration; the run stops if it returns something true.
         progress: show a progress bar (needs the extra: ``pip install 'gibo[progress]'``).
         max_failures: stop after this many failed evaluations in a row.
 
@@ -176,21 +176,23 @@ class _Loop:
 
     def evaluate(self, query: Query) -> None:
         try:
-            value = as_number("the objective's value", self.objective(query.x.copy()))
-            self.optimizer.tell(query, self.sign * value)
-            self.failed_in_a_row = 0
+            answer = self.objective(query.x.copy())
         except Exception as error:  # whatever an objective raises must not end the run
-            self.fail(query, error)
+            self.fail(query, f"{type(error).__name__}: {error}", traceback.format_exc())
+        else:
+            try:
+                value = finite("the objective's value", answer)
+            except InputError as error:
+                self.fail(query, str(error))
+            else:
+                self.optimizer.tell(query, self.sign * value)
+                self.failed_in_a_row = 0
         self.spent += 1
         if self.bar is not None:
             best = self.optimizer.best_seen
             self.bar.update(self.spent, None if best is None else self.sign * best.value, len(self.failures))
 
-    def fail(self, query: Query, error: Exception) -> None:
-        # gibo's own errors here are about what the objective returned; its traceback would say nothing.
-        own = isinstance(error, GiboError)
-        reason = str(error) if own else f"{type(error).__name__}: {error}"
-        details = None if own else traceback.format_exc()
+    def fail(self, query: Query, reason: str, details: str | None = None) -> None:
         self.optimizer.tell(query, failed=reason)
         self.failures.append(Failure(query.id, reason, details))
         self.failed_in_a_row += 1
@@ -214,6 +216,6 @@ class _Loop:
                 )
         if self.callback is not None:
             so_far = summarise(optimizer, "running", tuple(self.failures), self.sign)
-            if self.callback(so_far) is True:
+            if self.callback(so_far):
                 return "the callback asked to stop"
         return None

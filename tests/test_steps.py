@@ -86,7 +86,7 @@ def test_a_piecewise_step_size_changes_at_its_updates():
 
 @pytest.mark.parametrize("pieces", [(), ((1, 0.5),), ((0, 0.5), (0, 0.3)), ((0, 0.5), (3, 0.2), (2, 0.1))])
 def test_pieces_must_rise_from_zero(pieces):
-    with pytest.raises(InputError, match="rising update numbers that begin with 0"):
+    with pytest.raises(InputError, match="rising whole update numbers that begin with 0"):
         Piecewise(pieces)
 
 

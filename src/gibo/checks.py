@@ -71,7 +71,10 @@ def as_number(name: str, value: Any) -> float:
         raise InputError(f"{name}: expected a number, got {describe(value)}")
     if isinstance(value, np.complexfloating):
         raise InputError(f"{name}: expected a real number, got {value!r:.80}")
-    return float(cast(SupportsFloat, value))
+    try:
+        return float(cast(SupportsFloat, value))
+    except OverflowError:
+        raise InputError(f"{name}: too large for a float") from None
 
 
 def finite(name: str, value: Any) -> float:

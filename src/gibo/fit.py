@@ -32,7 +32,7 @@ class FitWarning:
 
 
 class Fit(NamedTuple):
-    """The model with its new hyperparameters (or the old ones, and a warning), and the log-posterior reached."""
+    """The model with its new hyperparameters, and the log-posterior reached; or the old ones, NaN, and a warning."""
 
     gp: GaussianProcess
     log_posterior: float
@@ -64,8 +64,10 @@ def fit(gp: GaussianProcess, priors: Mapping[str, Prior], maximum_steps: int = 5
     unknown = set(priors) - set(HYPERPARAMETERS)
     if unknown:
         raise InputError(f"priors: unknown hyperparameter {sorted(unknown)[0]!r}; expected some of {HYPERPARAMETERS}")
+    if not priors:
+        return Fit(gp, gp.log_likelihood, 0, None)
+    gp._conditioned()  # without data there is nothing to fit: an error of the caller's
     space = _Space.of(gp, priors)
-    start = log_posterior(gp, priors)
     evaluations = 0
 
     def cost(z: Array) -> tuple[float, Array]:
@@ -86,7 +88,7 @@ def fit(gp: GaussianProcess, priors: Mapping[str, Prior], maximum_steps: int = 5
         z, lowest, _ = fmin_l_bfgs_b(cost, z0, bounds=space.bounds, factr=1e10, pgtol=1e-3, maxiter=maximum_steps)
     if not lowest < 1e100:
         message = "the log-posterior is not finite anywhere near the start; the old hyperparameters are kept"
-        return Fit(gp, start, evaluations, FitWarning(message))
+        return Fit(gp, math.nan, evaluations, FitWarning(message))
     return Fit(space.model(z), -float(lowest), evaluations, None)
 
 
@@ -124,7 +126,8 @@ class _Space:
         return cls(gp, priors, names, sizes, bounds)
 
     def start(self) -> Array:
-        z = np.concatenate([np.log(np.atleast_1d(_value(self.gp, name))) for name in self.names])
+        with np.errstate(divide="ignore"):  # a noise of zero starts at the lower bound
+            z = np.concatenate([np.log(np.atleast_1d(_value(self.gp, name))) for name in self.names])
         low, high = np.array(self.bounds).T
         clipped: Array = np.clip(z, low, high)
         return clipped

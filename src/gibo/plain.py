@@ -16,6 +16,8 @@ def to_plain(value: Any) -> Any:
     """Nested lists, dictionaries, numbers and strings; a dataclass becomes a dictionary with its name as ``"type"``."""
     if value is None or isinstance(value, (bool, str)):
         return value
+    if isinstance(value, np.bool_):
+        return bool(value)
     if isinstance(value, (int, np.integer)):
         return int(value)
     if isinstance(value, (float, np.floating)):
@@ -45,7 +47,7 @@ def from_plain(data: Any, types: Iterable[type]) -> Any:
         fields = {key: build(part) for key, part in item.items() if key != "type"}
         if "type" not in item:
             return fields
-        if item["type"] not in known:
+        if not isinstance(item["type"], str) or item["type"] not in known:
             raise InputError(f"unknown type {item['type']!r} in saved data; expected one of {sorted(known)}")
         try:
             return known[item["type"]](**fields)

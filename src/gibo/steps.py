@@ -62,10 +62,15 @@ class Piecewise:
     pieces: tuple[tuple[int, float], ...]
 
     def __post_init__(self) -> None:
-        pieces = tuple((int(t), positive("Piecewise: a step size", eta)) for t, eta in self.pieces)
-        starts = [t for t, _ in pieces]
-        if not starts or starts[0] != 0 or starts != sorted(set(starts)):
-            raise InputError(f"Piecewise: expected rising update numbers that begin with 0, got {starts}")
+        try:
+            pairs = [(t, eta) for t, eta in self.pieces]
+        except (TypeError, ValueError):
+            raise InputError(f"Piecewise: expected pairs of update number and step size, got {self.pieces!r}") from None
+        starts = [t for t, _ in pairs]
+        whole = all(isinstance(t, int) for t in starts)
+        if not whole or not starts or starts[0] != 0 or starts != sorted(set(starts)):
+            raise InputError(f"Piecewise: expected rising whole update numbers that begin with 0, got {starts}")
+        pieces = tuple((t, positive("Piecewise: a step size", eta)) for t, eta in pairs)
         object.__setattr__(self, "pieces", pieces)
 
     def __call__(self, t: int) -> float:

@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 
 from gibo import (
+    ARS,
+    CMAES,
     GIBO,
     Adam,
     InputError,
     Optimizer,
     Query,
     QueryError,
+    RandomSearch,
     Settings,
+    VanillaBO,
     out_of_model,
     within_model,
 )
@@ -30,6 +34,25 @@ def gibo(settings=lambda d: None):
     return make
 
 
+def plain(kind, **options):
+    def make(x0, bounds=None, seed=0, scale=0.5):
+        return kind(x0, scale=scale, bounds=bounds, seed=seed, **options)
+
+    return make
+
+
+def vanilla_bo(x0, bounds=None, seed=0, scale=0.5):
+    """It needs a box, and a finite one; where the suite has none, it gets a large one."""
+    if bounds is None:
+        bounds = (-3.0, 3.0)
+    try:
+        return VanillaBO(x0, scale=scale, bounds=bounds, seed=seed)
+    except InputError as error:
+        if "finite bounds" not in str(error):
+            raise
+        return VanillaBO(x0, scale=scale, bounds=[np.clip(b, -3.0, 3.0) for b in bounds], seed=seed)
+
+
 # Each makes an optimiser from (x0, bounds, seed) and, by keyword, scale.
 OPTIMIZERS = [
     pytest.param(gibo(), id="gibo"),
@@ -39,10 +62,19 @@ OPTIMIZERS = [
     pytest.param(gibo(lambda d: Settings(fit_after_iterate=True)), id="gibo-fit-after-iterate"),
     pytest.param(gibo(lambda d: Settings(kernel="matern52")), id="gibo-matern"),
     pytest.param(gibo(lambda d: Settings(step=Adam())), id="gibo-adam"),
+    pytest.param(plain(ARS, directions=3), id="ars"),
+    pytest.param(plain(ARS, directions=4, top=2), id="ars-top"),
+    pytest.param(plain(CMAES), id="cma-es"),
+    pytest.param(vanilla_bo, id="vanilla-bo"),
+    pytest.param(plain(RandomSearch, batch=2), id="random-search"),
 ]
 
 # Those whose points are drawn. The others use chance only to start a search for points, which may end at the same ones.
-DRAWN = [parameter for parameter in OPTIMIZERS if parameter.id in ("gibo-random",)]
+DRAWN = [
+    parameter
+    for parameter in OPTIMIZERS
+    if parameter.id in ("gibo-random", "ars", "ars-top", "cma-es", "random-search")
+]
 
 every_optimizer = pytest.mark.parametrize("make", OPTIMIZERS)
 
@@ -710,3 +742,27 @@ def test_the_scale_may_differ_between_parameters(make):
     optimizer = make(X0, scale=[0.1, 1.0, 10.0, 0.5])
     asked = np.array([query.x for query in advance(optimizer, 6)])
     assert np.isfinite(asked).all()
+
+
+@every_optimizer
+def test_an_interrupted_update_is_made_up_for(make, monkeypatch):
+    optimizer, untouched = make(X0), make(X0)
+    advance(optimizer, 1)
+    advance(untouched, 1)
+    update = type(optimizer)._update
+
+    def interrupted(self, batch):
+        raise KeyboardInterrupt
+
+    queries = optimizer.ask()
+    for query in queries[:-1]:
+        optimizer.tell(query, noisy(query))
+    with monkeypatch.context() as patch:
+        patch.setattr(type(optimizer), "_update", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            optimizer.tell(queries[-1], noisy(queries[-1]))
+    assert type(optimizer)._update is update
+    for query in untouched.ask():
+        untouched.tell(query, noisy(query))
+    assert as_data(optimizer.ask()) == as_data(untouched.ask())
+    assert snapshot(optimizer) == snapshot(untouched)

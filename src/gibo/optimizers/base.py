@@ -143,7 +143,7 @@ class Optimizer(ABC):
             self._check_waiting(query.id)
             query = self._waiting[query.id]
         else:
-            query = Query(self._next_id, as_vector("x", query, self.d), 0, "told", self.iteration)
+            query = Query(self._next_id, _read_only(as_vector("x", query, self.d)), 0, "told", self.iteration)
         evaluation = self._evaluation(query, value, gradient, gradient_noise, failed)
         if known:
             del self._waiting[query.id]
@@ -318,10 +318,11 @@ class Optimizer(ABC):
         gradient_noise: npt.ArrayLike | None,
         failed: bool | str,
     ) -> Evaluation:
-        if failed is not False:
+        if isinstance(failed, str) or failed:
             if value is not None:
                 raise InputError("tell: give a value or failed, not both")
-            return Evaluation(query.id, query.x, query.kind, query.iteration, failure=str(failed or "failed"))
+            reason = failed if isinstance(failed, str) and failed else "failed"
+            return Evaluation(query.id, query.x, query.kind, query.iteration, failure=reason)
         number = as_number("value", value)
         if not np.isfinite(number):
             raise InputError(f"value: expected a finite number, got {number}; tell(query, failed=True) passes it over")

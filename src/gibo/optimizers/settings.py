@@ -128,6 +128,9 @@ class Settings:
         for name in ("M", "N_m", "N_g", "fit_from"):
             if getattr(self, name) is not None:
                 positive_int(name, getattr(self, name))
+        for name in ("standardize", "fit_after_iterate"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise InputError(f"{name}: expected True or False, got {getattr(self, name)!r:.80}")
         positive("delta", self.delta)
         positive("least_share", self.least_share, or_zero=True)
         if not isinstance(self.step, (GradientAscent, Adam)):

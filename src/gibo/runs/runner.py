@@ -74,9 +74,8 @@ def maximize(
         >>> bool(abs(result.x - 1.0).max() < 0.1)
         True
     """
-    optimizer = GIBO(x0, scale=scale, bounds=bounds, seed=seed, settings=settings)
     return run(
-        optimizer,
+        GIBO(x0, scale=scale, bounds=bounds, seed=seed, settings=settings),
         objective,
         budget=budget,
         target=target,
@@ -87,7 +86,21 @@ def maximize(
     )
 
 
-def minimize(objective: Objective, x0: npt.ArrayLike, **options: Any) -> Result:
+def minimize(
+    objective: Objective,
+    x0: npt.ArrayLike,
+    *,
+    budget: int,
+    scale: npt.ArrayLike = 1.0,
+    bounds: npt.ArrayLike | None = None,
+    seed: int = 0,
+    settings: Settings | None = None,
+    target: float | None = None,
+    least_ascent: float | None = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+    max_failures: int = 5,
+) -> Result:
     """Minimise: `maximize` with the objective's sign turned, at the door and back. All values are the objective's own.
 
     Example:
@@ -95,10 +108,17 @@ def minimize(objective: Objective, x0: npt.ArrayLike, **options: Any) -> Result:
         >>> gibo.minimize(lambda x: ((x - 1.0) ** 2).sum(), [0.0, 0.0], budget=60, scale=0.3).value < 0.1
         True
     """
-    of_optimizer = {name: options.pop(name) for name in ("scale", "bounds", "seed", "settings") if name in options}
-    if "budget" not in options:
-        raise TypeError("minimize() needs the keyword argument 'budget'")
-    return run(GIBO(x0, **of_optimizer), objective, sign=-1.0, **options)
+    return run(
+        GIBO(x0, scale=scale, bounds=bounds, seed=seed, settings=settings),
+        objective,
+        budget=budget,
+        target=target,
+        least_ascent=least_ascent,
+        callback=callback,
+        progress=progress,
+        max_failures=max_failures,
+        sign=-1.0,
+    )
 
 
 def run(

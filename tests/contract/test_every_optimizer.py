@@ -670,7 +670,7 @@ BAD_STATES = {
     "evaluations-are-numbers": lambda state: {**state, "evaluations": [1.0]},
     "evaluation-without-value": lambda state: {**state, "evaluations": [{"id": 0}]},
     "waiting-are-numbers": lambda state: {**state, "waiting": [1.0]},
-    "own-is-empty": lambda state: {**state, "own": {}},
+    "no-iterate": without("iterate"),
     "own-is-text": lambda state: {**state, "own": "mine"},
     "unknown-argument": lambda state: {**state, "arguments": {**state["arguments"], "colour": "red"}},
     "bad-argument": lambda state: {**state, "arguments": {**state["arguments"], "seed": -1}},

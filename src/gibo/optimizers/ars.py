@@ -75,18 +75,8 @@ class ARS(Optimizer):
         self.top = self.directions if top is None else positive_int("top", top)
         if self.top > self.directions:
             raise InputError(f"top: at most all {self.directions} directions can be used, got {self.top}")
-        self._iterate = self.x0.copy()
-        self._iteration = 0
         self._value: float | None = None
         self._deltas = np.empty((0, self.d))
-
-    @property
-    def iterate(self) -> Array:
-        return self._iterate.copy()
-
-    @property
-    def iteration(self) -> int:
-        return self._iteration
 
     @property
     def best(self) -> Best | None:
@@ -126,15 +116,8 @@ class ARS(Optimizer):
         return {**super()._arguments(), **own}
 
     def _own_state(self) -> dict[str, Any]:
-        return {
-            "iterate": self._iterate,
-            "iteration": self._iteration,
-            "value": self._value,
-            "deltas": self._deltas,
-        }
+        return {"value": self._value, "deltas": self._deltas}
 
     def _load_own_state(self, own: dict[str, Any]) -> None:
-        self._iterate = np.array(own["iterate"])
-        self._iteration = int(own["iteration"])
         self._value = own["value"]
         self._deltas = np.array(own["deltas"]).reshape(-1, self.d)

@@ -101,6 +101,8 @@ class Optimizer(ABC):
             raise InputError(f"seed: expected a whole number of at least 0, got {seed!r:.80}")
         self.seed = int(seed)
         self._rng = np.random.default_rng(self.seed)
+        self._iterate = self.x0.copy()
+        self._iteration = 0
         self._next_id = 0
         self._evaluations: dict[int, Evaluation] = {}
         self._waiting: dict[int, Query] = {}
@@ -169,14 +171,14 @@ class Optimizer(ABC):
         return Best(best.x.copy(), best.value)
 
     @property
-    @abstractmethod
     def iterate(self) -> Array:
         """The optimiser's current guess (d,)."""
+        return self._iterate.copy()
 
     @property
-    @abstractmethod
     def iteration(self) -> int:
         """Number of updates so far."""
+        return self._iteration
 
     @property
     @abstractmethod
@@ -204,6 +206,8 @@ class Optimizer(ABC):
             "evaluations": self.evaluations,
             "waiting": list(self._waiting.values()),
             "batch": self._batch,
+            "iterate": self._iterate,
+            "iteration": self._iteration,
             "own": self._own_state(),
         }
         plain: dict[str, Any] = to_plain(state)
@@ -234,6 +238,8 @@ class Optimizer(ABC):
             optimizer._rng.bit_generator.state = data["rng"]
             optimizer._next_id = int(data["next_id"])
             optimizer._batch = [int(i) for i in data["batch"]]
+            optimizer._iterate = as_vector("iterate", data["iterate"], optimizer.d)
+            optimizer._iteration = int(data["iteration"])
             for item in data["evaluations"]:
                 evaluation = _evaluation_from_plain(item)
                 optimizer._evaluations[evaluation.id] = evaluation
@@ -258,12 +264,14 @@ class Optimizer(ABC):
     def _update(self, batch: list[Evaluation]) -> None:
         """Called once all of a batch is told, failures included; in the order of their ids."""
 
-    @abstractmethod
     def _own_state(self) -> dict[str, Any]:
         """What this optimiser keeps beyond the base, for `to_plain`."""
+        return {}
 
-    @abstractmethod
-    def _load_own_state(self, own: dict[str, Any]) -> None: ...
+    def _load_own_state(self, own: dict[str, Any]) -> None:
+        """Take back what `_own_state` gave; everything else of the state is in place by then."""
+        if own != {}:
+            raise InputError(f"state: {type(self).__name__} keeps nothing of its own, got {own!r:.80}")
 
     def _finish_batch(self) -> None:
         """Move on if a batch is told; done by its last `tell`, or by the next `ask` if that one was interrupted."""

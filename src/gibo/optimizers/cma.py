@@ -27,7 +27,7 @@ LEAST_POPULATION = 4
 
 
 class CMAES(Optimizer):
-    """Covariance Matrix Adaptation Evolution Strategy. It maximises.
+    """Covariance Matrix Adaptation Evolution Strategy; the iterate is the distribution's mean. It maximises.
 
     Each iteration draws a population from ``N(m, σ²C)`` as one batch of queries and moves m, σ and C towards the better
     ones. It runs in units of `scale`, and within bounds through the package's smooth transformation into the box. The
@@ -77,18 +77,7 @@ class CMAES(Optimizer):
         self._strategy = self._new_strategy(population)
         self.population = int(self._strategy.popsize)
         self._asked: list[Array] = []
-        self._iterate = self.x0.copy()
-        self._iteration = 0
         self._value: float | None = None
-
-    @property
-    def iterate(self) -> Array:
-        """The mean of the distribution."""
-        return self._iterate.copy()
-
-    @property
-    def iteration(self) -> int:
-        return self._iteration
 
     @property
     def best(self) -> Best | None:
@@ -139,14 +128,13 @@ class CMAES(Optimizer):
     def _arguments(self) -> dict[str, Any]:
         return {**super()._arguments(), "sigma0": self.sigma0, "population": self.population}
 
-    def _own_state(self) -> dict[str, Any]:
-        return {"iteration": self._iteration}
-
     def _load_own_state(self, own: dict[str, Any]) -> None:
         """Ask and tell again what was asked and told before."""
+        super()._load_own_state(own)
         saved = self._rng.bit_generator.state
         self._rng = np.random.default_rng(self.seed)
-        batches: list[list[Evaluation]] = [[] for _ in range(int(own["iteration"]))]
+        batches: list[list[Evaluation]] = [[] for _ in range(self._iteration)]
+        self._iteration = 0
         for e in self.evaluations:
             if e.kind == "query" and e.iteration < len(batches):
                 batches[e.iteration].append(e)

@@ -108,22 +108,12 @@ class GIBO(Optimizer):
             raise InputError(f"settings: expected gibo.Settings(...), got {settings!r:.80}")
         self.settings = (settings or Settings()).resolve(self.d)
         self._hyperparameters = self.settings.initial(self.d)
-        self._iterate = self.x0.copy()
-        self._iteration = 0
         self._iterate_asked = False
         self._warning: str | None = None
         self._step_state = self.settings.step.init(self.d)
         self._steps: list[Iteration] = []
 
     # -- what it knows ------------------------------------------------------------------------------------------------
-
-    @property
-    def iterate(self) -> Array:
-        return self._iterate.copy()
-
-    @property
-    def iteration(self) -> int:
-        return self._iteration
 
     @property
     def iterations(self) -> list[Iteration]:
@@ -285,8 +275,6 @@ class GIBO(Optimizer):
 
     def _own_state(self) -> dict[str, Any]:
         return {
-            "iterate": self._iterate,
-            "iteration": self._iteration,
             "iterate_asked": self._iterate_asked,
             "hyperparameters": self._hyperparameters,
             "warning": self._warning,
@@ -295,8 +283,6 @@ class GIBO(Optimizer):
         }
 
     def _load_own_state(self, own: dict[str, Any]) -> None:
-        self._iterate = np.array(own["iterate"])
-        self._iteration = int(own["iteration"])
         self._iterate_asked = bool(own["iterate_asked"])
         ell, variance, noise = own["hyperparameters"]
         self._hyperparameters = Hyperparameters(np.array(ell), variance, noise)

@@ -46,17 +46,12 @@ class RandomSearch(Optimizer):
     ) -> None:
         super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
         self.batch = positive_int("batch", batch)
-        self._iteration = 0
 
     @property
     def iterate(self) -> Array:
         """The best point seen within the bounds; x0 before the first value."""
         best = self.best
         return self.x0.copy() if best is None else best.x
-
-    @property
-    def iteration(self) -> int:
-        return self._iteration
 
     @property
     def best(self) -> Best | None:
@@ -83,9 +78,3 @@ class RandomSearch(Optimizer):
 
     def _arguments(self) -> dict[str, Any]:
         return {**super()._arguments(), "batch": self.batch}
-
-    def _own_state(self) -> dict[str, Any]:
-        return {"iteration": self._iteration}
-
-    def _load_own_state(self, own: dict[str, Any]) -> None:
-        self._iteration = int(own["iteration"])

@@ -102,7 +102,6 @@ class VanillaBO(Optimizer):
         ).resolve(self.d)
         self.fit_every = positive_int("fit_every", fit_every)
         self._hyperparameters = self.settings.initial(self.d)
-        self._iteration = 0
         # The last fit: it saw the evaluations with ids below the first number, of which the second had a value.
         self._fit_below, self._fit_size = 0, 0
         self._gp: GaussianProcess | None = None
@@ -115,10 +114,6 @@ class VanillaBO(Optimizer):
         """The evaluated point with the highest posterior mean; x0 before the first value."""
         best = self.best
         return self.x0.copy() if best is None else best.x
-
-    @property
-    def iteration(self) -> int:
-        return self._iteration
 
     @property
     def best(self) -> Best | None:
@@ -227,14 +222,12 @@ class VanillaBO(Optimizer):
 
     def _own_state(self) -> dict[str, Any]:
         return {
-            "iteration": self._iteration,
             "hyperparameters": self._hyperparameters,
             "fit_below": self._fit_below,
             "fit_size": self._fit_size,
         }
 
     def _load_own_state(self, own: dict[str, Any]) -> None:
-        self._iteration = int(own["iteration"])
         ell, variance, noise = own["hyperparameters"]
         self._hyperparameters = Hyperparameters(np.array(ell), variance, noise)
         self._fit_below, self._fit_size = int(own["fit_below"]), int(own["fit_size"])

@@ -48,7 +48,8 @@ def spread_figure(data: StudyData, path: Path) -> list[Path]:
                 mean, sd, _ = data.curves[method, d]
                 n, color = _count(mean), look(method).color
                 axes.plot(n, mean, linestyle=look(method).line, color=color)
-                axes.fill_between(n, np.maximum(mean - sd, 0.0), mean + sd, color=color, alpha=0.15, linewidth=0)
+                low, high = np.maximum(mean - sd, 0.0), mean + sd
+                axes.fill_between(n, low, high, color=color, alpha=0.15, linewidth=0, rasterized=True)
             axes.set_ylim(0.0, 1.1)
         _finish(figure, panels, data, "normalised regret, mean ± standard deviation")
         return save(figure, plt, path)

@@ -69,7 +69,8 @@ class Settings:
             sees them (default). Then priors on variance and noise need no knowledge of the objective's units.
         M: queries per iteration. Default d/2 (at least 1): steps begin before the gradient is known in every direction,
             which saves more than the surer steps of the paper's M = d gain.
-        N_m: the model sees the last N_m evaluations. Default 5d (at least 20), as in the paper.
+        N_m: the model sees the last N_m evaluations. Default 5d, as in the paper; at least 20, and at most 2000 (but
+            M + 1), because time and memory grow with its square.
         N_g: and at most the last N_g gradients among them, because each adds d rows to the linear system. Default 5.
         delta: half-width of the box around the iterate in which queries are sought. Default 1 lengthscale: farther away
             a value says little about the gradient.
@@ -145,7 +146,7 @@ class Settings:
             self,
             lengthscale=self.lengthscale if self.lengthscale is not None else _default_lengthscale(d),
             M=M,
-            N_m=self.N_m if self.N_m is not None else max(5 * d, 20, M + 1),
+            N_m=self.N_m if self.N_m is not None else max(20, min(5 * d, 2000), M + 1),
             fit_from=self.fit_from if self.fit_from is not None else max(4, d // 2),
         )
         ell = resolved.lengthscale

@@ -46,6 +46,10 @@ class History:
     probability_of_ascent: Array
     noise: Array
 
+    def __len__(self) -> int:
+        """Number of evaluations, failures included."""
+        return len(self.value)
+
 
 @dataclass(frozen=True, eq=False)
 class Result:
@@ -76,7 +80,7 @@ class Result:
     @property
     def evaluations(self) -> int:
         """Number of evaluations, failures included."""
-        return len(self.history.value)
+        return len(self.history)
 
 
 def summarise(optimizer: Optimizer, reason: str, failures: tuple[Failure, ...], sign: float) -> Result:

@@ -227,7 +227,7 @@ def test_arrays_are_float64_copies():
         (lambda: as_finite("X", [[1.0], [1.0, 2.0]], ndim=2), "X: expected numbers"),
         (lambda: as_finite("X", ["a"], ndim=1), "X: expected numbers"),
         (lambda: as_points("X", np.zeros((4, 2)), 3), "X: expected points of 3 dimensions, got 2"),
-        (lambda: as_vector("x", []), "x: expected a vector of at least one numbers, got 0"),
+        (lambda: as_vector("x", []), "x: expected a vector of one or more numbers, got 0"),
         (lambda: as_vector("x", [1.0, 2.0], 3), "x: expected a vector of 3 numbers, got 2"),
     ],
 )

@@ -33,7 +33,7 @@ def test_a_study_gives_data_a_table_and_figures_and_a_second_start_changes_nothi
     assert "| 2 | active |" in first
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names == {
-        *("study.json", "cells.jsonl", "regret.csv", "curves.csv", "marks.csv", "summary.md"),
+        *("study.json", "lock", "cells.jsonl", "regret.csv", "curves.csv", "marks.csv", "summary.md"),
         *(f"{name}.{ending}" for name in ("regret", "spread", "boxes") for ending in ("png", "svg")),
     }
     for path in (tmp_path / "out").glob("*.svg"):
@@ -68,7 +68,11 @@ def test_illustrations_are_drawn_again_from_their_data(tmp_path, capsys):
     [
         (["reproduce", "within-model", "--methods", "GIBBO"], "methods: 'GIBBO' is not in within-model"),
         (["reproduce", "within-model", "--dimensions", "four"], "--dimensions: expected"),
-        (["reproduce", "within-model", "--functions", "0"], "must be at least 1"),
+        (["reproduce", "within-model", "--functions", "0"], "functions: must be at least 1, got 0"),
+        (["reproduce", "within-model", "--methods", ";"], "methods: '' is not in within-model"),
+        (["reproduce", "illustrations", "--budget", "3"], "--budget: the illustrations have no such option"),
+        (["reproduce", "within-model", "--out", "/proc/nowhere"], "cannot be used as the study's folder"),
+        (["reproduce", "illustrations", "--out", "/proc/nowhere"], "/proc/nowhere"),
         (["reproduce", "within-model", "--workers", "0"], "--workers: expected at least 1"),
         (["figures", "nowhere"], "run the study first"),
     ],
@@ -142,5 +146,42 @@ def test_ctrl_c_stops_with_a_message_and_the_same_command_continues(tmp_path):
     output, error = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "the same command continues" in output
+    assert "finishing the cells that are running" in error
     assert "Traceback" not in error
     assert log.read_text().endswith("\n")
+
+
+def alive(group):
+    """The processes of a group that have not ended."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, pgrp = stat.read_text().rsplit(")", 1)[1].split()[:3]
+        except OSError:  # it ended while we looked
+            continue
+        if int(pgrp) == group and state != "Z":
+            found.append(stat.parent.name)
+    return found
+
+
+@pytest.mark.parametrize("how", ["kill", "twice"])
+def test_no_process_stays_behind(tmp_path, how):
+    words = ["reproduce", "ablation-sampling", "--dimensions", "30", "--functions", "30", "--budget", "3000"]
+    process = gibo(*words, "--out", "x", cwd=tmp_path)
+    deadline = time.monotonic() + 60
+    while len(alive(process.pid)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(alive(process.pid)) >= 2
+    time.sleep(1.0)
+    if how == "kill":
+        process.kill()
+    else:
+        os.kill(process.pid, signal.SIGINT)
+        time.sleep(1.0)
+        os.kill(process.pid, signal.SIGTERM)
+    _, error = process.communicate(timeout=60)
+    deadline = time.monotonic() + 30
+    while alive(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not alive(process.pid)
+    assert "Traceback" not in error

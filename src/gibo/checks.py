@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import Any, SupportsFloat, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +44,7 @@ def as_vector(name: str, value: npt.ArrayLike, d: int | None = None) -> Array:
     """A finite, non-empty (d,) array."""
     array = as_finite(name, value, ndim=1)
     if not array.size or (d is not None and len(array) != d):
-        raise InputError(f"{name}: expected a vector of {'at least one' if d is None else d} numbers, got {len(array)}")
+        raise InputError(f"{name}: expected a vector of {'one or more' if d is None else d} numbers, got {len(array)}")
     return array
 
 
@@ -64,17 +64,18 @@ def positive_int(name: str, value: Any) -> int:
 
 
 def as_number(name: str, value: Any) -> float:
-    """A float from a real number or an array of exactly one; never from a string, None or a complex number."""
+    """A float from anything that is one number, also an array of one; not from a string, None or a complex number."""
     if isinstance(value, np.ndarray) and value.size == 1:
         value = value.reshape(())[()]
-    if isinstance(value, (str, bytes)) or not isinstance(value, (numbers.Real, np.number, np.bool_)):
+    sized = isinstance(value, np.ndarray) or hasattr(value, "__len__")
+    if sized or isinstance(value, (complex, np.complexfloating)) or not hasattr(value, "__float__"):
         raise InputError(f"{name}: expected a number, got {describe(value)}")
-    if isinstance(value, np.complexfloating):
-        raise InputError(f"{name}: expected a real number, got {value!r:.80}")
     try:
-        return float(cast(SupportsFloat, value))
+        return float(value)
     except OverflowError:
         raise InputError(f"{name}: too large for a float") from None
+    except Exception as error:  # an object's own __float__ may raise anything
+        raise InputError(f"{name}: expected a number, got {describe(value)}: {describe_error(error)}") from None
 
 
 def finite(name: str, value: Any) -> float:
@@ -94,11 +95,15 @@ def as_bounds(bounds: Any, d: int) -> tuple[Array, Array] | None:
     if bounds is None:
         return None
     if hasattr(bounds, "lb") and hasattr(bounds, "ub"):  # scipy.optimize.Bounds, which is slow to import
-        return _ordered(_stack(bounds.lb, bounds.ub, d))
+        lower, upper = (side[0] if np.shape(side) == (1,) else side for side in (bounds.lb, bounds.ub))
+        return _ordered(_stack(lower, upper, d))
     try:
         items = list(bounds)
     except TypeError:
         raise InputError(f"bounds: expected (lower, upper), got shape {np.shape(bounds)}") from None
+    if len(items) == d and all(np.shape(item) == (2,) for item in items):
+        # Pairs as SciPy has them, where None stands for no bound.
+        items = [(-np.inf if low is None else low, np.inf if high is None else high) for low, high in items]
     readings = []
     if len(items) == 2:
         readings.append(_stack(items[0], items[1], d))
@@ -153,4 +158,15 @@ def describe(value: Any) -> str:
         return "None"
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape}"
-    return f"{type(value).__name__} {value!r:.80}"
+    try:
+        return f"{type(value).__name__} {value!r:.80}"
+    except Exception:  # a stranger's __repr__ may raise anything
+        return f"an object of type {type(value).__name__}"
+
+
+def describe_error(error: BaseException) -> str:
+    """``ValueError: its text``."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # a stranger's __str__ may raise anything
+        return type(error).__name__

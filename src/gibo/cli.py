@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import shlex
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -29,6 +30,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except GiboError as error:
         print(f"gibo: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        print(f"gibo: {error.filename or 'the output'}: {error.strerror}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("gibo: interrupted", file=sys.stderr)
         return 130
@@ -48,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     study.add_argument("--dimensions", metavar="LIST", help="such as 4,8,12 (default: 4 to 36 by 4)")
     study.add_argument("--functions", type=int, metavar="N", help="per dimension (default: 40)")
     study.add_argument("--budget", type=int, metavar="N", help="noisy values per run (default: 300)")
-    study.add_argument("--methods", metavar="LIST", help="separated by semicolons (default: all of the study)")
+    study.add_argument("--methods", metavar="LIST", help='separated by semicolons, such as "GIBO;ARS" (default: all)')
     study.add_argument("--seed", type=int, default=0, metavar="N", help="of functions and methods (default: 0)")
     study.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
     figures = commands.add_parser("figures", help="draw the figures of a study again, from its saved data")
@@ -58,42 +62,58 @@ def _parser() -> argparse.ArgumentParser:
 
 def _reproduce(arguments: argparse.Namespace, words: list[str]) -> int:
     if arguments.study == "illustrations":
+        given = [
+            name for name in ("dimensions", "functions", "budget", "methods", "workers") if getattr(arguments, name)
+        ]
+        if given:
+            raise InputError(f"--{given[0]}: the illustrations have no such option")
         return _illustrations(arguments.out or Path("results/illustrations"))
-    from gibo.experiments.engine import cell_bar, parse_list, run_study
+    from gibo.experiments.engine import cell_bar, need, parse_list, run_study
     from gibo.experiments.report import write_report
     from gibo.experiments.synthetic import SyntheticStudy
     from gibo.figures.studies import study_figures
 
+    need("rich", "matplotlib", *(["cma"] if "model" in arguments.study else []))
     study = SyntheticStudy(arguments.study, seed=arguments.seed)
     if arguments.quick:
         study = replace(study, dimensions=(4, 8), functions=3, budget=100)
     if arguments.dimensions is not None:
         study = replace(study, dimensions=tuple(parse_list(arguments.dimensions, int, "--dimensions")))
     if arguments.methods is not None:
-        study = replace(study, methods=tuple(part.strip() for part in arguments.methods.split(";") if part.strip()))
+        names = [part.strip() for part in arguments.methods.split(";") if part.strip()]
+        known = {method.lower(): method for method in study.methods}
+        study = replace(study, methods=tuple(known.get(name.lower(), name) for name in names or [""]))
     for name in ("functions", "budget"):
         if getattr(arguments, name) is not None:
             study = replace(study, **{name: getattr(arguments, name)})
-    workers = arguments.workers if arguments.workers is not None else (os.cpu_count() or 1)
+    workers = arguments.workers if arguments.workers is not None else len(os.sched_getaffinity(0))
     if workers < 1:
         raise InputError(f"--workers: expected at least 1, got {workers}")
     out = arguments.out or Path("results") / (arguments.study + ("-quick" if arguments.quick else ""))
 
+    signal.signal(signal.SIGTERM, _interrupt)
     started = time.perf_counter()
     total = len(study.cells())
-    with cell_bar(total) as bar:
-        records, complete = run_study(study, out, workers, bar)
-    seconds = time.perf_counter() - started
+    with cell_bar(total) as (bar, notice):
+        records, failures, complete = run_study(study, out, workers, bar, notice)
+    minutes = (time.perf_counter() - started) / 60
+    for cell, cause in failures:
+        print(f"gibo: {' '.join(str(part) for part in cell.values())}: {cause}", file=sys.stderr)
     if not complete:
         print(f"Stopped with {len(records)} of {total} cells in {out}; the same command continues.")
-        return 130
+        return 1 if failures else 130
     command = "gibo " + shlex.join(words)
-    spent = sum(record["seconds"] for record in records)
-    footnote = f"`{command}`: {total} cells, {spent / 60:.1f} minutes of one core."
+    spent = sum(record["seconds"] for record in records) / 60
+    footnote = f"`{command}`: {total} cells, {spent:.1f} minutes of one core; this start took {minutes:.1f} minutes."
     print(write_report(records, study.methods, out, footnote))
     paths = study_figures(out)
-    print(f"This start took {seconds / 60:.1f} minutes. Data, table and {len(paths)} figures: {out}")
+    print(f"Data, table and {len(paths)} figures: {out}")
     return 0
+
+
+def _interrupt(number: int, frame: object) -> None:
+    """A polite request to end is like Ctrl-C."""
+    raise KeyboardInterrupt
 
 
 def _illustrations(out: Path) -> int:

@@ -20,5 +20,9 @@ class NumericalError(GiboError, ArithmeticError):
     """A computation met values that are not finite."""
 
 
+class StudyError(GiboError, RuntimeError):
+    """A study could not go on; what it has finished is kept."""
+
+
 class MissingExtraError(GiboError, ImportError):
     """An optional dependency is needed and not installed; the message names the extra."""

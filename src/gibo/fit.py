@@ -64,6 +64,9 @@ def fit(gp: GaussianProcess, priors: Mapping[str, Prior], maximum_steps: int = 5
     unknown = set(priors) - set(HYPERPARAMETERS)
     if unknown:
         raise InputError(f"priors: unknown hyperparameter {sorted(unknown)[0]!r}; expected some of {HYPERPARAMETERS}")
+    for name, prior in priors.items():
+        if not isinstance(prior, Prior):
+            raise InputError(f"priors: expected a prior for {name}, such as LogNormal(1.0, 0.5), got {prior!r:.80}")
     if not priors:
         return Fit(gp, gp.log_likelihood, 0, None)
     gp._conditioned()  # without data there is nothing to fit: an error of the caller's

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo import linalg
-from gibo.checks import as_finite, as_points, as_vector, positive
+from gibo.checks import as_finite, as_points, as_vector, describe, positive
 from gibo.errors import InputError
 from gibo.kernels import Kernel
 from gibo.linalg import Array, Factor
@@ -100,6 +100,8 @@ class GaussianProcess:
     factor: Factor | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.kernel, Kernel):
+            raise InputError(f"kernel: expected a kernel such as SquaredExponential(), got {describe(self.kernel)}")
         object.__setattr__(self, "noise", positive("noise", self.noise, or_zero=True))
         if not self._mean_is_estimated:
             object.__setattr__(self, "mean", float(as_finite("mean", self.mean, ndim=0)))

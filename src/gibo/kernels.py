@@ -29,6 +29,10 @@ from gibo.errors import InputError
 from gibo.linalg import Array
 
 _SQRT5 = math.sqrt(5.0)
+_EPS = float(np.finfo(np.float64).eps)
+
+# Of a squared distance in lengthscales; see `squared_distance`.
+LARGEST_ERROR = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,17 +245,25 @@ KERNELS: dict[str, type[Kernel]] = {kernel.name: kernel for kernel in (SquaredEx
 def squared_distance(A: Array, B: Array, ell: Array) -> Array:
     """``q`` for all pairs (n, m), through one matrix product.
 
-    The points are centred first, so that what cancels in ``|a|² + |b|² − 2 a·b`` is small; the error is a few
-    units of rounding of the squared radius of the points in lengthscales.
+    The points are centred first, so that what cancels in ``|a|² + |b|² − 2 a·b`` is small: the error is a few units of
+    rounding of the squared radius of the points in lengthscales. Where that is too much, because some points are far
+    from the others, it is done difference by difference, several times slower.
     """
     centre = B.mean(axis=0) if len(B) else 0.0
     U = (A - centre) / ell
+    W = U if A is B else (B - centre) / ell
+    u, w = np.einsum("nd,nd->n", U, U), np.einsum("md,md->m", W, W)
+    if _EPS * (u.max(initial=0.0) + w.max(initial=0.0)) > LARGEST_ERROR:
+        return _squared_distance_by_differences(A / ell, B / ell)
+    q: Array = u[:, None] + w[None, :] - 2.0 * (U @ W.T)
     if A is B:
-        G = U @ U.T
-        squares = G.diagonal()
-        q = squares[:, None] + squares[None, :] - 2.0 * G
         np.fill_diagonal(q, 0.0)
-    else:
-        W = (B - centre) / ell
-        q = (U * U).sum(axis=1)[:, None] + (W * W).sum(axis=1)[None, :] - 2.0 * (U @ W.T)
-    return np.maximum(q, 0.0, out=q)
+    np.maximum(q, 0.0, out=q)
+    return q
+
+
+def _squared_distance_by_differences(U: Array, W: Array) -> Array:
+    q = np.zeros((len(U), len(W)))
+    for a, b in zip(U.T, W.T, strict=True):
+        q += (a[:, None] - b[None, :]) ** 2
+    return q

@@ -10,6 +10,8 @@ L : (n, n)   lower triangular, Fortran-ordered (so that BLAS needs no copy), ``L
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -114,12 +116,15 @@ def log_determinant(L: Array) -> float:
     return 2.0 * float(np.log(L.diagonal()).sum())
 
 
-def single_thread() -> Any:
+@contextmanager
+def single_thread() -> Iterator[None]:
     """A context in which BLAS uses one thread: on these small matrices more of them cost more than they give.
 
-    It also makes results the same on machines with different numbers of cores.
+    It also makes results the same on machines with different numbers of cores. Underflow to zero is right everywhere in
+    here, also for a user who told NumPy to raise on it.
     """
-    return _threadpools().limit(limits=1, user_api="blas")
+    with _threadpools().limit(limits=1, user_api="blas"), np.errstate(under="ignore"):
+        yield
 
 
 # SciPy is loaded at the first use: `import gibo` takes half as long without it.
@@ -141,6 +146,7 @@ def _lapack() -> Any:
 
 @functools.cache
 def _threadpools() -> ThreadpoolController:
+    _blas()  # SciPy brings a BLAS of its own, and the controller knows only what is loaded when it is made
     return ThreadpoolController()
 
 

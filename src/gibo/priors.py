@@ -54,8 +54,8 @@ class Uniform(Prior):
     upper: float
 
     def __post_init__(self) -> None:
-        positive("Uniform.lower", self.lower, or_zero=True)
-        positive("Uniform.upper", self.upper)
+        object.__setattr__(self, "lower", positive("Uniform.lower", self.lower, or_zero=True))
+        object.__setattr__(self, "upper", positive("Uniform.upper", self.upper))
         if not self.lower < self.upper:
             raise InputError(f"Uniform: lower must be below upper, got {self.lower} and {self.upper}")
 
@@ -87,8 +87,8 @@ class Normal(Prior):
     sd: float
 
     def __post_init__(self) -> None:
-        positive("Normal.centre", self.centre)
-        positive("Normal.sd", self.sd)
+        object.__setattr__(self, "centre", positive("Normal.centre", self.centre))
+        object.__setattr__(self, "sd", positive("Normal.sd", self.sd))
 
     def log_density(self, x: Array) -> Array:
         return -0.5 * ((x - self.centre) / self.sd) ** 2 - math.log(self.sd) - _LOG_SQRT_2PI
@@ -113,8 +113,8 @@ class LogNormal(Prior):
     log_sd: float
 
     def __post_init__(self) -> None:
-        positive("LogNormal.median", self.median)
-        positive("LogNormal.log_sd", self.log_sd)
+        object.__setattr__(self, "median", positive("LogNormal.median", self.median))
+        object.__setattr__(self, "log_sd", positive("LogNormal.log_sd", self.log_sd))
 
     def log_density(self, x: Array) -> Array:
         log_x = np.log(x)
@@ -127,7 +127,7 @@ class LogNormal(Prior):
 
     @property
     def mean(self) -> float:
-        return self.median * math.exp(0.5 * self.log_sd**2)
+        return self.median * math.exp(min(0.5 * self.log_sd**2, 50.0))  # cut off where no float would be left
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,8 @@ class Gamma(Prior):
     rate: float
 
     def __post_init__(self) -> None:
-        positive("Gamma.shape", self.shape)
-        positive("Gamma.rate", self.rate)
+        object.__setattr__(self, "shape", positive("Gamma.shape", self.shape))
+        object.__setattr__(self, "rate", positive("Gamma.rate", self.rate))
 
     def log_density(self, x: Array) -> Array:
         constant = self.shape * math.log(self.rate) - math.lgamma(self.shape)
@@ -178,9 +178,9 @@ class SharedLogNormal(Prior):
     log_sd: float
 
     def __post_init__(self) -> None:
-        positive("SharedLogNormal.median", self.median)
-        positive("SharedLogNormal.shared_log_sd", self.shared_log_sd)
-        positive("SharedLogNormal.log_sd", self.log_sd)
+        object.__setattr__(self, "median", positive("SharedLogNormal.median", self.median))
+        object.__setattr__(self, "shared_log_sd", positive("SharedLogNormal.shared_log_sd", self.shared_log_sd))
+        object.__setattr__(self, "log_sd", positive("SharedLogNormal.log_sd", self.log_sd))
 
     def log_density(self, x: Array) -> Array:
         z, precision_z, log_determinant = self._solve(x)
@@ -203,5 +203,5 @@ class SharedLogNormal(Prior):
     @property
     def support(self) -> tuple[float, float]:
         """Cut off at 4 standard deviations of the whole, beyond which few data could drag the estimate."""
-        factor = math.exp(4.0 * math.hypot(self.shared_log_sd, self.log_sd))
+        factor = math.exp(min(4.0 * math.hypot(self.shared_log_sd, self.log_sd), 100.0))
         return self.median / factor, self.median * factor

@@ -13,7 +13,8 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 
-from gibo.checks import positive
+from gibo import linalg
+from gibo.checks import as_number, positive
 from gibo.errors import InputError
 from gibo.linalg import Array
 
@@ -63,7 +64,7 @@ class Piecewise:
 
     def __post_init__(self) -> None:
         try:
-            pairs = [(t, eta) for t, eta in self.pieces]
+            pairs = [(int(t) if isinstance(t, np.integer) else t, eta) for t, eta in self.pieces]
         except (TypeError, ValueError):
             raise InputError(f"Piecewise: expected pairs of update number and step size, got {self.pieces!r}") from None
         starts = [t for t, _ in pairs]
@@ -90,9 +91,8 @@ class Decay:
     power: float = 1.0
 
     def __post_init__(self) -> None:
-        positive("Decay.initial", self.initial)
-        positive("Decay.halving", self.halving)
-        positive("Decay.power", self.power)
+        for name in ("initial", "halving", "power"):
+            object.__setattr__(self, name, positive(f"Decay.{name}", getattr(self, name)))
 
     def __call__(self, t: int) -> float:
         return float(self.initial / (1.0 + t / self.halving) ** self.power)
@@ -127,9 +127,8 @@ class GradientAscent:
     momentum: float = 0.0
 
     def __post_init__(self) -> None:
-        _check_eta(self.eta)
-        if not 0.0 <= self.momentum < 1.0:
-            raise InputError(f"momentum: expected a number in [0, 1), got {self.momentum}")
+        object.__setattr__(self, "eta", _as_eta(self.eta))
+        object.__setattr__(self, "momentum", _below_one("momentum", self.momentum))
 
     def init(self, d: int) -> State:
         return {"t": np.zeros(()), "v": np.zeros(d)}
@@ -155,11 +154,10 @@ class Adam:
     epsilon: float = 1e-8
 
     def __post_init__(self) -> None:
-        _check_eta(self.eta)
-        for name, beta in (("beta1", self.beta1), ("beta2", self.beta2)):
-            if not 0.0 <= beta < 1.0:
-                raise InputError(f"{name}: expected a number in [0, 1), got {beta}")
-        positive("epsilon", self.epsilon)
+        object.__setattr__(self, "eta", _as_eta(self.eta))
+        object.__setattr__(self, "beta1", _below_one("beta1", self.beta1))
+        object.__setattr__(self, "beta2", _below_one("beta2", self.beta2))
+        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
 
     def init(self, d: int) -> State:
         return {"t": np.zeros(()), "m": np.zeros(d), "v": np.zeros(d)}
@@ -176,13 +174,44 @@ def _at(eta: Schedule, state: State) -> float:
     return eta(int(state["t"])) if callable(eta) else eta
 
 
-def _check_eta(eta: Any) -> None:
-    if not isinstance(eta, (Piecewise, Decay)):
-        positive("eta", eta)
+def _as_eta(eta: Any) -> Schedule:
+    return eta if isinstance(eta, (Piecewise, Decay)) else positive("eta", eta)
+
+
+def _below_one(name: str, value: Any) -> float:
+    number = as_number(name, value)
+    if not 0.0 <= number < 1.0:
+        raise InputError(f"{name}: expected a number in [0, 1), got {number}")
+    return number
+
+
+def certainty(mean: Array, covariance: Array) -> float:
+    """How sure the model is that the gradient is not zero: the mass of its posterior nearer to the mean than zero is.
+
+    ``P(χ²_d ≤ μᵀ S⁻¹ μ)``, the credible level of the ellipsoid around μ whose border runs through zero. Near 1 the
+    gradient is known; where it is lost in its uncertainty this is as likely to be low as high, in any dimension. (A
+    step along μ itself seems to ascend ever more surely, the more dimensions there are.)
+
+    >>> round(certainty(np.array([3.0, 0.0]), np.eye(2)), 3), certainty(np.zeros(2), np.eye(2))
+    (0.989, 0.0)
+    """
+    from scipy.special import gammainc  # here, because it is slow to load
+
+    largest = float(np.abs(mean).max(initial=0.0))
+    if largest == 0.0:
+        return 0.0
+    factor = linalg.cholesky(covariance / largest**2) if float(covariance.trace()) > 0.0 else None
+    if factor is None:
+        return 1.0
+    z = linalg.solve_lower(factor.L, mean / largest)
+    return float(gammainc(0.5 * len(mean), 0.5 * float(z @ z)))
 
 
 def probability_of_ascent(step: Array, mean: Array, covariance: Array) -> float:
     """Probability that the objective rises along `step`, ``Φ(stepᵀ μ/√(stepᵀ S step))``; ½ for a step of zero.
+
+    It is the model's own belief, and an optimistic one: the hyperparameters are taken for known, and the step was
+    chosen to look good.
 
     >>> probability_of_ascent(np.array([1.0]), np.array([0.0]), np.eye(1))
     0.5

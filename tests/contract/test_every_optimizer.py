@@ -352,7 +352,7 @@ def test_anything_that_is_one_real_number_is_a_value(make, value):
         ({"gradient": [1.0] * D, "gradient_noise": np.inf}, "gradient_noise: expected .*finite"),
         ({"gradient": [1.0] * D, "gradient_noise": [1.0, 1.0]}, "gradient_noise: expected"),
         ({"gradient": [1.0] * D, "gradient_noise": "much"}, "gradient_noise: expected"),
-        ({"failed": True}, "a value or failed, not both"),
+        ({"failed": True}, "or failed, not both"),
     ],
 )
 def test_mistakes_beside_the_value_are_refused_and_the_query_stays_open(make, arguments, words):

@@ -1,13 +1,12 @@
 import json
 import os
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from gibo.errors import InputError
-from gibo.experiments.engine import parse_list, read_definition, read_records, run_study
+from gibo.errors import InputError, MissingExtraError, StudyError
+from gibo.experiments.engine import _only_one, need, parse_list, read_definition, read_records, run_study
 
 
 @dataclass(frozen=True)
@@ -16,7 +15,8 @@ class Squares:
 
     marks: str
     count: int = 6
-    seconds: float = 0.0
+    raising: tuple[int, ...] = ()
+    dying: tuple[int, ...] = ()
     name: str = "squares"
 
     def definition(self):
@@ -26,7 +26,10 @@ class Squares:
         return [{"i": i} for i in range(self.count)]
 
     def run_cell(self, cell):
-        time.sleep(self.seconds)
+        if cell["i"] in self.raising:
+            raise ValueError(f"cell {cell['i']} is broken")
+        if cell["i"] in self.dying:
+            os._exit(1)
         with (Path(self.marks) / str(cell["i"])).open("a") as file:
             file.write(f"{os.getpid()}\n")
         return {"cell": dict(cell), "square": cell["i"] ** 2, "seconds": 0.0}
@@ -50,7 +53,7 @@ def test_every_cell_runs_once_and_its_record_is_on_disk(tmp_path, marks, workers
     assert outcome.complete
     assert sorted(record["square"] for record in outcome.records) == [0, 1, 4, 9, 16, 25]
     assert runs(marks) == dict.fromkeys(range(6), 1)
-    assert read_records(tmp_path / "out" / "cells.jsonl") == outcome.records
+    assert list(read_records(tmp_path / "out" / "cells.jsonl").values()) == outcome.records
     assert seen[0] == 0
     assert seen[-1] == 6
 
@@ -122,3 +125,61 @@ def test_lists_of_options():
     for text in ("", "4,x", ","):
         with pytest.raises(InputError, match="--dimensions: expected"):
             parse_list(text, int, "--dimensions")
+
+
+def test_a_failing_cell_does_not_keep_the_others_from_running(tmp_path, marks):
+    out = tmp_path / "out"
+    outcome = run_study(Squares(str(marks), raising=(1, 4)), out, 2)
+    assert not outcome.complete
+    assert sorted(record["square"] for record in outcome.records) == [0, 4, 9, 25]
+    assert sorted((cell["i"], cause) for cell, cause in outcome.failures) == [
+        (1, "ValueError: cell 1 is broken"),
+        (4, "ValueError: cell 4 is broken"),
+    ]
+    again = run_study(Squares(str(marks)), out, 2)
+    assert again.complete
+    assert runs(marks) == dict.fromkeys(range(6), 1)
+
+
+def test_a_worker_that_dies_is_named_and_what_was_finished_is_kept(tmp_path, marks):
+    out = tmp_path / "out"
+    with pytest.raises(StudyError, match="a worker process died"):
+        run_study(Squares(str(marks), dying=(4,)), out, 1)
+    assert run_study(Squares(str(marks)), out, 1).complete
+
+
+def test_a_second_process_in_the_same_folder_is_refused(tmp_path, marks):
+    out = tmp_path / "out"
+    out.mkdir()
+    with _only_one(out), pytest.raises(InputError, match=rf"another gibo is running there \(process {os.getpid()}\)"):
+        run_study(Squares(str(marks)), out, 1)
+    assert run_study(Squares(str(marks)), out, 1).complete
+
+
+def test_cells_that_stand_twice_count_once_and_strangers_not_at_all(tmp_path, marks):
+    out = tmp_path / "out"
+    run_study(Squares(str(marks)), out, 1)
+    log = out / "cells.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join([*lines, lines[2], '{"cell": {"i": 77}, "square": 1, "seconds": 0.0}\n']))
+    assert len(run_study(Squares(str(marks)), out, 1).records) == 6
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path, marks):
+    (tmp_path / "cells.jsonl").write_text("precious")
+    with pytest.raises(InputError, match="it holds files, but no study"):
+        run_study(Squares(str(marks)), tmp_path, 1)
+    assert (tmp_path / "cells.jsonl").read_text() == "precious"
+
+
+def test_a_definition_that_was_never_finished_is_written_anew(tmp_path, marks):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "study.json").write_text("")
+    assert run_study(Squares(str(marks)), out, 1).complete
+
+
+def test_what_is_not_installed_is_noticed_first():
+    need("json")
+    with pytest.raises(MissingExtraError, match=r"needs no_such_thing, .*gibo\[reproduce\]"):
+        need("json", "no_such_thing")

@@ -59,8 +59,9 @@ def test_studies_of_different_seeds_have_different_functions(records):
             {"name": "within-model", "methods": ("GIBBO",)},
             "methods: 'GIBBO' is not in within-model; there are GIBO, ARS",
         ),
-        ({"name": "within-model", "functions": 0}, "must be at least 1"),
-        ({"name": "within-model", "dimensions": (0,)}, "must be at least 1"),
+        ({"name": "within-model", "functions": 0}, "functions: must be at least 1, got 0"),
+        ({"name": "within-model", "functions": 1001}, "functions: at most 1000"),
+        ({"name": "within-model", "dimensions": (0,)}, "dimensions: must be at least 1, got 0"),
     ],
 )
 def test_mistakes_in_the_options_are_named(options, message):

@@ -1,6 +1,7 @@
 import itertools
 import sys
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ def test_the_budget_is_spent_exactly(budget):
     calls = []
     result = climb(lambda x: calls.append(x) or hill(x), budget=budget)
     assert len(calls) == result.evaluations == len(result.history.value) == budget
-    assert result.reason == f"the budget of {budget} evaluations is spent"
+    assert result.reason == f"the budget of {budget} evaluation{'' if budget == 1 else 's'} is spent"
 
 
 def test_failures_count_in_the_budget():
@@ -80,24 +81,38 @@ def test_a_target_of_the_model_not_of_a_lucky_value():
 
 
 def test_a_gradient_lost_in_its_uncertainty_ends_the_run():
-    result = climb(lambda x: 0.0, budget=300, least_ascent=0.6)
+    result = climb(lambda x: 0.0, budget=300, least_certainty=0.9)
     assert "lost in its uncertainty" in result.reason
-    assert "0.6" in result.reason
-    assert len(result.history.probability_of_ascent) == 3
-    assert (result.history.probability_of_ascent < 0.6).all()
+    assert "0.9" in result.reason
+    assert len(result.history.certainty) == 5
+    assert (result.history.certainty < 0.9).all()
+
+
+@pytest.mark.parametrize("d", [2, 10])
+def test_pure_noise_ends_the_run_and_a_slope_does_not(d):
+    rng = np.random.default_rng(d)
+    noise = maximize(lambda x: rng.normal(), np.zeros(d), budget=150, scale=0.1, least_certainty=0.9)
+    assert "lost in its uncertainty" in noise.reason
+    slope = maximize(lambda x: x.sum() + 0.1 * rng.normal(), np.zeros(d), budget=60, scale=0.1, least_certainty=0.9)
+    assert "budget" in slope.reason
+
+
+def test_a_gradient_that_points_out_of_the_bounds_is_not_taken_for_uncertain():
+    result = maximize(lambda x: float(x.sum()), [0.5, 0.5], budget=60, scale=0.2, bounds=(0, 1), least_certainty=0.9)
+    assert "budget" in result.reason
 
 
 def test_single_uncertain_steps_do_not_end_the_run(monkeypatch):
     import gibo.optimizers.gibo as module
 
-    probabilities = iter([0.5, 0.5, 0.9, 0.5, 0.5, 0.5, 0.9])
-    monkeypatch.setattr(module, "probability_of_ascent", lambda step, mean, covariance: next(probabilities))
-    result = climb(budget=300, least_ascent=0.6)
-    assert len(result.history.probability_of_ascent) == 6
+    certainties = iter([0.5, 0.5, 0.95, 0.5, 0.5, 0.5, 0.5, 0.5, 0.95])
+    monkeypatch.setattr(module, "certainty", lambda mean, covariance: next(certainties))
+    result = climb(budget=300, least_certainty=0.9)
+    assert len(result.history.certainty) == 8
 
 
 def test_a_clear_gradient_does_not_end_the_run():
-    result = climb(lambda x: float(x.sum()), least_ascent=0.6)
+    result = climb(lambda x: float(x.sum()), least_certainty=0.6)
     assert "budget" in result.reason
 
 
@@ -166,7 +181,7 @@ WRONG = {
     "inf": (np.inf, "expected a finite number, got inf"),
     "minus-inf": (-np.inf, "expected a finite number, got -inf"),
     "complex": (1.0 + 1.0j, "expected a number, got complex"),
-    "numpy-complex": (np.complex128(1.0 + 1.0j), "expected a real number"),
+    "numpy-complex": (np.complex128(1.0 + 1.0j), "expected a number, got complex128"),
 }
 
 
@@ -363,7 +378,7 @@ def test_an_optimizer_without_a_model_can_be_run():
             pass
 
     try:
-        result = run(Walk([0.0]), lambda x: float(x[0]), budget=4, target=100.0, least_ascent=0.6)
+        result = run(Walk([0.0]), lambda x: float(x[0]), budget=4, target=100.0, least_certainty=0.6)
     finally:
         del gibo.Optimizer.registry["Walk"]
     assert result.history.x.ravel().tolist() == [0.0, 1.0, 2.0, 3.0]
@@ -429,7 +444,7 @@ def test_minimize_passes_all_options_on():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"objective": 3.0}, "objective: expected a function of a vector, got 3.0"),
+        ({"objective": 3.0}, "objective: expected a function of a vector, got float 3.0"),
         ({"objective": None}, "objective: expected a function of a vector, got None"),
         ({"budget": 0}, "budget: expected a whole number of at least 1, got 0"),
         ({"budget": -1}, "budget: expected a whole number of at least 1, got -1"),
@@ -439,9 +454,11 @@ def test_minimize_passes_all_options_on():
         ({"budget": True}, "budget: expected a whole number of at least 1, got True"),
         ({"max_failures": 0}, "max_failures: expected a whole number of at least 1, got 0"),
         ({"target": "high"}, "target: expected a number, got str 'high'"),
-        ({"least_ascent": 0.2}, "least_ascent: expected a probability from 0.5 to below 1, got 0.2"),
-        ({"least_ascent": 1.0}, "least_ascent: expected a probability"),
-        ({"least_ascent": "x"}, "least_ascent: expected a number"),
+        ({"least_certainty": 0.0}, "least_certainty: expected a probability between 0 and 1, got 0.0"),
+        ({"least_certainty": 1.0}, "least_certainty: expected a probability"),
+        ({"least_certainty": "x"}, "least_certainty: expected a number"),
+        ({"callback": "abc"}, "callback: expected a function of a Result, got str 'abc'"),
+        ({"target": float("nan")}, "target: expected a finite number"),
         ({"x0": [np.nan]}, "x0: expected finite"),
         ({"scale": -1.0}, "scale: expected positive"),
         ({"bounds": (1.0, 2.0)}, "x0: must lie within the bounds"),
@@ -489,3 +506,84 @@ def test_without_rich_the_error_names_the_extra_before_anything_is_evaluated(mon
         climb(lambda x: calls.append(x) or 0.0, progress=True)
     assert not calls
     assert climb().evaluations == 12
+
+
+# -- bad luck ---------------------------------------------------------------------------------------------------------
+
+
+class Rude:
+    """Raises whatever one does with it."""
+
+    def __repr__(self):
+        raise RuntimeError("no")
+
+    __float__ = __repr__
+
+
+class RudeError(Exception):
+    def __str__(self):
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize(
+    "rude",
+    [
+        lambda x: np.timedelta64(3, "s"),
+        lambda x: Rude(),
+        raising(RudeError()),
+        raising(SystemExit("it quit")),
+    ],
+    ids=["timedelta", "object", "exception", "exit"],
+)
+def test_no_objective_is_rude_enough_to_end_the_run(rude):
+    with pytest.warns(FailedEvaluationWarning):
+        result = climb(failing_at({4}, rude))
+    assert result.evaluations == 12
+    assert len(result.failures) == 1
+
+
+def test_a_warning_that_is_an_error_does_not_end_the_run():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert climb(failing_at({4}, lambda x: None)).evaluations == 12
+
+
+def test_any_single_number_is_a_value():
+    result = climb(lambda x: Decimal(str(round(float(hill(x)), 6))))
+    assert not result.failures
+
+
+def test_an_error_in_the_callback_keeps_the_result():
+    result = climb(callback=raising(ZeroDivisionError("oops")))
+    assert result.reason == "stopped: the callback raised ZeroDivisionError: oops"
+    assert result.evaluations == 3
+
+
+def test_values_near_the_largest_float_are_survived():
+    largest = np.finfo(np.float64).max
+    result = maximize(lambda x: largest if x.sum() > 0 else -largest, np.zeros(3), budget=30)
+    assert result.evaluations == 30
+
+
+def test_a_user_who_lets_numpy_raise_can_still_run():
+    with np.errstate(all="raise"):
+        result = maximize(lambda x: -float(((x - 3.0) ** 2).sum()), np.zeros(6), budget=60, scale=0.1)
+    assert result.evaluations == 60
+
+
+def test_where_evaluations_fail_is_neither_recommended_nor_walked_into():
+    def cliff(x):
+        return x[0] - ((x[1:] - 0.2) ** 2).sum() if x[0] < 0.3 else np.nan
+
+    for seed in range(4):
+        with pytest.warns(FailedEvaluationWarning):
+            result = maximize(cliff, np.zeros(4), budget=150, scale=0.1, seed=seed)
+        assert result.evaluations == 150
+        assert result.x[0] < 0.3
+        assert result.value > 0.2
+
+
+def test_a_result_reads_as_a_few_lines():
+    text = str(climb())
+    assert len(text.splitlines()) == 3
+    assert "12 evaluations" in text

@@ -26,7 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo import linalg
-from gibo.checks import as_points, as_vector
+from gibo.checks import as_points, as_vector, describe
+from gibo.errors import InputError
 from gibo.gp import GaussianProcess, subtract
 from gibo.kernels import Kernel
 from gibo.linalg import Array
@@ -78,6 +79,8 @@ class GradientInformation:
     """
 
     def __init__(self, gp: GaussianProcess, at: npt.ArrayLike) -> None:
+        if not isinstance(gp, GaussianProcess):
+            raise InputError(f"gp: expected a GaussianProcess, got {describe(gp)}")
         t = as_vector("at", at, None if gp.observations is None else gp.observations.X.shape[1])
         d = len(t)
         self.t = t
@@ -98,8 +101,7 @@ class GradientInformation:
 
     def __call__(self, x: npt.ArrayLike) -> float | Array:
         """α at x: a number for (d,), an array (p,) for (p, d)."""
-        x = np.asarray(x, dtype=np.float64)
-        if x.ndim == 1:
+        if np.ndim(x) != 2:
             return self.value_and_gradient(x)[0]
         return self.scaled_batch(self.to_scaled(as_points("x", x, len(self.t))))
 

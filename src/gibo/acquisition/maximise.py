@@ -68,7 +68,7 @@ def maximise(gi: GradientInformation, lower: Array, upper: Array, rng: np.random
     alphas = gi.scaled_batch(starts)
     # Measured in the best start's α, the climb's tolerances are relative ones.
     unit = max(float(alphas.max()), float(np.finfo(np.float64).tiny))
-    best, value = _climb(gi, starts[np.argsort(-alphas, kind="stable")[:CLIMBS]], low, high, unit)
+    best, value = _climb(gi, starts[_leading(alphas, CLIMBS)], low, high, unit)
     for _ in range(MIRROR_ROUNDS):
         on_face = np.flatnonzero((best <= low) | (best >= high))
         if not len(on_face):
@@ -78,7 +78,7 @@ def maximise(gi: GradientInformation, lower: Array, upper: Array, rng: np.random
         alphas = gi.scaled_batch(mirrored)
         if float(alphas.max()) < 1.001 * value:
             break
-        best, value = _climb(gi, mirrored[[int(alphas.argmax())]], low, high, unit)
+        best, value = _climb(gi, mirrored[_leading(alphas, 1)], low, high, unit)
     return np.clip(gi.from_scaled(best), lower, upper), value
 
 
@@ -92,18 +92,35 @@ def _starts(gi: GradientInformation, low: Array, high: Array, rng: np.random.Gen
     return np.clip(U, low, high, out=U)
 
 
+def _leading(alphas: Array, count: int) -> list[int]:
+    """The indices of the highest α, the first of those that agree to 9 digits.
+
+    α has exact ties: t + δ and t − δ say the same while the data lie symmetrically. Which of them rounding favours must
+    not decide, or planning and asking one by one would part.
+    """
+    digits = np.round(alphas / max(float(alphas.max()), float(np.finfo(np.float64).tiny)), 9)
+    return [int(i) for i in np.argsort(-digits, kind="stable")[:count]]
+
+
 def _leading_eigenvectors(S: Array) -> Array:
-    """As rows."""
+    """As rows, approximately, and such that rounding in S does not decide which ones they are.
+
+    Where eigenvalues coincide, as they do before there are data, any basis of their space would do. Weights that differ
+    by a thousandth per dimension select one, and a fixed direction gives the sign.
+    """
     from scipy.linalg import eigh
 
     d = len(S)
+    weight = 1.0 + 1e-3 * np.arange(d, 0, -1) / d
+    S = S * np.sqrt(np.outer(weight, weight))
     try:
         leading: Array = eigh(S, subset_by_index=[max(0, d - EIGENVECTORS), d - 1], check_finite=False)[1]
     except (
         np.linalg.LinAlgError
     ):  # LAPACK's quick method for a few eigenvectors can fail where many eigenvalues coincide
         leading = np.linalg.eigh(S)[1][:, -EIGENVECTORS:]
-    return leading.T
+    sign = np.sign(np.sin(1.0 + np.arange(d)) @ leading)
+    return (np.where(sign == 0.0, 1.0, sign) * leading).T
 
 
 def _climb(gi: GradientInformation, starts: Array, low: Array, high: Array, unit: float) -> tuple[Array, float]:

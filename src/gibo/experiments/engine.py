@@ -3,6 +3,7 @@
 A study's folder holds
 
     study.json    the options that define the study; another study cannot be continued in its folder
+    lock          held while a process works there
     cells.jsonl   one line per finished cell, written and synced as it ends
 
 A second start reads the finished cells and runs the rest. A line torn by a kill or a power cut is recognised and cut
@@ -11,16 +12,22 @@ off.
 
 from __future__ import annotations
 
+import fcntl
+import importlib.util
 import json
+import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from gibo.errors import InputError, MissingExtraError
+from gibo.checks import describe_error
+from gibo.errors import InputError, MissingExtraError, StudyError
 
 Record: TypeAlias = dict[str, Any]
 
@@ -38,50 +45,83 @@ class Study(Protocol):
     def run_cell(self, cell: Mapping[str, Any]) -> Record: ...
 
 
-class Bar(Protocol):
-    """Shows how many cells are done."""
-
-    def __call__(self, done: int) -> None: ...
+Bar: TypeAlias = Callable[[int], None]  # shows how many cells are done
+Notice: TypeAlias = Callable[[str], None]  # shows a line to the user
 
 
 class Outcome(NamedTuple):
-    """The finished cells, and whether these are all."""
+    """The finished cells, what went wrong in the others (cell and cause), and whether these are all."""
 
     records: list[Record]
+    failures: list[tuple[Mapping[str, Any], str]]
     complete: bool
 
 
-def run_study(study: Study, out: Path, workers: int, bar: Bar | None = None) -> Outcome:
+def run_study(study: Study, out: Path, workers: int, bar: Bar | None = None, notice: Notice | None = None) -> Outcome:
     """Run what is not finished yet; Ctrl-C ends it with what is there, and a later start continues.
 
-    Cells run in separate processes; the result of a cell does not depend on how many there are.
+    Cells run in separate processes; the result of a cell does not depend on how many there are. A cell that fails does
+    not keep the others from running; a later start tries it again. The first Ctrl-C lets the running cells finish, the
+    second one ends them.
     """
     prepare(study, out)
-    log = out / "cells.jsonl"
-    records = read_records(log)
-    finished = {_key(record["cell"]) for record in records}
-    cells = [cell for cell in study.cells() if _key(cell) not in finished]
-    report = bar if bar is not None else _silent
-    report(len(records))
-    if not cells:
-        return Outcome(records, True)
-    with log.open("a", encoding="utf-8") as file, _pool(workers) as pool:
-        waiting = set()
-        todo = iter(cells)
-        try:
-            for cell in todo:
-                waiting.add(pool.submit(study.run_cell, cell))
-                if len(waiting) < 2 * workers:
-                    continue
-                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                records += _write(file, [future.result() for future in done], report, len(records))
-            while waiting:
-                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                records += _write(file, [future.result() for future in done], report, len(records))
-        except KeyboardInterrupt:
-            pool.shutdown(wait=False, cancel_futures=True)
-            return Outcome(records, False)
-    return Outcome(records, True)
+    with _only_one(out):
+        log = out / "cells.jsonl"
+        cells = {_key(cell): cell for cell in study.cells()}
+        records = [record for key, record in read_records(log).items() if key in cells]
+        finished = {_key(record["cell"]) for record in records}
+        todo = [cell for key, cell in cells.items() if key not in finished]
+        report = bar if bar is not None else _silent
+        report(len(records))
+        if not todo:
+            return Outcome(records, [], True)
+        with log.open("a", encoding="utf-8") as file:
+            return _run_cells(study, todo, min(workers, len(todo)), records, file, report, notice or _silent)
+
+
+def _run_cells(
+    study: Study, todo: list[Any], workers: int, records: list[Record], file: Any, report: Bar, notice: Notice
+) -> Outcome:
+    failures: list[tuple[Mapping[str, Any], str]] = []
+    running: dict[Future[Record], Mapping[str, Any]] = {}
+    queue = list(reversed(todo))
+    stopping = False
+    pool = ProcessPoolExecutor(workers, initializer=_start_worker)
+    try:
+        while running or (queue and not stopping):
+            try:
+                while queue and not stopping and len(running) < 2 * workers:
+                    cell = queue.pop()
+                    running[pool.submit(study.run_cell, cell)] = cell
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    cell = running.pop(future)
+                    error = future.exception()
+                    if isinstance(error, BrokenProcessPool):
+                        raise StudyError(
+                            "a worker process died (killed, or out of memory?); the same command continues"
+                        )
+                    if error is not None:
+                        failures.append((cell, describe_error(error)))
+                        continue
+                    _write(file, future.result())
+                    records.append(future.result())
+                    report(len(records))
+            except KeyboardInterrupt:
+                if stopping:
+                    raise
+                stopping = True
+                for future in [future for future in running if future.cancel()]:
+                    del running[future]
+                if running:
+                    notice("finishing the cells that are running; Ctrl-C again ends them")
+    except KeyboardInterrupt:
+        stopping = True
+        for process in list((getattr(pool, "_processes", None) or {}).values()):
+            process.terminate()
+    finally:
+        pool.shutdown(wait=not stopping, cancel_futures=True)
+    return Outcome(records, failures, not stopping and not failures)
 
 
 def prepare(study: Study, out: Path) -> None:
@@ -90,12 +130,16 @@ def prepare(study: Study, out: Path) -> None:
     definition = json.loads(json.dumps(dict(study.definition())))
     try:
         out.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            path.write_text(json.dumps(definition, indent=1) + "\n", encoding="utf-8")
+        if not path.exists() or not path.stat().st_size:  # empty: an earlier start ended while it was being written
+            if any(entry.name not in ("study.json", "lock") for entry in out.iterdir()):
+                raise InputError(f"{out}: it holds files, but no study; name another folder with --out")
+            whole = out / "study.json.new"
+            whole.write_text(json.dumps(definition, indent=1) + "\n", encoding="utf-8")
+            whole.replace(path)
             return
-        found = read_definition(out)
     except OSError as error:
         raise InputError(f"{out}: cannot be used as the study's folder: {error.strerror}") from None
+    found = read_definition(out)
     if found != definition:
         names = sorted(set(found) | set(definition))
         differing = [name for name in names if found.get(name) != definition.get(name)]
@@ -109,63 +153,91 @@ def read_definition(out: Path) -> dict[str, Any]:
         found = json.loads((out / "study.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"{out}: no study.json there; it is not a study's folder") from None
-    except json.JSONDecodeError:
-        raise InputError(f"{out / 'study.json'}: not readable as JSON") from None
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise InputError(f"{out / 'study.json'}: not readable as JSON; name another folder with --out") from None
     if not isinstance(found, dict):
-        raise InputError(f"{out / 'study.json'}: not a study's definition")
+        raise InputError(f"{out / 'study.json'}: not a study's definition; name another folder with --out")
     return found
 
 
-def read_records(log: Path) -> list[Record]:
-    """The finished cells; what is behind the last whole line is cut off the file."""
+def read_records(log: Path) -> dict[str, Record]:
+    """The finished cells by their key; what is behind the last whole line is cut off the file."""
     if not log.exists():
-        return []
+        return {}
     data = log.read_bytes()
     whole = data[: data.rfind(b"\n") + 1]
     if len(whole) < len(data):
         with log.open("r+b") as file:
             file.truncate(len(whole))
-    records = []
+    records: dict[str, Record] = {}
     for number, line in enumerate(whole.decode("utf-8", errors="replace").splitlines(), start=1):
         try:
-            records.append(json.loads(line))
-        except json.JSONDecodeError:
+            record = json.loads(line)
+            records.setdefault(_key(record["cell"]), record)
+        except (json.JSONDecodeError, KeyError, TypeError):
             raise InputError(f"{log}: line {number} is damaged; remove that line to run its cell again") from None
     return records
 
 
-def _write(file: Any, records: list[Record], report: Bar, done: int) -> list[Record]:
-    for record in records:
-        file.write(json.dumps(record) + "\n")
+def _write(file: Any, record: Record) -> None:
+    file.write(json.dumps(record) + "\n")
     file.flush()
     os.fsync(file.fileno())
-    report(done + len(records))
-    return records
+
+
+@contextmanager
+def _only_one(out: Path) -> Iterator[None]:
+    """Refuse to run where another process runs; the system frees the lock when its owner ends, however that happens."""
+    with (out / "lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise InputError(f"{out}: another gibo is running there (process {lock.read().strip()})") from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
+
+
+def _start_worker() -> None:
+    """Only the parent acts on Ctrl-C, and when it is gone, however it went, its workers end too."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _key(cell: Mapping[str, Any]) -> str:
     return json.dumps(dict(cell), sort_keys=True)
 
 
-@contextmanager
-def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    # Ctrl-C reaches every process of the terminal; only this one shall act on it.
-    with ProcessPoolExecutor(workers, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
-        yield pool
-
-
-def _silent(done: int) -> None:
+def _silent(_: object) -> None:
     pass
 
 
+def need(*modules: str) -> None:
+    """Check before the first cell that everything is installed."""
+    for module in modules:
+        try:
+            found = importlib.util.find_spec(module) is not None
+        except ValueError:  # what sys.modules holds in its place is no module
+            found = False
+        if not found:
+            raise MissingExtraError(f"this needs {module}, which is not installed: pip install 'gibo[reproduce]'")
+
+
 @contextmanager
-def cell_bar(total: int) -> Iterator[Bar]:
-    """A progress bar over the cells, with the time left."""
-    try:
-        from rich import progress
-        from rich.console import Console
-    except ImportError:
-        raise MissingExtraError("this needs rich, which is not installed: pip install 'gibo[reproduce]'") from None
+def cell_bar(total: int) -> Iterator[tuple[Bar, Notice]]:
+    """A progress bar over the cells, with the time left, and a way to show a line above it."""
+    from rich import progress
+    from rich.console import Console
+
     columns = (
         progress.TextColumn("cells"),
         progress.BarColumn(),
@@ -174,17 +246,22 @@ def cell_bar(total: int) -> Iterator[Bar]:
         progress.TextColumn("left"),
         progress.TimeRemainingColumn(),
     )
-    with progress.Progress(*columns, console=Console(stderr=True), speed_estimate_period=600) as bar:
-        task = bar.add_task("cells", total=total)
-        first: list[int] = []
+    bar = progress.Progress(*columns, console=Console(stderr=True), speed_estimate_period=600)
+    task = bar.add_task("cells", total=total)
 
-        def show(done: int) -> None:
-            if not first:  # cells of an earlier start say nothing about the speed of this one
-                first.append(done)
-                bar.reset(task, total=total, completed=done)
-            bar.update(task, completed=done)
+    def show(done: int) -> None:
+        if (
+            not bar.live.is_started
+        ):  # not before the folder is known to be right; earlier cells say nothing of the speed
+            bar.reset(task, total=total, completed=done)
+            bar.start()
+        bar.update(task, completed=done)
 
-        yield show
+    try:
+        yield show, bar.console.print
+    finally:
+        if bar.live.is_started:
+            bar.stop()
 
 
 def parse_list(text: str, kind: Callable[[str], Any], name: str) -> list[Any]:

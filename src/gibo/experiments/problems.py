@@ -15,7 +15,7 @@ from gibo.optimizers.settings import lengthscale_distribution
 
 SAMPLES = 1000
 NOISE_SD = 0.1
-STARTS_FOR_OPTIMUM = 20
+STARTS_FOR_OPTIMUM = 100
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,8 @@ OUT_OF_MODEL: dict[str, Maker] = {
         variance=Uniform(0.1, 5.0),
         noise=NOISE_SD**2,
         mean=0.0,
+        # With fewer values the fit settles on the lowest variance, and expected improvement on one corner of the cube.
+        fit_from=5 * f.d,
     ),
     "GIBO, our defaults": _default_gibo,
     "Random search": _random,
@@ -126,13 +129,21 @@ class SyntheticStudy:
         unknown = [method for method in methods if method not in known]
         if unknown:
             raise InputError(f"methods: {unknown[0]!r} is not in {self.name}; there are {', '.join(known)}")
-        object.__setattr__(self, "methods", methods)
-        object.__setattr__(self, "dimensions", tuple(self.dimensions))
-        if min(self.dimensions) < 1 or self.functions < 1 or self.budget < 1 or self.seed < 0:
-            raise InputError("dimensions, functions and budget must be at least 1, seed at least 0")
+        for name, least in (("functions", 1), ("budget", 1), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name}: must be at least {least}, got {getattr(self, name)}")
+        if min(self.dimensions) < 1:
+            raise InputError(f"dimensions: must be at least 1, got {min(self.dimensions)}")
+        if self.functions > FUNCTIONS_PER_SEED:
+            raise InputError(
+                f"functions: at most {FUNCTIONS_PER_SEED} per seed, got {self.functions}; use another seed"
+            )
+        object.__setattr__(self, "methods", tuple(method for method in known if method in methods))
+        object.__setattr__(self, "dimensions", tuple(sorted(set(self.dimensions))))
 
     def definition(self) -> dict[str, Any]:
-        return asdict(self)
+        """The options, and the version of the code: cells of two versions do not belong in one study."""
+        return {**asdict(self), "gibo": version("gibo")}
 
     def cells(self) -> list[dict[str, Any]]:
         """Function by function, so that the time left can be told from the first ones."""

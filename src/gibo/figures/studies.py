@@ -25,6 +25,8 @@ def study_figures(out: Path) -> list[Path]:
 def regret_figure(data: StudyData, path: Path) -> list[Path]:
     """Mean regret over the evaluations, logarithmic, a panel per dimension (figure 3 of the paper)."""
     with pyplot() as plt:
+        from matplotlib import ticker
+
         figure, panels = _panels(plt, data)
         for axes, d in zip(panels, data.dimensions, strict=False):
             for method in data.methods:
@@ -33,6 +35,9 @@ def regret_figure(data: StudyData, path: Path) -> list[Path]:
                     axes.semilogy(
                         _count(mean), np.maximum(mean, 1e-4), linestyle=look(method).line, color=look(method).color
                     )
+            axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+            axes.yaxis.set_minor_formatter(ticker.NullFormatter())
         _finish(figure, panels, data, "mean normalised regret")
         return save(figure, plt, path)
 
@@ -50,7 +55,7 @@ def spread_figure(data: StudyData, path: Path) -> list[Path]:
                 axes.plot(n, mean, linestyle=look(method).line, color=color)
                 low, high = np.maximum(mean - sd, 0.0), mean + sd
                 axes.fill_between(n, low, high, color=color, alpha=0.15, linewidth=0, rasterized=True)
-            axes.set_ylim(0.0, 1.1)
+            axes.set_ylim(0.0, 1.3)
         _finish(figure, panels, data, "normalised regret, mean ± standard deviation")
         return save(figure, plt, path)
 
@@ -104,16 +109,14 @@ def _panels(plt: Any, data: StudyData, sharey: bool = True) -> tuple[Any, list[A
 
 def _finish(figure: Any, panels: list[Any], data: StudyData, ylabel: str, boxes: bool = False) -> None:
     from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
 
     for axes, d in zip(panels, data.dimensions, strict=False):
         axes.set_title(f"d = {d}", fontsize=9)
-    handles: list[Any] = []
-    for method in data.methods:
-        color, line = look(method)
-        patch = Patch(facecolor=color, alpha=0.7, label=method)
-        handles.append(patch if boxes else Line2D([], [], color=color, linestyle=line, label=method))
+    handles = [
+        Line2D([], [], color=look(method).color, linestyle=look(method).line, label=method) for method in data.methods
+    ]
     figure.supylabel(ylabel, fontsize=10)
     if not boxes:
         figure.supxlabel("evaluations", fontsize=10)
-    figure.legend(handles=handles, loc="outside upper center", ncols=min(3, len(handles)))
+    if not boxes:  # boxes have their names below them
+        figure.legend(handles=handles, loc="outside upper center", ncols=min(3, len(handles)))

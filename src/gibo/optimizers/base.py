@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from gibo.checks import as_bounds, as_finite, as_number, as_vector
+from gibo.checks import as_bounds, as_finite, as_number, as_vector, describe_error
 from gibo.errors import GiboError, InputError, QueryError
 from gibo.gp import Jacobian
 from gibo.linalg import Array, single_thread
@@ -129,7 +129,7 @@ class Optimizer(ABC):
         *,
         gradient: npt.ArrayLike | None = None,
         gradient_noise: npt.ArrayLike | None = None,
-        failed: bool | str = False,
+        failed: bool | str | BaseException = False,
     ) -> None:
         """Report a value (higher is better), or a failure, of a query, or of a point (d,) evaluated elsewhere.
 
@@ -138,12 +138,11 @@ class Optimizer(ABC):
             value: a finite number.
             gradient: (d,) the objective's gradient there, if known; with gradient_noise, the variance of its noise (a
                 number or one per parameter).
-            failed: True or the reason: there is no value; the optimiser carries on without it.
+            failed: True, the reason or the exception: there is no value; the optimiser carries on without it.
         """
         known = isinstance(query, Query)
         if isinstance(query, Query):
-            self._check_waiting(query.id)
-            query = self._waiting[query.id]
+            query = self._waiting_like(query)
         else:
             query = Query(self._next_id, _read_only(as_vector("x", query, self.d)), 0, "told", self.iteration)
         evaluation = self._evaluation(query, value, gradient, gradient_noise, failed)
@@ -247,6 +246,9 @@ class Optimizer(ABC):
                 x = _read_only(as_vector("x", item["x"], optimizer.d))
                 query = Query(int(item["id"]), x, item["seed"], item["kind"], item["iteration"])
                 optimizer._waiting[query.id] = query
+            known = optimizer._evaluations.keys() | optimizer._waiting.keys()
+            if not known.issuperset(optimizer._batch):
+                raise InputError("state: its batch holds queries that were never asked")
             optimizer._load_own_state(data["own"])
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, GiboError):
@@ -311,12 +313,14 @@ class Optimizer(ABC):
         self._next_id += 1
         return query
 
-    def _check_waiting(self, number: int) -> None:
-        if number in self._waiting:
-            return
-        if number in self._evaluations:
-            raise QueryError(f"query {number} was told before; each query is told once")
-        raise QueryError(f"query {number} is unknown to this optimiser; tell queries that its ask() returned")
+    def _waiting_like(self, query: Query) -> Query:
+        """The open query that this one is, or an error."""
+        own = self._waiting.get(query.id)
+        if own is not None and np.array_equal(own.x, query.x):
+            return own
+        if own is None and query.id in self._evaluations:
+            raise QueryError(f"query {query.id} was told before; each query is told once")
+        raise QueryError(f"query {query.id} is unknown to this optimiser; tell queries that its ask() returned")
 
     def _evaluation(
         self,
@@ -324,13 +328,18 @@ class Optimizer(ABC):
         value: Any,
         gradient: npt.ArrayLike | None,
         gradient_noise: npt.ArrayLike | None,
-        failed: bool | str,
+        failed: bool | str | BaseException,
     ) -> Evaluation:
-        if isinstance(failed, str) or failed:
-            if value is not None:
-                raise InputError("tell: give a value or failed, not both")
-            reason = failed if isinstance(failed, str) and failed else "failed"
+        if isinstance(failed, (str, BaseException)) or failed:
+            if value is not None or gradient is not None:
+                raise InputError("tell: give a value (and a gradient) or failed, not both")
+            reason = describe_error(failed) if isinstance(failed, BaseException) else failed
+            reason = reason if isinstance(reason, str) and reason else "failed"
             return Evaluation(query.id, query.x, query.kind, query.iteration, failure=reason)
+        if value is None:
+            raise InputError("value: expected a number, got None; if there is none, say tell(query, failed=True)")
+        if gradient is None and gradient_noise is not None:
+            raise InputError("gradient_noise: there is no gradient that it belongs to")
         number = as_number("value", value)
         if not np.isfinite(number):
             raise InputError(f"value: expected a finite number, got {number}; tell(query, failed=True) passes it over")

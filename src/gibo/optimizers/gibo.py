@@ -29,7 +29,7 @@ from gibo.gp import GaussianProcess, Jacobian
 from gibo.linalg import Array, single_thread
 from gibo.optimizers.base import Best, Evaluation, Optimizer
 from gibo.optimizers.settings import Hyperparameters, Settings, Standardisation
-from gibo.steps import direction, probability_of_ascent
+from gibo.steps import certainty, direction, probability_of_ascent
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,8 @@ class Iteration:
         x: (d,) the iterate from which it stepped.
         gradient: (d,) posterior mean of the gradient there.
         uncertainty: trace of the gradient's posterior covariance.
-        probability_of_ascent: probability that the objective rises along the step.
+        probability_of_ascent: the model's probability that the objective rises along the step.
+        certainty: how sure the model is that the gradient is not zero, see `gibo.steps.certainty`.
         step: (d,) the step made.
         lengthscale, variance, noise: the model's hyperparameters.
         jitter: what had to be added to factorise the model's covariance; almost always 0.
@@ -55,6 +56,7 @@ class Iteration:
     gradient: Array
     uncertainty: float
     probability_of_ascent: float
+    certainty: float
     step: Array
     lengthscale: Array
     variance: float
@@ -122,11 +124,16 @@ class GIBO(Optimizer):
 
     @property
     def best(self) -> Best | None:
-        """The point with the highest mean under the model: the iterate, or one of the window's within the bounds."""
+        """The point with the highest mean under the model: one of the window's within the bounds, or the iterate.
+
+        But not the iterate, which is yet to be evaluated, if evaluations failed since the window's first.
+        """
         window = self._window(self._N_m)
         if not window:
             return None
-        X = [self._iterate] + [e.x for e in window if np.array_equal(self.clip(e.x), e.x)]
+        X = [e.x for e in window if np.array_equal(self.clip(e.x), e.x)]
+        if not X or all(e.failure is None for e in self._evaluations.values() if e.id > window[0].id):
+            X.append(self._iterate)
         with single_thread():
             gp, units = self._model(window)
             mean = np.asarray(gp.predict(np.array(X) / self.scale).mean)
@@ -166,12 +173,26 @@ class GIBO(Optimizer):
         jacobian, internal = self._jacobian(model)
         ell = model.gp.kernel.ell(self.d)
         ascent = direction(internal.mean, ell, self.settings.normalization)
-        step, self._step_state = self.settings.step.update(ascent, self._step_state)
-        before = self._iterate
-        self._iterate = self.clip(before + step * self.scale)  # line 13
+        before, retreat = self._iterate, self._retreat(batch)
+        if retreat is None:
+            step, self._step_state = self.settings.step.update(ascent, self._step_state)
+            self._iterate = self.clip(before + step * self.scale)  # line 13
+        else:
+            self._iterate = retreat
         self._record(model, jacobian, internal, before)
         self._iteration += 1
         self._iterate_asked = False
+
+    def _retreat(self, batch: list[Evaluation]) -> Array | None:
+        """The last iterate that had a value, if here neither the iterate nor most queries had one.
+
+        Old data would lead further into where evaluations fail; a single failure here and there is no reason to go.
+        """
+        failed = [e for e in self._evaluations.values() if e.iteration == self._iteration and e.failure is not None]
+        if not any(e.kind == "iterate" for e in failed) or 2 * len(failed) <= len(batch):
+            return None
+        good = [e.x for e in self.evaluations if e.kind == "iterate" and e.value is not None]
+        return good[-1].copy() if good else None
 
     def _fit(self) -> None:
         """Line 6: MAP hyperparameters, from the present ones on."""
@@ -211,7 +232,7 @@ class GIBO(Optimizer):
         X = np.array([e.x for e in window]) / self.scale
         with_gradient = [e for e in window if e.gradient is not None and e.gradient_noise is not None]
         with_gradient = with_gradient[-self.settings.N_g :]
-        u = (y - units.shift) / units.spread
+        u = units.apply(y)
         if not with_gradient:
             return _Model(gp.condition(X, u), units)
         slope = self.scale / units.spread  # du/dz = dy/dx · scale/spread
@@ -245,6 +266,7 @@ class GIBO(Optimizer):
                 gradient=jacobian.mean,
                 uncertainty=float(jacobian.covariance.trace()),
                 probability_of_ascent=probability_of_ascent(step / self.scale, internal.mean, internal.covariance),
+                certainty=certainty(internal.mean, internal.covariance),
                 step=step,
                 lengthscale=self._hyperparameters.lengthscale * self.scale,
                 variance=self._hyperparameters.variance * square,
@@ -293,7 +315,7 @@ class GIBO(Optimizer):
 
 def _iteration_from_plain(step: dict[str, Any]) -> Iteration:
     arrays = ("x", "gradient", "step", "lengthscale")
-    floats = ("uncertainty", "probability_of_ascent", "variance", "noise", "jitter")
+    floats = ("uncertainty", "probability_of_ascent", "certainty", "variance", "noise", "jitter")
     fields: dict[str, Any] = {**step}
     fields |= {name: np.array(step[name], dtype=np.float64) for name in arrays}
     fields |= {name: float(step[name]) for name in floats}

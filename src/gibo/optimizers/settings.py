@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gibo.checks import as_number, positive, positive_int
+from gibo.checks import finite, positive, positive_int
 from gibo.errors import InputError
 from gibo.gp import GaussianProcess
 from gibo.kernels import KERNELS
@@ -47,10 +47,19 @@ class Standardisation(NamedTuple):
     shift: float
     spread: float
 
+    def apply(self, y: Array) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            u = (y - self.shift) / self.spread
+        # Of values near the largest float the difference overflows, and there its last digits do not matter.
+        return u if np.isfinite(u).all() else y / self.spread - self.shift / self.spread
+
 
 @dataclass(frozen=True)
 class Settings:
     """How GIBO models and moves. Each default, and why:
+
+    Fixed numbers for variance, noise and mean are in the units that the model sees: the objective's own if
+    `standardize` is False, shares of the spread of the values in the window otherwise.
 
     Args:
         kernel: ``"squared_exponential"``, the paper's; ``"matern52"`` is for rougher objectives.
@@ -125,15 +134,15 @@ class Settings:
         if self.variance is None or self.noise is None:
             raise InputError("variance, noise: expected a number or a prior, got None")
         if self.mean != "estimated":
-            object.__setattr__(self, "mean", as_number("mean", self.mean))
+            object.__setattr__(self, "mean", finite("mean", self.mean))
         for name in ("M", "N_m", "N_g", "fit_from"):
             if getattr(self, name) is not None:
                 positive_int(name, getattr(self, name))
         for name in ("standardize", "fit_after_iterate"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise InputError(f"{name}: expected True or False, got {getattr(self, name)!r:.80}")
-        positive("delta", self.delta)
-        positive("least_share", self.least_share, or_zero=True)
+        object.__setattr__(self, "delta", positive("delta", self.delta))
+        object.__setattr__(self, "least_share", positive("least_share", self.least_share, or_zero=True))
         if not isinstance(self.step, (GradientAscent, Adam)):
             raise InputError(f"step: expected GradientAscent(...) or Adam(...), got {self.step!r:.80}")
         if self.M is not None and self.N_m is not None and self.N_m < self.M + 1:
@@ -199,13 +208,13 @@ def _default_lengthscale(d: int) -> Prior:
 def _hyperparameter(name: str, value: Any) -> Prior | float | tuple[float, ...] | None:
     if value is None or isinstance(value, Prior):
         return value
-    if np.ndim(value) == 1 and name == "lengthscale":
+    if name == "lengthscale" and np.ndim(value) == 1 and len(value):
         return tuple(positive(name, item) for item in value)
     return positive(name, value)
 
 
 def _one_of(name: str, value: Any, names: Any) -> None:
-    if value not in names:
+    if not isinstance(value, str) or value not in names:
         raise InputError(f"{name}: expected one of {', '.join(map(repr, names))}, got {value!r:.80}")
 
 
@@ -237,7 +246,8 @@ def within_model(lengthscale: Sequence[float] | Array) -> Settings:
     """The paper's settings for the within-model comparison, where the true hyperparameters are known.
 
     Args:
-        lengthscale: (d,) the true lengthscales; variance 1, noise standard deviation 0.1.
+        lengthscale: (d,) the true lengthscales, for an optimiser with scale 1. The variance is 1, the noise has
+            standard deviation 0.1.
     """
     d = len(lengthscale)
     return Settings(

@@ -182,11 +182,11 @@ class VanillaBO(Optimizer):
         order += [e.id for e in self.evaluations if e.id >= self._fit_below]
         if self._gp is None or order[: len(self._rows)] != self._rows:
             self._gp, self._rows = self._conditioned(), order[:conditioned]
-        shift, spread = self._units()
+        units = self._units()
         for i in order[len(self._rows) :]:
             e = self._evaluations[i]
             z = e.x / self.scale
-            u = self._gp.predict(z).mean if e.value is None else (e.value - shift) / spread
+            u = self._gp.predict(z).mean if e.value is None else units.apply(np.array(e.value))
             self._gp = self._gp.extend(z, u)
             self._rows.append(i)
         return self._gp
@@ -197,9 +197,8 @@ class VanillaBO(Optimizer):
         seen = self._values(self._fit_below)
         if not seen:
             return gp
-        shift, spread = self._units()
         y = np.array([e.value for e in seen], dtype=np.float64)
-        return gp.condition(np.array([e.x for e in seen]) / self.scale, (y - shift) / spread)
+        return gp.condition(np.array([e.x for e in seen]) / self.scale, self._units().apply(y))
 
     def _values(self, below: int) -> list[Evaluation]:
         """The evaluations with ids below a number that have a value."""

@@ -32,7 +32,7 @@ class History:
     Per iteration, t of them, empty for an optimiser without a model: ``iterate`` (t, d), from where the step was made;
     ``evaluations`` (t,), how many there were by then; ``gradient`` (t, d) and ``uncertainty`` (t,), mean and trace of
     the covariance of the gradient's posterior there; ``probability_of_ascent`` (t,) of the step; ``noise`` (t,), the
-    variance that the model believed in.
+    variance that the model believed in; ``certainty`` (t,), how sure it was that the gradient is not zero.
     """
 
     x: Array
@@ -45,6 +45,7 @@ class History:
     uncertainty: Array
     probability_of_ascent: Array
     noise: Array
+    certainty: Array
 
     def __len__(self) -> int:
         """Number of evaluations, failures included."""
@@ -76,6 +77,16 @@ class Result:
     reason: str
     failures: tuple[Failure, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """A few lines for a person; the arrays are in the attributes."""
+        seen = "none" if self.best_seen is None else f"{self.best_seen.value:.6g}"
+        failed = f", {len(self.failures)} of them failed" if self.failures else ""
+        return (
+            f"{self.reason}\n"
+            f"value {self.value:.6g} by the model at x = {np.array2string(self.x, precision=4, threshold=12)}\n"
+            f"best value seen {seen}; {self.evaluations} evaluations{failed}"
+        )
 
     @property
     def evaluations(self) -> int:
@@ -113,6 +124,7 @@ def _history(optimizer: Optimizer, sign: float) -> History:
         uncertainty=np.array([step.uncertainty for step in steps]),
         probability_of_ascent=np.array([step.probability_of_ascent for step in steps]),
         noise=np.array([step.noise for step in steps]),
+        certainty=np.array([step.certainty for step in steps]),
     )
 
 

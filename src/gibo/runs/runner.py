@@ -5,12 +5,12 @@ from __future__ import annotations
 import traceback
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 import numpy.typing as npt
 
-from gibo.checks import as_number, finite, positive_int
+from gibo.checks import as_number, describe, describe_error, finite, positive_int
 from gibo.errors import InputError
 from gibo.linalg import Array
 from gibo.optimizers.base import Optimizer, Query
@@ -23,7 +23,7 @@ Objective = Callable[[Array], Any]
 Callback = Callable[[Result], bool | None]
 
 # A single uncertain step can be bad luck; this many in a row mean that there is nothing left to see.
-UNCERTAIN_STEPS = 3
+UNCERTAIN_STEPS = 5
 
 
 class FailedEvaluationWarning(UserWarning):
@@ -40,16 +40,17 @@ def maximize(
     seed: int = 0,
     settings: Settings | None = None,
     target: float | None = None,
-    least_ascent: float | None = None,
+    least_certainty: float | None = None,
     callback: Callback | None = None,
     progress: bool = False,
-    max_failures: int = 5,
+    max_failures: int = 10,
 ) -> Result:
     """Maximise a noisy, expensive objective near x0 with GIBO.
 
     Args:
         objective: takes a vector (d,) and returns a number. An evaluation that raises, or returns something else than a
-            finite number, is recorded as failed, is not shown to the model, and the run goes on.
+            finite number, is recorded as failed, is not shown to the model, and the run goes on. SystemExit counts as a
+            failure too.
         x0: (d,) where to start.
         budget: how many evaluations may be spent.
         scale: by how much a parameter must change to matter, roughly; a number or one per parameter.
@@ -57,8 +58,8 @@ def maximize(
         seed: of all random choices.
         settings: `gibo.Settings`; the defaults need none.
         target: stop once the model believes that the best point's value has reached this.
-        least_ascent: stop once the probability that a step ascends is below this (say 0.6) three times in a row: then
-            the gradient is lost in its uncertainty.
+        least_certainty: stop once the model's certainty that the gradient is not zero is below this (say 0.9) five
+            times in a row: then the gradient is lost in its uncertainty. See `gibo.steps.certainty`.
         callback: called with the `Result` so far after each iteration; the run stops if it returns something true.
         progress: show a progress bar (needs the extra: ``pip install 'gibo[progress]'``).
         max_failures: stop after this many failed evaluations in a row.
@@ -79,7 +80,7 @@ def maximize(
         objective,
         budget=budget,
         target=target,
-        least_ascent=least_ascent,
+        least_certainty=least_certainty,
         callback=callback,
         progress=progress,
         max_failures=max_failures,
@@ -96,10 +97,10 @@ def minimize(
     seed: int = 0,
     settings: Settings | None = None,
     target: float | None = None,
-    least_ascent: float | None = None,
+    least_certainty: float | None = None,
     callback: Callback | None = None,
     progress: bool = False,
-    max_failures: int = 5,
+    max_failures: int = 10,
 ) -> Result:
     """Minimise: `maximize` with the objective's sign turned, at the door and back. All values are the objective's own.
 
@@ -113,7 +114,7 @@ def minimize(
         objective,
         budget=budget,
         target=target,
-        least_ascent=least_ascent,
+        least_certainty=least_certainty,
         callback=callback,
         progress=progress,
         max_failures=max_failures,
@@ -127,10 +128,10 @@ def run(
     *,
     budget: int,
     target: float | None = None,
-    least_ascent: float | None = None,
+    least_certainty: float | None = None,
     callback: Callback | None = None,
     progress: bool = False,
-    max_failures: int = 5,
+    max_failures: int = 10,
     sign: float = 1.0,
 ) -> Result:
     """Run any optimiser on an objective; see `maximize` for the arguments. ``sign=-1`` minimises.
@@ -142,17 +143,22 @@ def run(
         10
     """
     if not callable(objective):
-        raise InputError(f"objective: expected a function of a vector, got {objective!r:.80}")
+        raise InputError(f"objective: expected a function of a vector, got {describe(objective)}")
     positive_int("budget", budget)
     positive_int("max_failures", max_failures)
-    target = None if target is None else as_number("target", target)
-    if least_ascent is not None and not 0.5 <= as_number("least_ascent", least_ascent) < 1.0:
-        raise InputError(f"least_ascent: expected a probability from 0.5 to below 1, got {least_ascent}")
-    loop = _Loop(optimizer, objective, budget, target, least_ascent, callback, max_failures, sign)
+    target = None if target is None else finite("target", target)
+    if least_certainty is not None and not 0.0 < as_number("least_certainty", least_certainty) < 1.0:
+        raise InputError(f"least_certainty: expected a probability between 0 and 1, got {least_certainty}")
+    if callback is not None and not callable(callback):
+        raise InputError(f"callback: expected a function of a Result, got {describe(callback)}")
+    loop = _Loop(optimizer, objective, budget, target, least_certainty, callback, max_failures, sign)
     bar: AbstractContextManager[Progress | None] = progress_bar(budget) if progress else nullcontext()
     with bar as loop.bar:
         reason = loop.until_done()
-    return summarise(optimizer, reason, tuple(loop.failures), sign)
+    try:
+        return summarise(optimizer, reason, tuple(loop.failures), sign)
+    except KeyboardInterrupt:  # a second Ctrl-C while the first one's result is put together
+        return summarise(optimizer, reason, tuple(loop.failures), sign)
 
 
 class _Loop:
@@ -162,13 +168,13 @@ class _Loop:
         objective: Objective,
         budget: int,
         target: float | None,
-        least_ascent: float | None,
+        least_certainty: float | None,
         callback: Callback | None,
         max_failures: int,
         sign: float,
     ) -> None:
         self.optimizer, self.objective, self.sign = optimizer, objective, sign
-        self.budget, self.target, self.least_ascent = budget, target, least_ascent
+        self.budget, self.target, self.least_certainty = budget, target, least_certainty
         self.callback, self.max_failures = callback, max_failures
         self.failures: list[Failure] = []
         self.failed_in_a_row = 0
@@ -186,7 +192,7 @@ class _Loop:
                         last = self.failures[-1].reason
                         return f"stopped: {self.failed_in_a_row} evaluations in a row failed, the last one with {last}"
                     if self.spent >= self.budget:
-                        return f"the budget of {self.budget} evaluations is spent"
+                        return f"the budget of {self.budget} evaluation{'s' if self.budget > 1 else ''} is spent"
                 if self.optimizer.iteration > before:
                     reason = self.after_iteration()
                     if reason is not None:
@@ -197,9 +203,11 @@ class _Loop:
     def evaluate(self, query: Query) -> None:
         try:
             answer = self.objective(query.x.copy())
-        except Exception as error:  # whatever an objective raises must not end the run
-            self.fail(query, f"{type(error).__name__}: {error}", traceback.format_exc())
+        except (Exception, SystemExit) as error:  # whatever an objective raises must not end the run
+            self.spent += 1
+            self.fail(query, describe_error(error), _traceback(error))
         else:
+            self.spent += 1
             try:
                 value = finite("the objective's value", answer)
             except InputError as error:
@@ -207,7 +215,6 @@ class _Loop:
             else:
                 self.optimizer.tell(query, self.sign * value)
                 self.failed_in_a_row = 0
-        self.spent += 1
         if self.bar is not None:
             best = self.optimizer.best_seen
             self.bar.update(self.spent, None if best is None else self.sign * best.value, len(self.failures))
@@ -218,7 +225,8 @@ class _Loop:
         self.failed_in_a_row += 1
         if len(self.failures) == 1:
             text = f"evaluation {query.id} failed and is passed over: {reason}"
-            warnings.warn(text + (f"\n{details}" if details else ""), FailedEvaluationWarning, stacklevel=5)
+            with suppress(FailedEvaluationWarning):  # where warnings are errors, it must not end the run either
+                warnings.warn(text + (f"\n{details}" if details else ""), FailedEvaluationWarning, stacklevel=5)
 
     def after_iteration(self) -> str | None:
         """Why the run should end now, or None."""
@@ -227,15 +235,26 @@ class _Loop:
             best = optimizer.best
             if best is not None and best.value >= self.sign * self.target:
                 return f"the target of {self.target:g} is reached: the model believes in {self.sign * best.value:g}"
-        if self.least_ascent is not None and isinstance(optimizer, GIBO):
-            recent = [step.probability_of_ascent for step in optimizer.iterations[-UNCERTAIN_STEPS:]]
-            if len(recent) == UNCERTAIN_STEPS and max(recent) < self.least_ascent:
+        if self.least_certainty is not None and isinstance(optimizer, GIBO):
+            recent = [step.certainty for step in optimizer.iterations[-UNCERTAIN_STEPS:]]
+            if len(recent) == UNCERTAIN_STEPS and max(recent) < self.least_certainty:
                 return (
-                    f"the gradient is lost in its uncertainty: the last {UNCERTAIN_STEPS} steps ascended with "
-                    f"probability below {self.least_ascent:g}"
+                    f"the gradient is lost in its uncertainty: the certainty that it is not zero was below "
+                    f"{self.least_certainty:g} in the last {UNCERTAIN_STEPS} iterations"
                 )
         if self.callback is not None:
             so_far = summarise(optimizer, "running", tuple(self.failures), self.sign)
-            if self.callback(so_far):
+            try:
+                stop = bool(self.callback(so_far))
+            except Exception as error:  # a mistake in a callback must not cost the results
+                return f"stopped: the callback raised {describe_error(error)}"
+            if stop:
                 return "the callback asked to stop"
+        return None
+
+
+def _traceback(error: BaseException) -> str | None:
+    try:
+        return "".join(traceback.format_exception(error))
+    except Exception:  # a stranger's __str__ may raise anything
         return None

@@ -244,3 +244,12 @@ def test_input_errors_are_value_errors():
 def test_complex_arrays_are_rejected_not_truncated():
     with pytest.raises(InputError, match="y: expected"):
         as_finite("y", np.array([1.0 + 1.0j]), ndim=1)
+
+
+def test_bounds_as_scipy_writes_them():
+    lower, upper = as_bounds(Bounds(-1, 1), 3)
+    assert lower.tolist() == [-1, -1, -1]
+    assert upper.tolist() == [1, 1, 1]
+    lower, upper = as_bounds([(0, None), (None, 3), (1, 2)], 3)
+    assert lower.tolist() == [0, -np.inf, 1]
+    assert upper.tolist() == [np.inf, 3, 2]

@@ -442,3 +442,16 @@ def test_two_thousand_points(kernel, noise):
     value, slope = GradientInformation(gp, at=t).value_and_gradient(t + 0.3)
     assert np.isfinite([value, *slope]).all()
     assert gp.extend(t, np.sin(t).sum()).n == 2001
+
+
+@pytest.mark.parametrize("distance", [1e3, 1e6, 1e9])
+def test_a_point_far_from_the_others_does_not_blur_them(distance):
+    rng = np.random.default_rng(0)
+    X, y = rng.random((20, 2)), rng.normal(size=20)
+    near = GaussianProcess(SquaredExponential(0.5), noise=0.01).condition(X, y)
+    both = GaussianProcess(SquaredExponential(0.5), noise=0.01).condition([*X, [distance, distance]], [*y, 5.0])
+    x = rng.random((5, 2))
+    np.testing.assert_allclose(both.predict(x).mean, near.predict(x).mean, rtol=1e-9)
+    np.testing.assert_allclose(both.jacobian(x[0]).mean, near.jacobian(x[0]).mean, rtol=1e-9)
+    extended = near.extend([distance, distance], 5.0)
+    np.testing.assert_allclose(both.predict(x).mean, extended.predict(x).mean, rtol=1e-10, atol=1e-10)

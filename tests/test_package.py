@@ -188,3 +188,19 @@ def test_examples_run(example, tmp_path):
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_blas_is_held_to_one_thread_in_a_process_that_set_nothing():
+    code = (
+        "import gibo\n"
+        "from gibo.linalg import single_thread\n"
+        "with single_thread():\n"
+        "    gibo.GIBO([0.0, 0.0]).ask()\n"
+        "    from threadpoolctl import threadpool_info\n"
+        "    print([pool['num_threads'] for pool in threadpool_info() if pool['user_api'] == 'blas'])\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    threads = ast.literal_eval(done.stdout)
+    assert threads
+    assert set(threads) == {1}

@@ -606,3 +606,44 @@ def test_settings_must_be_settings(settings):
 def test_lengthscales_must_fit_the_parameters():
     with pytest.raises(InputError, match=r"lengthscale: expected a number or 3 numbers.*got 2"):
         GIBO(X0, settings=fixed(lengthscale=[0.1, 0.2]))
+
+
+# -- ties -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("d", "settings", "scale", "bounds"),
+    [
+        (8, Settings(), 0.1, None),
+        (4, Settings(M=4, delta=0.3, delta_unit="absolute"), 0.1, None),
+        (5, out_of_model(5), 1.0, None),
+        (8, out_of_model(8), 1.0, (0.0, 1.0)),
+        (6, Settings(M=3, N_m=4, kernel="matern52"), 1.0, (0.0, 1.0)),
+    ],
+    ids=["defaults", "absolute", "paper", "paper-bounds", "matern"],
+)
+def test_planned_queries_equal_asking_one_by_one_also_where_information_ties(d, settings, scale, bounds):
+    """Isotropic lengthscales and symmetric data, as in every first iteration, make exact ties."""
+    optimizer = GIBO(np.full(d, 0.2), scale=scale, bounds=bounds, seed=3, settings=settings)
+    rng, checked = np.random.default_rng(5), 0
+    for _ in range(8):
+        before = optimizer.state()["rng"]
+        queries, s = optimizer.ask(), optimizer.settings
+        values = [e for e in optimizer.evaluations if e.value is not None]
+        size = s.N_m - s.M - (queries[0].kind == "iterate")
+        window = values[-size:] if size > 0 else []
+        gp = s.model(optimizer._hyperparameters)
+        if window:
+            y = np.array([e.value for e in window])
+            gp = gp.condition(np.array([e.x for e in window]) / scale, s.standardisation(y).apply(y))
+        twin = np.random.default_rng(0)
+        twin.bit_generator.state = before
+        for query in queries:
+            if query.kind == "query":
+                x, _ = maximise(GradientInformation(gp, at=optimizer.iterate / scale), *optimizer._box(), twin)
+                np.testing.assert_allclose(optimizer.clip(x * scale), query.x, rtol=0, atol=1e-9)
+                checked += 1
+            gp = gp.extend(query.x / scale, 5.0 * rng.normal())
+        for query in queries:
+            optimizer.tell(query, -float((query.x**2).sum()) + 0.1 * rng.normal())
+    assert checked >= 12

@@ -13,9 +13,8 @@ from gibo.acquisition.gradient_information import GradientInformation
 from gibo.acquisition.sobol import sobol_points
 from gibo.linalg import Array
 
-# Over 200 random situations one climb reached on average 0.9996, and never less than 0.94, of the best of 20 climbs
-# from 256 samples; two climbs take twice the time and reached 1.0000 and 0.96.
-CLIMBS = 1
+# Over 200 random situations the one climb from the best start reached on average 0.9995, and never less than 0.94, of
+# the best of 20 climbs from 256 samples; a second climb would take twice the time for 1.0000 and 0.96.
 EIGENVECTORS = 3
 SOBOL_POINTS = 8
 MIRROR_ROUNDS = 3
@@ -68,7 +67,7 @@ def maximise(gi: GradientInformation, lower: Array, upper: Array, rng: np.random
     alphas = gi.scaled_batch(starts)
     # Measured in the best start's α, the climb's tolerances are relative ones.
     unit = max(float(alphas.max()), float(np.finfo(np.float64).tiny))
-    best, value = _climb(gi, starts[_leading(alphas, CLIMBS)], low, high, unit)
+    best, value = _climb(gi, starts[_first_of_best(alphas)], low, high, unit)
     for _ in range(MIRROR_ROUNDS):
         on_face = np.flatnonzero((best <= low) | (best >= high))
         if not len(on_face):
@@ -78,7 +77,7 @@ def maximise(gi: GradientInformation, lower: Array, upper: Array, rng: np.random
         alphas = gi.scaled_batch(mirrored)
         if float(alphas.max()) < 1.001 * value:
             break
-        best, value = _climb(gi, mirrored[_leading(alphas, 1)], low, high, unit)
+        best, value = _climb(gi, mirrored[_first_of_best(alphas)], low, high, unit)
     return np.clip(gi.from_scaled(best), lower, upper), value
 
 
@@ -92,14 +91,13 @@ def _starts(gi: GradientInformation, low: Array, high: Array, rng: np.random.Gen
     return np.clip(U, low, high, out=U)
 
 
-def _leading(alphas: Array, count: int) -> list[int]:
-    """The indices of the highest α, the first of those that agree to 9 digits.
+def _first_of_best(alphas: Array) -> int:
+    """The index of the highest α, or the first of those that agree with it to 9 digits.
 
     α has exact ties: t + δ and t − δ say the same while the data lie symmetrically. Which of them rounding favours must
     not decide, or planning and asking one by one would part.
     """
-    digits = np.round(alphas / max(float(alphas.max()), float(np.finfo(np.float64).tiny)), 9)
-    return [int(i) for i in np.argsort(-digits, kind="stable")[:count]]
+    return int(np.flatnonzero(alphas >= (1.0 - 1e-9) * alphas.max())[0])
 
 
 def _leading_eigenvectors(S: Array) -> Array:
@@ -123,7 +121,7 @@ def _leading_eigenvectors(S: Array) -> Array:
     return (np.where(sign == 0.0, 1.0, sign) * leading).T
 
 
-def _climb(gi: GradientInformation, starts: Array, low: Array, high: Array, unit: float) -> tuple[Array, float]:
+def _climb(gi: GradientInformation, start: Array, low: Array, high: Array, unit: float) -> tuple[Array, float]:
     from scipy.optimize import fmin_l_bfgs_b
 
     def cost(u: Array) -> tuple[float, Array]:
@@ -131,9 +129,5 @@ def _climb(gi: GradientInformation, starts: Array, low: Array, high: Array, unit
         return -value / unit, gradient / -unit
 
     bounds = list(zip(low.tolist(), high.tolist(), strict=True))
-    best, lowest = starts[0], np.inf
-    for start in starts:
-        u, reached, _ = fmin_l_bfgs_b(cost, start, bounds=bounds, factr=1e10, pgtol=1e-4, maxiter=60)
-        if reached < lowest:
-            best, lowest = u, float(reached)
-    return best, -lowest * unit
+    best, lowest, _ = fmin_l_bfgs_b(cost, start, bounds=bounds, factr=1e10, pgtol=1e-4, maxiter=60)
+    return best, -float(lowest) * unit

@@ -86,16 +86,19 @@ def _reproduce(arguments: argparse.Namespace, words: list[str]) -> int:
     for name in ("functions", "budget"):
         if getattr(arguments, name) is not None:
             study = replace(study, **{name: getattr(arguments, name)})
-    workers = arguments.workers if arguments.workers is not None else len(os.sched_getaffinity(0))
+    workers = arguments.workers if arguments.workers is not None else _cores()
     if workers < 1:
         raise InputError(f"--workers: expected at least 1, got {workers}")
     out = arguments.out or Path("results") / (arguments.study + ("-quick" if arguments.quick else ""))
 
-    signal.signal(signal.SIGTERM, _interrupt)
     started = time.perf_counter()
     total = len(study.cells())
-    with cell_bar(total) as (bar, notice):
-        records, failures, complete = run_study(study, out, workers, bar, notice)
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with cell_bar(total) as (bar, notice):
+            records, failures, complete = run_study(study, out, workers, bar, notice)
+    finally:
+        signal.signal(signal.SIGTERM, before)
     minutes = (time.perf_counter() - started) / 60
     for cell, cause in failures:
         print(f"gibo: {' '.join(str(part) for part in cell.values())}: {cause}", file=sys.stderr)
@@ -109,6 +112,12 @@ def _reproduce(arguments: argparse.Namespace, words: list[str]) -> int:
     paths = study_figures(out)
     print(f"Data, table and {len(paths)} figures: {out}")
     return 0
+
+
+def _cores() -> int:
+    """The cores that this process may use, where the system says so, or all there are."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else (os.cpu_count() or 1)
 
 
 def _interrupt(number: int, frame: object) -> None:

@@ -5,6 +5,9 @@ A short tour::
     result = gibo.maximize(objective, x0, budget=300, scale=0.1)      # or minimize
     result.x, result.value, result.reason, result.history, result.jacobian
 
+    result = gibo.maximize(objective, x0, budget=300, scale=0.1, journal="runs/robot", workers=4)
+    result = gibo.resume("runs/robot", objective)                     # after whatever ended it
+
     opt = gibo.GIBO(x0, scale=0.1)              # the same, in your own loop
     for query in opt.ask():                     # all of them may run at once
         opt.tell(query, objective(query.x))     # in any order
@@ -15,7 +18,15 @@ A short tour::
 """
 
 from gibo.acquisition.gradient_information import GradientInformation
-from gibo.errors import GiboError, InputError, MissingExtraError, NumericalError, QueryError
+from gibo.errors import (
+    GiboError,
+    InputError,
+    JournalError,
+    MissingExtraError,
+    NumericalError,
+    QueryError,
+    RunError,
+)
 from gibo.fit import Fit, FitWarning, fit
 from gibo.gp import GaussianProcess, Jacobian, Prediction
 from gibo.kernels import Kernel, Matern52, SquaredExponential
@@ -26,9 +37,11 @@ from gibo.optimizers.gibo import GIBO, Iteration
 from gibo.optimizers.random_search import RandomSearch
 from gibo.optimizers.settings import Settings, out_of_model, within_model
 from gibo.optimizers.vanilla_bo import VanillaBO
+from gibo.outcome import Outcome
 from gibo.priors import Gamma, LogNormal, Normal, SharedLogNormal, Uniform
+from gibo.runs.journal import Journal
 from gibo.runs.result import Failure, History, Result
-from gibo.runs.runner import FailedEvaluationWarning, maximize, minimize, run
+from gibo.runs.runner import FailedEvaluationWarning, maximize, minimize, resume, run
 from gibo.steps import Adam, Decay, GradientAscent, Piecewise
 
 __version__ = "0.1.0"
@@ -54,6 +67,8 @@ __all__ = [
     "InputError",
     "Iteration",
     "Jacobian",
+    "Journal",
+    "JournalError",
     "Kernel",
     "LogNormal",
     "Matern52",
@@ -61,12 +76,14 @@ __all__ = [
     "Normal",
     "NumericalError",
     "Optimizer",
+    "Outcome",
     "Piecewise",
     "Prediction",
     "Query",
     "QueryError",
     "RandomSearch",
     "Result",
+    "RunError",
     "Settings",
     "SharedLogNormal",
     "SquaredExponential",
@@ -76,6 +93,7 @@ __all__ = [
     "maximize",
     "minimize",
     "out_of_model",
+    "resume",
     "run",
     "within_model",
 ]

@@ -20,6 +20,14 @@ class NumericalError(GiboError, ArithmeticError):
     """A computation met values that are not finite."""
 
 
+class RunError(GiboError, RuntimeError):
+    """A run could not go on; what was evaluated is kept."""
+
+
+class JournalError(GiboError, RuntimeError):
+    """A run's journal is damaged, foreign, in use or cannot be written; what it holds is kept."""
+
+
 class StudyError(GiboError, RuntimeError):
     """A study could not go on; what it has finished is kept."""
 

@@ -5,13 +5,17 @@
 
 An optimiser implements `_propose` (the next batch) and `_update` (what to do once the batch is told). What it does
 depends on the told values in the order of their ids, never on the order or the time of their arrival.
+
+Two more for those who run it. `move_on` goes on without the queries of a batch that are still out; only then does it
+matter what arrived when. `recall` puts a fresh optimiser where another one stood after an `ask`, from the queries and
+the `thought` of that ask, so that a record of asks and tells is enough to continue from.
 """
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
@@ -80,6 +84,9 @@ class Optimizer(ABC):
 
     registry: ClassVar[dict[str, type[Optimizer]]] = {}
 
+    # Whether a value that arrives after its iteration is over is of any use; see `move_on`.
+    uses_late_values: ClassVar[bool] = False
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         Optimizer.registry[cls.__name__] = cls
@@ -112,7 +119,7 @@ class Optimizer(ABC):
 
     def ask(self) -> list[Query]:
         """All queries that can run now, all at once if you can. Without a `tell` in between: the same ones again."""
-        if not self._waiting:
+        if not self.is_waiting:
             self._finish_batch()
             with self._all_or_nothing():
                 proposals = self._propose()
@@ -151,8 +158,31 @@ class Optimizer(ABC):
         else:
             self._next_id += 1
         self._evaluations[query.id] = evaluation
-        if not self._waiting:
+        if not self.is_waiting:
             self._finish_batch()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether queries of the current batch are still to be told."""
+        return any(i in self._waiting for i in self._batch)
+
+    @property
+    def told_share(self) -> float:
+        """Which share of the current batch has been told; 1 if nothing is out."""
+        return sum(i not in self._waiting for i in self._batch) / len(self._batch) if self._batch else 1.0
+
+    def move_on(self) -> None:
+        """Go on without the queries of this iteration that are still out; told later, they are used from then on.
+
+        For evaluations of very uneven durations. What the optimiser does then depends on what had arrived by now.
+        """
+        if not self.uses_late_values:
+            raise InputError(f"{type(self).__name__} cannot go on before all values of an iteration are there")
+        if not any(i in self._evaluations for i in self._batch):
+            raise QueryError("no query of this iteration has been told; there is nothing to go on with")
+        with self._all_or_nothing():
+            self._update([self._evaluations.get(i) or _still_out(self._waiting[i]) for i in self._batch])
+            self._batch = []
 
     @property
     def evaluations(self) -> list[Evaluation]:
@@ -194,6 +224,30 @@ class Optimizer(ABC):
 
     # -- state --------------------------------------------------------------------------------------------------------
 
+    def thought(self) -> dict[str, Any]:
+        """What the last `ask` left behind besides its queries, as plain data; see `recall`."""
+        plain: dict[str, Any] = to_plain({"generator": self._rng.bit_generator.state, **self._own_thought()})
+        return plain
+
+    def recall(self, batch: list[Query], thought: dict[str, Any]) -> None:
+        """Stand where the optimiser stood when its `ask` had proposed this batch, without thinking it through again."""
+        if self.is_waiting:
+            raise QueryError("queries of the batch before are still out; tell them first")
+        self._finish_batch()
+        if [query.id for query in batch] != list(range(self._next_id, self._next_id + len(batch))) or not batch:
+            raise QueryError(f"these are not the queries that come next; the next id is {self._next_id}")
+        with self._all_or_nothing():
+            proposals = self._recall(thought)
+            self._rng.bit_generator.state = thought["generator"]
+            if proposals is not None and not _alike(proposals, batch, self.clip):
+                name = type(self).__name__
+                raise InputError(f"{name} would ask other queries than it did: with another version of gibo or cma?")
+        for query in batch:
+            own = Query(query.id, _read_only(query.x.copy()), query.seed, query.kind, self._iteration)
+            self._waiting[query.id] = own
+            self._batch.append(query.id)
+        self._next_id += len(batch)
+
     def state(self) -> dict[str, Any]:
         """Everything, random generator included, as plain data for JSON; see `from_state`."""
         state = {
@@ -225,15 +279,9 @@ class Optimizer(ABC):
         """
         try:
             data = json.loads(state) if isinstance(state, str) else state
-            kind = Optimizer.registry.get(data["optimizer"])
             if data["format"] != STATE_FORMAT:
                 raise InputError(f"state: format {data['format']!r} is not known to this version of gibo")
-            if kind is None or not issubclass(kind, cls):
-                raise InputError(f"state: it is one of {data['optimizer']!r}, not of {cls.__name__}")
-            arguments = dict(data["arguments"])
-            if arguments["bounds"] is not None:
-                arguments["bounds"] = _Bounds(**arguments["bounds"])
-            optimizer = kind._from_arguments(arguments)
+            optimizer = cls.from_arguments(data["optimizer"], data["arguments"])
             optimizer._rng.bit_generator.state = data["rng"]
             optimizer._next_id = int(data["next_id"])
             optimizer._batch = [int(i) for i in data["batch"]]
@@ -256,6 +304,16 @@ class Optimizer(ABC):
             raise InputError(f"state: not what state() gives: {error!r:.120}") from None
         return optimizer
 
+    @classmethod
+    def from_arguments(cls, name: str, arguments: dict[str, Any]) -> Self:
+        """A fresh optimiser of this class (or of the one it is called on), from its `state`'s arguments."""
+        kind = Optimizer.registry.get(name)
+        if kind is None or not issubclass(kind, cls):
+            raise InputError(f"state: it is one of {name!r}, not of {cls.__name__}")
+        if arguments["bounds"] is not None:
+            arguments = {**arguments, "bounds": _Bounds(**arguments["bounds"])}
+        return kind._from_arguments(arguments)
+
     # -- for the optimisers -------------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -265,6 +323,14 @@ class Optimizer(ABC):
     @abstractmethod
     def _update(self, batch: list[Evaluation]) -> None:
         """Called once all of a batch is told, failures included; in the order of their ids."""
+
+    def _own_thought(self) -> dict[str, Any]:
+        """What `_propose` changes that is slow to compute again, for `to_plain`; see `_recall`."""
+        return {}
+
+    def _recall(self, thought: dict[str, Any]) -> list[tuple[Array, str]] | None:
+        """Do to the optimiser what `_propose` did; None if the proposals came from elsewhere and need no comparison."""
+        return self._propose()
 
     def _own_state(self) -> dict[str, Any]:
         """What this optimiser keeps beyond the base, for `to_plain`."""
@@ -367,6 +433,18 @@ def _one_per_parameter(name: str, value: npt.ArrayLike, d: int) -> Array:
     if array.shape not in ((), (d,)):
         raise InputError(f"{name}: expected a number or {d} numbers, one per parameter, got shape {array.shape}")
     return np.broadcast_to(array, (d,)).copy()
+
+
+def _still_out(query: Query) -> Evaluation:
+    return Evaluation(query.id, query.x, query.kind, query.iteration, failure="not told yet")
+
+
+def _alike(proposals: list[tuple[Array, str]], batch: list[Query], clip: Callable[[Array], Array]) -> bool:
+    """Whether these are the same queries but for rounding, which may differ between machines."""
+    return len(proposals) == len(batch) and all(
+        kind == query.kind and np.allclose(clip(x), query.x, rtol=1e-6, atol=1e-6 * float(np.abs(query.x).max()))
+        for (x, kind), query in zip(proposals, batch, strict=True)
+    )
 
 
 def _read_only(x: Array) -> Array:

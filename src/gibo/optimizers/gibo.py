@@ -96,6 +96,8 @@ class GIBO(Optimizer):
     Reference: Müller, von Rohr, Trimpe: Local policy search with Bayesian optimization, NeurIPS 2021.
     """
 
+    uses_late_values = True
+
     def __init__(
         self,
         x0: npt.ArrayLike,
@@ -161,6 +163,8 @@ class GIBO(Optimizer):
         else:
             # The step will see the last N_m evaluations; what will have left the window by then is not counted on.
             gi = GradientInformation(self._model(self._window(self._N_m - M - len(proposals))).gp, at=z)
+            for query in self._waiting.values():  # of earlier iterations, still to be told; see `move_on`
+                gi = gi.extend(query.x / self.scale)
             if proposals:
                 gi = gi.extend(z)
             Z = plan(gi, lower, upper, M, self._rng, self.settings.least_share).X  # lines 7 to 12
@@ -295,6 +299,14 @@ class GIBO(Optimizer):
     def _from_arguments(cls, arguments: dict[str, Any]) -> Self:
         return cls(**{**arguments, "settings": Settings.from_plain(arguments["settings"])})
 
+    def _own_thought(self) -> dict[str, Any]:
+        return {"hyperparameters": self._hyperparameters, "warning": self._warning}
+
+    def _recall(self, thought: dict[str, Any]) -> None:
+        self._iterate_asked = True
+        self._hyperparameters = Hyperparameters.from_plain(thought["hyperparameters"])
+        self._warning = thought["warning"]
+
     def _own_state(self) -> dict[str, Any]:
         return {
             "iterate_asked": self._iterate_asked,
@@ -306,8 +318,7 @@ class GIBO(Optimizer):
 
     def _load_own_state(self, own: dict[str, Any]) -> None:
         self._iterate_asked = bool(own["iterate_asked"])
-        ell, variance, noise = own["hyperparameters"]
-        self._hyperparameters = Hyperparameters(np.array(ell), variance, noise)
+        self._hyperparameters = Hyperparameters.from_plain(own["hyperparameters"])
         self._warning = own["warning"]
         self._step_state = {key: np.array(value) for key, value in own["step_state"].items()}
         self._steps = [_iteration_from_plain(step) for step in own["steps"]]

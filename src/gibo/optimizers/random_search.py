@@ -35,6 +35,8 @@ class RandomSearch(Optimizer):
         True
     """
 
+    uses_late_values = True
+
     def __init__(
         self,
         x0: npt.ArrayLike,

@@ -40,6 +40,12 @@ class Hyperparameters(NamedTuple):
         """Those of a model."""
         return cls(gp.kernel.ell(d).copy(), gp.kernel.variance, gp.noise)
 
+    @classmethod
+    def from_plain(cls, data: list[Any]) -> Hyperparameters:
+        """From what `gibo.plain.to_plain` made of them."""
+        ell, variance, noise = data
+        return cls(np.array(ell), variance, noise)
+
 
 class Standardisation(NamedTuple):
     """The model sees ``(y − shift)/spread``."""

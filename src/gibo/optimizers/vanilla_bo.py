@@ -219,6 +219,13 @@ class VanillaBO(Optimizer):
     def _from_arguments(cls, arguments: dict[str, Any]) -> Self:
         return cls(**from_plain(arguments, PLAIN_TYPES))
 
+    def _own_thought(self) -> dict[str, Any]:
+        return self._own_state()
+
+    def _recall(self, thought: dict[str, Any]) -> None:
+        self._load_own_state({name: thought[name] for name in self._own_state()})
+        self._gp = None  # to be made from all values when it is needed next
+
     def _own_state(self) -> dict[str, Any]:
         return {
             "hyperparameters": self._hyperparameters,
@@ -227,6 +234,5 @@ class VanillaBO(Optimizer):
         }
 
     def _load_own_state(self, own: dict[str, Any]) -> None:
-        ell, variance, noise = own["hyperparameters"]
-        self._hyperparameters = Hyperparameters(np.array(ell), variance, noise)
+        self._hyperparameters = Hyperparameters.from_plain(own["hyperparameters"])
         self._fit_below, self._fit_size = int(own["fit_below"]), int(own["fit_size"])

@@ -1,25 +1,34 @@
-"""The loop around an optimiser: ask, evaluate, tell, until something ends it."""
+"""The loop around an optimiser: ask, evaluate, tell, until something ends it.
+
+ask      the optimiser's next queries; the journal has them before any is evaluated     `_Loop.ask`
+collect  answers in any order, from this process, workers or an executor                `gibo.runs.pools`
+receive  each answer is in the journal before the optimiser is told                     `_Loop.receive`
+"""
 
 from __future__ import annotations
 
-import traceback
+import sys
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import Any
+from concurrent.futures import Executor
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
 
 import numpy.typing as npt
 
 from gibo.checks import as_number, describe, describe_error, finite, positive_int
-from gibo.errors import InputError
-from gibo.linalg import Array
+from gibo.errors import InputError, RunError
 from gibo.optimizers.base import Optimizer, Query
 from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.settings import Settings
+from gibo.runs.evaluation import Answer, Objective
+from gibo.runs.interrupts import held_back
+from gibo.runs.journal import Facts, Journal, has_journal, tell
+from gibo.runs.pools import Arrival, Pool, make_pool
 from gibo.runs.progress import Progress, progress_bar
 from gibo.runs.result import Failure, Result, summarise
 
-Objective = Callable[[Array], Any]
 Callback = Callable[[Result], bool | None]
 
 # A single uncertain step can be bad luck; this many in a row mean that there is nothing left to see.
@@ -28,6 +37,42 @@ UNCERTAIN_STEPS = 5
 
 class FailedEvaluationWarning(UserWarning):
     """The first evaluation of a run that had no value; the run goes on."""
+
+
+class RunOptions(TypedDict, total=False):
+    """The options of `run` that `maximize`, `minimize` and `resume` pass on."""
+
+    target: float | None
+    least_certainty: float | None
+    callback: Callback | None
+    progress: bool
+    journal: str | Path | None
+    workers: int | None
+    executor: Executor | None
+    time_limit: float | None
+    retries: int
+    penalty: float | None
+    share: float
+    max_failures: int
+
+
+class ResumeOptions(TypedDict, total=False):
+    """The options of `run` that may differ from start to start."""
+
+    budget: int
+    target: float | None
+    least_certainty: float | None
+    callback: Callback | None
+    progress: bool
+    workers: int | None
+    executor: Executor | None
+    time_limit: float | None
+    retries: int
+    max_failures: int
+
+
+# Of these, what the journal remembers for the next start.
+REMEMBERED = ("budget", "target", "least_certainty", "time_limit", "retries", "max_failures")
 
 
 def maximize(
@@ -39,30 +84,22 @@ def maximize(
     bounds: npt.ArrayLike | None = None,
     seed: int = 0,
     settings: Settings | None = None,
-    target: float | None = None,
-    least_certainty: float | None = None,
-    callback: Callback | None = None,
-    progress: bool = False,
-    max_failures: int = 10,
+    **options: Unpack[RunOptions],
 ) -> Result:
     """Maximise a noisy, expensive objective near x0 with GIBO.
 
     Args:
-        objective: takes a vector (d,) and returns a number. An evaluation that raises, or returns something else than a
-            finite number, is recorded as failed, is not shown to the model, and the run goes on. SystemExit counts as a
-            failure too.
+        objective: takes a vector (d,) and returns a number, or a `gibo.Outcome`. If it has a parameter named ``seed``,
+            it gets one that depends on the run's seed and the query alone. An evaluation that raises, or returns
+            something else than a finite number, is recorded as failed, is not shown to the model, and the run goes on.
         x0: (d,) where to start.
         budget: how many evaluations may be spent.
         scale: by how much a parameter must change to matter, roughly; a number or one per parameter.
         bounds: None, or (lower, upper) as numbers or vectors, or d pairs.
         seed: of all random choices.
         settings: `gibo.Settings`; the defaults need none.
-        target: stop once the model believes that the best point's value has reached this.
-        least_certainty: stop once the model's certainty that the gradient is not zero is below this (say 0.9) five
-            times in a row: then the gradient is lost in its uncertainty. See `gibo.steps.certainty`.
-        callback: called with the `Result` so far after each iteration; the run stops if it returns something true.
-        progress: show a progress bar (needs the extra: ``pip install 'gibo[progress]'``).
-        max_failures: stop after this many failed evaluations in a row.
+        options: those of `gibo.run`. The most used: ``journal="runs/robot"`` records everything in that folder, and
+            the same call continues there; ``workers=4`` evaluates in as many processes; ``progress=True``.
 
     Returns:
         A `Result`; also after Ctrl-C, with what was found until then.
@@ -75,16 +112,8 @@ def maximize(
         >>> bool(abs(result.x - 1.0).max() < 0.1)
         True
     """
-    return run(
-        GIBO(x0, scale=scale, bounds=bounds, seed=seed, settings=settings),
-        objective,
-        budget=budget,
-        target=target,
-        least_certainty=least_certainty,
-        callback=callback,
-        progress=progress,
-        max_failures=max_failures,
-    )
+    optimizer = GIBO(x0, scale=scale, bounds=bounds, seed=seed, settings=settings)
+    return run(optimizer, objective, budget=budget, **options)
 
 
 def minimize(
@@ -96,11 +125,7 @@ def minimize(
     bounds: npt.ArrayLike | None = None,
     seed: int = 0,
     settings: Settings | None = None,
-    target: float | None = None,
-    least_certainty: float | None = None,
-    callback: Callback | None = None,
-    progress: bool = False,
-    max_failures: int = 10,
+    **options: Unpack[RunOptions],
 ) -> Result:
     """Minimise: `maximize` with the objective's sign turned, at the door and back. All values are the objective's own.
 
@@ -109,16 +134,39 @@ def minimize(
         >>> gibo.minimize(lambda x: ((x - 1.0) ** 2).sum(), [0.0, 0.0], budget=60, scale=0.3).value < 0.1
         True
     """
+    optimizer = GIBO(x0, scale=scale, bounds=bounds, seed=seed, settings=settings)
+    return run(optimizer, objective, budget=budget, sign=-1.0, **options)
+
+
+def resume(journal: str | Path, objective: Objective, **options: Unpack[ResumeOptions]) -> Result:
+    """Continue the run in a folder: everything that was told is there, and what was out is evaluated again.
+
+    From there on the run is what it would have been without the stop, bit for bit on the same machine.
+
+    Args:
+        journal: the run's folder.
+        objective: the same as before.
+        options: those of `gibo.run` that may differ from start to start, such as a larger ``budget`` or ``workers``;
+            by default budget, target, limits and retries are those of the last start.
+
+    Example:
+        >>> import gibo, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> f = lambda x: -((x - 1.0) ** 2).sum()
+        >>> half = gibo.maximize(f, [0.0, 0.0], budget=10, scale=0.3, journal=folder)
+        >>> whole = gibo.resume(folder, f, budget=20)
+        >>> whole.evaluations, bool((whole.x == gibo.maximize(f, [0.0, 0.0], budget=20, scale=0.3).x).all())
+        (20, True)
+    """
+    with Journal.read(journal) as saved:
+        facts, starts = saved.facts(), saved.starts()
+    remembered = {name: value for name, value in starts[-1].options.items() if name in REMEMBERED} if starts else {}
+    given: dict[str, Any] = {**remembered, **options}
+    if "budget" not in given:
+        raise InputError(f"budget: {journal} has none yet; say how many evaluations may be spent, with budget=n")
+    optimizer = facts.fresh_optimizer()
     return run(
-        GIBO(x0, scale=scale, bounds=bounds, seed=seed, settings=settings),
-        objective,
-        budget=budget,
-        target=target,
-        least_certainty=least_certainty,
-        callback=callback,
-        progress=progress,
-        max_failures=max_failures,
-        sign=-1.0,
+        optimizer, objective, journal=journal, sign=facts.sign, penalty=facts.penalty, share=facts.share, **given
     )
 
 
@@ -131,10 +179,45 @@ def run(
     least_certainty: float | None = None,
     callback: Callback | None = None,
     progress: bool = False,
+    journal: str | Path | None = None,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    time_limit: float | None = None,
+    retries: int = 0,
+    penalty: float | None = None,
+    share: float = 1.0,
     max_failures: int = 10,
     sign: float = 1.0,
 ) -> Result:
-    """Run any optimiser on an objective; see `maximize` for the arguments. ``sign=-1`` minimises.
+    """Run any optimiser on an objective.
+
+    The result does not depend on how many workers there are or on the order in which values arrive, but where `share`
+    says otherwise.
+
+    Args:
+        optimizer: a fresh one.
+        objective: see `maximize`.
+        budget: how many evaluations may be spent; with a journal, those of earlier starts included.
+        target: stop once the model believes that the best point's value has reached this.
+        least_certainty: stop once the model's certainty that the gradient is not zero is below this (say 0.9) five
+            times in a row: then the gradient is lost in its uncertainty. See `gibo.steps.certainty`.
+        callback: called with the `Result` so far after each iteration; the run stops if it returns something true.
+        progress: show a progress bar (needs the extra: ``pip install 'gibo[progress]'``).
+        journal: a folder in which every query, value and failure is recorded before the run goes on. If it holds this
+            very run, the run is continued; if it holds another one, that is an error. See also `resume`.
+        workers: evaluate in this many processes on this machine; None: in this process, one after the other.
+        executor: or in any `concurrent.futures.Executor`, such as that of a Dask cluster.
+        time_limit: seconds after which an evaluation is ended and counts as failed; its process is replaced.
+        retries: how often a failed evaluation is tried again.
+        penalty: the value that a failed evaluation is given in the end; None: the model does not see it.
+        share: the next iteration starts when this share of the queries has arrived, and the rest is used when it
+            arrives. Below 1 the result depends on the order of arrival. For evaluations of very uneven durations.
+        max_failures: stop after this many failed evaluations in a row.
+        sign: −1 minimises.
+
+    Returns:
+        A `Result`; also after Ctrl-C, with what was found until then. With workers, the first Ctrl-C lets the running
+        evaluations finish, the second one ends them.
 
     Example:
         >>> import gibo
@@ -144,93 +227,224 @@ def run(
     """
     if not callable(objective):
         raise InputError(f"objective: expected a function of a vector, got {describe(objective)}")
-    positive_int("budget", budget)
-    positive_int("max_failures", max_failures)
-    target = None if target is None else finite("target", target)
-    if least_certainty is not None and not 0.0 < as_number("least_certainty", least_certainty) < 1.0:
-        raise InputError(f"least_certainty: expected a probability between 0 and 1, got {least_certainty}")
     if callback is not None and not callable(callback):
         raise InputError(f"callback: expected a function of a Result, got {describe(callback)}")
-    loop = _Loop(optimizer, objective, budget, target, least_certainty, callback, max_failures, sign)
-    bar: AbstractContextManager[Progress | None] = progress_bar(budget) if progress else nullcontext()
-    with bar as loop.bar:
+    positive_int("budget", budget)
+    positive_int("max_failures", max_failures)
+    if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
+        raise InputError(f"retries: expected a whole number of at least 0, got {retries!r:.80}")
+    target = None if target is None else finite("target", target)
+    penalty = None if penalty is None else finite("penalty", penalty)
+    if least_certainty is not None and not 0.0 < as_number("least_certainty", least_certainty) < 1.0:
+        raise InputError(f"least_certainty: expected a probability between 0 and 1, got {least_certainty}")
+    if not 0.0 < as_number("share", share) <= 1.0:
+        raise InputError(f"share: expected a number above 0 and at most 1, got {share}")
+    if share < 1.0 and not optimizer.uses_late_values:
+        raise InputError(f"share: {type(optimizer).__name__} needs all values of an iteration; leave it at 1")
+    with ExitStack() as closing:
+        facts = Facts.of(optimizer, sign=sign, penalty=penalty, share=share)
+        log = None if journal is None else closing.enter_context(_journal(Path(journal), optimizer, facts))
+        pool = make_pool(objective, workers, executor, time_limit)
+        closing.callback(pool.close)
+        loop = _Loop(optimizer, facts, log, pool, budget, target, least_certainty, callback, retries, max_failures)
+        if log is not None:
+            known = locals()
+            log.begin({name: known[name] for name in (*REMEMBERED, "workers")})
+        if progress:
+            loop.bar = closing.enter_context(progress_bar(budget))
         reason = loop.until_done()
+        with held_back():
+            if log is not None:
+                log.end(reason, loop.steps)
+            return summarise(optimizer, reason, tuple(loop.failures), sign)
+
+
+def _journal(folder: Path, optimizer: Optimizer, facts: Facts) -> Journal:
+    """The journal of this run, new or continued; then the optimiser is brought to where the run is."""
+    if optimizer.evaluations:
+        raise InputError(
+            f"optimizer: it was told {len(optimizer.evaluations)} values before; a journal needs a fresh one"
+        )
+    if not has_journal(folder):
+        return Journal.create(folder, facts)
+    journal = Journal.open(folder)
     try:
-        return summarise(optimizer, reason, tuple(loop.failures), sign)
-    except KeyboardInterrupt:  # a second Ctrl-C while the first one's result is put together
-        return summarise(optimizer, reason, tuple(loop.failures), sign)
+        differing = facts.differences(journal.facts())
+        if differing:
+            raise InputError(f"{folder} holds another run: {differing}. Name another folder, or use the old settings")
+        journal.replay(optimizer)
+    except BaseException:
+        journal.close()
+        raise
+    return journal
 
 
 class _Loop:
     def __init__(
         self,
         optimizer: Optimizer,
-        objective: Objective,
+        facts: Facts,
+        log: Journal | None,
+        pool: Pool,
         budget: int,
         target: float | None,
         least_certainty: float | None,
         callback: Callback | None,
+        retries: int,
         max_failures: int,
-        sign: float,
     ) -> None:
-        self.optimizer, self.objective, self.sign = optimizer, objective, sign
-        self.budget, self.target, self.least_certainty = budget, target, least_certainty
-        self.callback, self.max_failures = callback, max_failures
+        self.optimizer, self.log, self.pool, self.budget = optimizer, log, pool, budget
+        self.sign, self.penalty, self.share = facts.sign, facts.penalty, facts.share
+        self.target, self.least_certainty, self.callback = target, least_certainty, callback
+        self.retries, self.max_failures = retries, max_failures
+        self.out: dict[int, Query] = {}  # being evaluated
+        self.attempts: dict[int, int] = {}
         self.failures: list[Failure] = []
         self.failed_in_a_row = 0
         self.spent = 0
+        self.warned = False
         self.bar: Progress | None = None
+        self.recorded: set[int] = set()  # ids of queries in the journal
+        if log is not None:
+            told = log.evaluations()
+            self.attempts = log.attempts()
+            self.spent = sum(t.query.kind != "told" for t in told)
+            self.recorded = {query.id for query in log.queries()}
+            self.failures = [_failure(t.query.id, t.answer) for t in told if t.answer.failure is not None]
+
+    @property
+    def steps(self) -> list[Any]:
+        return self.optimizer.iterations if isinstance(self.optimizer, GIBO) else []
 
     def until_done(self) -> str:
         """Run the loop and say why it ended."""
         try:
+            self.show()
             while True:
-                before = self.optimizer.iteration
-                for query in self.optimizer.ask():
-                    self.evaluate(query)
-                    if self.failed_in_a_row >= self.max_failures:
-                        last = self.failures[-1].reason
-                        return f"stopped: {self.failed_in_a_row} evaluations in a row failed, the last one with {last}"
-                    if self.spent >= self.budget:
-                        return f"the budget of {self.budget} evaluation{'s' if self.budget > 1 else ''} is spent"
-                if self.optimizer.iteration > before:
-                    reason = self.after_iteration()
-                    if reason is not None:
-                        return reason
+                reason = self.iteration()
+                if reason is not None:
+                    return reason
         except KeyboardInterrupt:
+            self.finish()
             return f"interrupted after {self.spent} of {self.budget} evaluations"
+        except RunError as error:
+            return f"stopped: {error}"
 
-    def evaluate(self, query: Query) -> None:
-        try:
-            answer = self.objective(query.x.copy())
-        except (Exception, SystemExit) as error:  # whatever an objective raises must not end the run
-            self.spent += 1
-            self.fail(query, describe_error(error), _traceback(error))
-        else:
-            self.spent += 1
-            try:
-                value = finite("the objective's value", answer)
-            except InputError as error:
-                self.fail(query, str(error))
+    def iteration(self) -> str | None:
+        """One iteration of the optimiser; returns why the run should end, or None."""
+        reason = self.enough()
+        if reason is not None:
+            return reason
+        before = self.optimizer.iteration
+        self.ask()
+        while self.out:
+            self.receive(self.pool.collect())
+            if self.failed_in_a_row >= self.max_failures:
+                last = self.failures[-1].reason
+                return f"stopped: {self.failed_in_a_row} evaluations in a row failed, the last one with {last}"
+            if not self.optimizer.is_waiting:
+                break
+            if self.share <= self.optimizer.told_share < 1.0:
+                with held_back():
+                    if self.log is not None:
+                        self.log.moved_on()
+                    self.optimizer.move_on()
+                break
+        return self.call_back() if self.optimizer.iteration > before else None
+
+    def ask(self) -> None:
+        """Send out what the optimiser wants to know next, as far as the budget goes."""
+        with held_back():
+            self.record_elsewhere()
+            queries = self.optimizer.ask()
+            fresh = [query for query in queries if query.id not in self.recorded]
+            if self.log is not None and fresh:
+                self.log.asked(fresh, self.optimizer.iterate, self.optimizer.thought(), self.steps)
+            self.recorded |= {query.id for query in fresh}
+        room = self.budget - self.spent - len(self.out)
+        for query in [query for query in queries if query.id not in self.out][:room]:
+            self.out[query.id] = query
+            self.pool.submit(query)
+
+    def receive(self, arrivals: list[Arrival], last: bool = False) -> None:
+        """Record answers and tell them; a failed one may be tried again."""
+        settled = []
+        for number, answer in arrivals:
+            tried = self.attempts.get(number, 0)
+            if answer.failure is None:
+                settled.append(Arrival(number, answer))
+            elif tried < self.retries and not last:
+                self.attempts[number] = tried + 1
+                if self.log is not None:
+                    self.log.attempted(number, answer)
+                self.warn(number, answer, "tried again")
+                self.pool.submit(self.out[number])
             else:
-                self.optimizer.tell(query, self.sign * value)
-                self.failed_in_a_row = 0
+                settled.append(Arrival(number, answer if self.penalty is None else answer.with_value(self.penalty)))
+        with held_back():
+            if self.log is not None and settled:
+                self.log.told(settled)
+            for number, answer in settled:
+                self.spent += 1
+                tell(self.optimizer, self.out.pop(number), answer, self.sign)
+                if answer.failure is None:
+                    self.failed_in_a_row = 0
+                else:
+                    self.failed_in_a_row += 1
+                    self.failures.append(_failure(number, answer))
+                    self.warn(number, answer, "passed over" if self.penalty is None else "given the penalty")
+        self.show()
+
+    def finish(self) -> None:
+        """After Ctrl-C: wait for what is running, unless there is a second one."""
+        with suppress(KeyboardInterrupt):
+            running = self.pool.drop_pending()
+            if running:
+                text = f"gibo: waiting for {running} running evaluation{'s' if running > 1 else ''}; Ctrl-C again ends"
+                sys.stderr.write(text + f" {'them' if running > 1 else 'it'}\n")
+            while running > 0:
+                arrivals = self.pool.collect()
+                running -= len(arrivals)
+                self.receive(arrivals, last=True)
+
+    def record_elsewhere(self) -> None:
+        """Record points that a callback told the optimiser."""
+        if self.log is None:
+            return
+        for e in self.optimizer.evaluations:
+            if e.kind == "told" and e.id not in self.recorded:
+                gradient, noise = (None if part is None else part for part in (e.gradient, e.gradient_noise))
+                answer = Answer(
+                    None if e.value is None else self.sign * e.value,
+                    None if gradient is None else (self.sign * gradient).tolist(),
+                    None if noise is None else noise.tolist(),
+                    failure=e.failure,
+                )
+                self.log.told_elsewhere(Query(e.id, e.x, 0, "told", e.iteration), answer)
+                self.recorded.add(e.id)
+
+    def warn(self, number: int, answer: Answer, what: str) -> None:
+        """Show the first failure."""
+        if self.warned:
+            return
+        self.warned = True
+        text = f"evaluation {number} failed and is {what}: {answer.failure}"
+        with suppress(FailedEvaluationWarning):  # where warnings are errors, it must not end the run either
+            details = f"\n{answer.traceback}" if answer.traceback else ""
+            warnings.warn(text + details, FailedEvaluationWarning, stacklevel=7)
+
+    def show(self) -> None:
         if self.bar is not None:
             best = self.optimizer.best_seen
             self.bar.update(self.spent, None if best is None else self.sign * best.value, len(self.failures))
 
-    def fail(self, query: Query, reason: str, details: str | None = None) -> None:
-        self.optimizer.tell(query, failed=reason)
-        self.failures.append(Failure(query.id, reason, details))
-        self.failed_in_a_row += 1
-        if len(self.failures) == 1:
-            text = f"evaluation {query.id} failed and is passed over: {reason}"
-            with suppress(FailedEvaluationWarning):  # where warnings are errors, it must not end the run either
-                warnings.warn(text + (f"\n{details}" if details else ""), FailedEvaluationWarning, stacklevel=5)
-
-    def after_iteration(self) -> str | None:
-        """Why the run should end now, or None."""
+    def enough(self) -> str | None:
+        """Why there should be no further iteration, or None; the same after a restart."""
         optimizer = self.optimizer
+        if self.spent >= self.budget:
+            return f"the budget of {self.budget} evaluation{'s' if self.budget > 1 else ''} is spent"
+        if optimizer.is_waiting or optimizer.iteration == 0:
+            return None
         if self.target is not None:
             best = optimizer.best
             if best is not None and best.value >= self.sign * self.target:
@@ -242,19 +456,19 @@ class _Loop:
                     f"the gradient is lost in its uncertainty: the certainty that it is not zero was below "
                     f"{self.least_certainty:g} in the last {UNCERTAIN_STEPS} iterations"
                 )
-        if self.callback is not None:
-            so_far = summarise(optimizer, "running", tuple(self.failures), self.sign)
-            try:
-                stop = bool(self.callback(so_far))
-            except Exception as error:  # a mistake in a callback must not cost the results
-                return f"stopped: the callback raised {describe_error(error)}"
-            if stop:
-                return "the callback asked to stop"
         return None
 
+    def call_back(self) -> str | None:
+        """Show the callback how things stand; returns why it wants the run to end, or None."""
+        if self.callback is None or self.enough() is not None:
+            return None
+        so_far = summarise(self.optimizer, "running", tuple(self.failures), self.sign)
+        try:
+            stop = bool(self.callback(so_far))
+        except Exception as error:  # a mistake in a callback must not cost the results
+            return f"stopped: the callback raised {describe_error(error)}"
+        return "the callback asked to stop" if stop else None
 
-def _traceback(error: BaseException) -> str | None:
-    try:
-        return "".join(traceback.format_exception(error))
-    except Exception:  # a stranger's __str__ may raise anything
-        return None
+
+def _failure(number: int, answer: Answer) -> Failure:
+    return Failure(number, answer.failure or "", answer.traceback)

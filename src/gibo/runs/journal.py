@@ -1,0 +1,533 @@
+"""The journal of a run: one SQLite file in the run's folder, from which the run can be continued at any time.
+
+    facts         what the run is: optimiser and its arguments, sign, names, versions of what computed it
+    starts        each process that worked on it: when, where, how it ended
+    batches       what was asked together, where the optimiser stood, and what it thought (`Optimizer.thought`)
+    queries       each query when it is asked
+    attempts      evaluations that failed and were tried again
+    evaluations   each value or failure when it arrives, in the order of arrival
+    iterations    what the optimiser knew when it made a step
+
+Each record is committed, and on the disk, before the run goes on. The optimiser is never stored: `replay` tells a fresh
+one what was told, in the same order. Vectors are JSON texts, which hold floats exactly; times are seconds since 1970;
+values are the objective's own, also where it is minimised. Each row carries a checksum of its content, so damage that
+SQLite cannot see is seen here.
+
+SQLite's write-ahead log lets others read while a run is writing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sqlite3
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, fields
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gibo.errors import GiboError, InputError, JournalError
+from gibo.linalg import Array
+from gibo.optimizers.base import Optimizer, Query
+from gibo.optimizers.gibo import Iteration
+from gibo.plain import to_plain
+from gibo.runs.evaluation import Answer
+from gibo.runs.lock import folder_lock
+
+FILE = "journal.sqlite"
+SCHEMA = 1
+APPLICATION = 0x6769626F  # "gibo", in the file's header
+# Kept on the disk so that what is being evaluated when it fills up can still be recorded.
+RESERVE = 1 << 20
+
+TABLES = {
+    "facts": "name TEXT PRIMARY KEY, content TEXT NOT NULL",
+    "starts": "number INTEGER PRIMARY KEY, process INTEGER, host TEXT, started REAL, options TEXT, versions TEXT",
+    "ends": "start INTEGER PRIMARY KEY, ended REAL, reason TEXT",
+    "batches": "number INTEGER PRIMARY KEY, iteration INTEGER, first INTEGER, size INTEGER, asked REAL, iterate TEXT, "
+    "thought TEXT",
+    "queries": "id INTEGER PRIMARY KEY, iteration INTEGER, kind TEXT, seed INTEGER, x TEXT",
+    "attempts": "number INTEGER PRIMARY KEY, query INTEGER, failed REAL, seconds REAL, failure TEXT, traceback TEXT",
+    "evaluations": "number INTEGER PRIMARY KEY, query INTEGER UNIQUE, told REAL, seconds REAL, value REAL, "
+    "gradient TEXT, gradient_noise TEXT, info TEXT, failure TEXT, traceback TEXT",
+    "moves": "after INTEGER PRIMARY KEY, batch INTEGER",
+    "iterations": "number INTEGER PRIMARY KEY, evaluations INTEGER, iterate TEXT, gradient TEXT, uncertainty REAL, "
+    "probability_of_ascent REAL, certainty REAL, step TEXT, lengthscale TEXT, variance REAL, noise REAL, jitter REAL, "
+    "warning TEXT",
+}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a run is; it cannot change once the run has begun.
+
+    Attributes:
+        optimizer: the name of its class.
+        arguments: of its constructor, as plain data.
+        sign: 1 where the objective is maximised, −1 where it is minimised.
+        names: of the parameters; None if they have none.
+        penalty: what a failed evaluation counts as; None if it is passed over.
+        share: of an iteration's queries after which the next one may start.
+    """
+
+    optimizer: str
+    arguments: dict[str, Any]
+    sign: float = 1.0
+    names: list[str] | None = None
+    penalty: float | None = None
+    share: float = 1.0
+
+    @classmethod
+    def of(cls, optimizer: Optimizer, **others: Any) -> Facts:
+        """Those of a run of this optimiser."""
+        state = optimizer.state()
+        return cls(state["optimizer"], state["arguments"], **others)
+
+    def differences(self, saved: Facts) -> str:
+        """What differs from those in a journal, for a person to read; empty if nothing does. Names do not matter."""
+        ours = {**self.arguments, "optimizer": self.optimizer, "sign": self.sign}
+        theirs = {**saved.arguments, "optimizer": saved.optimizer, "sign": saved.sign}
+        for name in ("penalty", "share"):
+            ours[name], theirs[name] = getattr(self, name), getattr(saved, name)
+        parts: list[str] = []
+        for name in sorted(ours.keys() | theirs.keys()):
+            was, now = theirs.get(name), ours.get(name)
+            if name == "settings" and isinstance(was, dict) and isinstance(now, dict):
+                parts += [f"{k} was {was.get(k)!r:.60}, now {now.get(k)!r:.60}" for k in now if was.get(k) != now[k]]
+            elif was != now:
+                parts.append(f"{name} was {was!r:.60}, now {now!r:.60}")
+        return "; ".join(parts)
+
+    def fresh_optimizer(self) -> Optimizer:
+        """The optimiser before anything was asked."""
+        return Optimizer.from_arguments(self.optimizer, self.arguments)
+
+
+class Start(NamedTuple):
+    """A process that worked on the run."""
+
+    process: int
+    host: str
+    started: float
+    options: dict[str, Any]
+    versions: dict[str, str]
+    ended: float | None
+    reason: str | None
+
+
+class Told(NamedTuple):
+    """An evaluation as it was recorded: the query, the answer, and when it arrived."""
+
+    query: Query
+    answer: Answer
+    told: float
+
+
+class Journal:
+    """A run's journal; see the module's text. Made by `create`, `open` or `read`."""
+
+    def __init__(self, folder: Path, connection: sqlite3.Connection, closing: ExitStack) -> None:
+        self.folder, self._connection, self._closing = folder, connection, closing
+        self._start: int | None = None
+        self._full: JournalError | None = None  # once the reserve was needed
+
+    # -- open and close -----------------------------------------------------------------------------------------------
+
+    @classmethod
+    def create(cls, folder: Path | str, facts: Facts) -> Journal:
+        """Begin a journal; an error if there is one."""
+        return cls._writer(Path(folder), facts, patience=0.0)
+
+    @classmethod
+    def open(cls, folder: Path | str, patience: float = 0.0) -> Journal:
+        """Open a journal to write to it, alone: if another process does, wait this many seconds, then give up."""
+        return cls._writer(Path(folder), None, patience)
+
+    @classmethod
+    def read(cls, folder: Path | str) -> Journal:
+        """Open a journal to read from it, also while a run is writing."""
+        folder = Path(folder)
+        if not has_journal(folder):
+            raise InputError(f"{folder}: there is no run; expected a folder with {FILE}")
+        closing = ExitStack()
+        with closing, _explained(folder):
+            journal = cls(folder, _connect(folder, closing), closing)
+            journal._check()
+            journal._connection.execute("PRAGMA query_only = ON")
+            journal._closing = closing.pop_all()
+        return journal
+
+    @classmethod
+    def _writer(cls, folder: Path, facts: Facts | None, patience: float) -> Journal:
+        closing = ExitStack()
+        with closing, _explained(folder):
+            if facts is None and not has_journal(folder):
+                raise InputError(f"{folder}: there is no run; expected a folder with {FILE}")
+            folder.mkdir(parents=True, exist_ok=True)
+            closing.enter_context(folder_lock(folder, patience))
+            journal = cls(folder, _connect(folder, closing), closing)
+            if facts is not None:
+                if has_journal(folder):
+                    raise InputError(f"{folder}: there is a run already; continue it, or name another folder")
+                journal._lay_out(facts)
+            journal._check()
+            journal._keep_reserve()
+            journal._closing = closing.pop_all()
+        return journal
+
+    def close(self) -> None:
+        """Let go of the file and of the lock."""
+        self._closing.close()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _lay_out(self, facts: Facts) -> None:
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        with self._transaction():
+            for name, columns in TABLES.items():
+                self._connection.execute(f"CREATE TABLE {name} ({columns}, crc INTEGER NOT NULL)")
+            for field in fields(facts):
+                self._insert("facts", field.name, json.dumps(getattr(facts, field.name)))
+            # In the same transaction: either the whole journal is there or nothing.
+            self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            self._connection.execute(f"PRAGMA user_version = {SCHEMA}")
+
+    def _check(self) -> None:
+        """That this is a journal, of a version that is known, and whole."""
+        (application,) = self._connection.execute("PRAGMA application_id").fetchone()
+        (schema,) = self._connection.execute("PRAGMA user_version").fetchone()
+        if application != APPLICATION:
+            raise JournalError(f"{self.folder / FILE}: not a journal of gibo")
+        if schema > SCHEMA or schema < 1:
+            raise JournalError(
+                f"{self.folder / FILE}: a journal of version {schema}, and this gibo knows versions up to {SCHEMA}; "
+                "update gibo"
+            )
+        (state,) = self._connection.execute("PRAGMA quick_check(1)").fetchone()
+        if state != "ok":
+            raise _damaged(self.folder, state)
+
+    def _keep_reserve(self) -> None:
+        path = self.folder / "reserve"
+        if not path.exists() or path.stat().st_size < RESERVE:
+            with path.open("wb") as file:
+                file.write(b"\0" * RESERVE)
+                file.flush()
+                os.fsync(file.fileno())
+
+    # -- writing ------------------------------------------------------------------------------------------------------
+
+    def begin(self, options: dict[str, Any]) -> None:
+        """Record that this process starts to work on the run."""
+        (count,) = self._connection.execute("SELECT count(*) FROM starts").fetchone()
+        with self._recording():
+            self._insert(
+                "starts",
+                count,
+                os.getpid(),
+                platform.node(),
+                time.time(),
+                json.dumps(to_plain(options)),
+                json.dumps(versions()),
+            )
+        self._start = count
+
+    def end(self, reason: str, iterations: Sequence[Iteration] = ()) -> None:
+        """Record why this process stops working on the run."""
+        with self._recording():
+            self._record_iterations(iterations)
+            if self._start is not None:
+                self._insert("ends", self._start, time.time(), reason)
+
+    def asked(
+        self, batch: Sequence[Query], iterate: Array, thought: dict[str, Any], iterations: Sequence[Iteration] = ()
+    ) -> None:
+        """Record a batch before any of it is evaluated, and the steps since the one before."""
+        if self._full is not None:
+            raise self._full
+        (count,) = self._connection.execute("SELECT count(*) FROM batches").fetchone()
+        with self._recording():
+            self._record_iterations(iterations)
+            first = batch[0]
+            self._insert(
+                "batches",
+                count,
+                first.iteration,
+                first.id,
+                len(batch),
+                time.time(),
+                _vector(iterate),
+                json.dumps(thought),
+            )
+            for query in batch:
+                self._insert("queries", query.id, query.iteration, query.kind, query.seed, _vector(query.x))
+
+    def told(self, arrivals: Sequence[tuple[int, Answer]]) -> None:
+        """Record answers as they arrived; if the disk is full, with the space that was kept for it."""
+        try:
+            with self._recording():
+                self._record_answers(arrivals)
+        except JournalError as error:
+            (self.folder / "reserve").unlink(missing_ok=True)
+            self._full = error
+            try:
+                with self._recording():
+                    self._record_answers(arrivals)
+            except JournalError:
+                lost = ", ".join(f"query {i}: {answer.failure or answer.value!r}" for i, answer in arrivals)
+                raise JournalError(f"{error}; not recorded, so note it down: {lost}") from None
+
+    def told_elsewhere(self, query: Query, answer: Answer) -> None:
+        """Record a point that nobody asked for."""
+        with self._recording():
+            self._insert("queries", query.id, query.iteration, query.kind, query.seed, _vector(query.x))
+            self._record_answers([(query.id, answer)])
+
+    def attempted(self, query: int, answer: Answer) -> None:
+        """Record an attempt that failed and is made again."""
+        (count,) = self._connection.execute("SELECT count(*) FROM attempts").fetchone()
+        with self._recording():
+            self._insert("attempts", count, query, time.time(), answer.seconds, answer.failure, answer.traceback)
+
+    def moved_on(self) -> None:
+        """Record that the optimiser went on without the queries that are still out."""
+        (batch,) = self._connection.execute("SELECT max(number) FROM batches").fetchone()
+        with self._recording():
+            self._insert("moves", self._last_evaluation, batch)
+
+    def _record_answers(self, arrivals: Sequence[tuple[int, Answer]]) -> None:
+        for number, (query, answer) in enumerate(arrivals, start=self._last_evaluation + 1):
+            self._insert(
+                "evaluations",
+                number,
+                query,
+                time.time(),
+                answer.seconds,
+                answer.value,
+                _optional(answer.gradient),
+                _optional(answer.gradient_noise),
+                _optional(answer.info),
+                answer.failure,
+                answer.traceback,
+            )
+
+    @property
+    def _last_evaluation(self) -> int:
+        (last,) = self._connection.execute("SELECT max(number) FROM evaluations").fetchone()
+        return -1 if last is None else int(last)
+
+    def _record_iterations(self, iterations: Sequence[Iteration]) -> None:
+        (known,) = self._connection.execute("SELECT count(*) FROM iterations").fetchone()
+        for step in iterations[known:]:
+            row = [_cell(getattr(step, "x" if name == "iterate" else name)) for name in _columns("iterations")]
+            self._insert("iterations", *row)
+
+    @contextmanager
+    def _recording(self) -> Iterator[None]:
+        """A transaction; when the disk is full, its error."""
+        with _explained(self.folder), self._transaction():
+            yield
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):  # SQLite has done it itself after some errors
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def _insert(self, table: str, *values: Any) -> None:
+        marks = ", ".join("?" * (len(values) + 1))
+        self._connection.execute(f"INSERT INTO {table} VALUES ({marks})", (*values, _checksum(table, values)))
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def rows(self, table: str) -> list[tuple[Any, ...]]:
+        """All rows of a table, by its first column, each checked against its checksum."""
+        columns = _columns(table)
+        with _explained(self.folder):
+            found = self._connection.execute(f"SELECT * FROM {table} ORDER BY {columns[0]}").fetchall()
+        for row in found:
+            if len(row) != len(columns) + 1 or row[-1] != _checksum(table, row[:-1]):
+                raise _damaged(self.folder, f"a row of {table} does not match its checksum")
+        return [row[:-1] for row in found]
+
+    def facts(self) -> Facts:
+        """What the run is."""
+        with _sound(self.folder):
+            return Facts(**{name: json.loads(content) for name, content in self.rows("facts")})
+
+    def starts(self) -> list[Start]:
+        """The processes that worked on the run."""
+        ends = {row[0]: row[1:] for row in self.rows("ends")}
+        with _sound(self.folder):
+            return [
+                Start(process, host, started, json.loads(options), json.loads(found), *ends.get(number, (None, None)))
+                for number, process, host, started, options, found in self.rows("starts")
+            ]
+
+    def queries(self) -> list[Query]:
+        """All that was asked, by id."""
+        with _sound(self.folder):
+            return [
+                Query(number, np.array(json.loads(x), dtype=np.float64), seed, kind, iteration)
+                for number, iteration, kind, seed, x in self.rows("queries")
+            ]
+
+    def evaluations(self) -> list[Told]:
+        """All that was told, in the order of arrival."""
+        asked = {query.id: query for query in self.queries()}
+        told = []
+        with _sound(self.folder):
+            for _, query, at, seconds, value, gradient, noise, info, failure, traceback in self.rows("evaluations"):
+                g, v, kept = (None if text is None else json.loads(text) for text in (gradient, noise, info))
+                told.append(Told(asked[query], Answer(value, g, v, kept, failure, traceback, seconds), at))
+        return told
+
+    def attempts(self) -> dict[int, int]:
+        """How often the evaluation of a query failed and was tried again."""
+        counts: dict[int, int] = {}
+        for _, query, *_ in self.rows("attempts"):
+            counts[query] = counts.get(query, 0) + 1
+        return counts
+
+    def replay(self, optimizer: Optimizer) -> None:
+        """Bring a fresh optimiser to where the run is: ask what was asked, tell what was told, in that order."""
+        sign = self.facts().sign
+        asked = {query.id: query for query in self.queries()}
+        moves = dict(self.rows("moves"))
+        with _sound(self.folder):
+            batches = [
+                ([asked[first + i] for i in range(size)], json.loads(thought))
+                for _, _, first, size, _, _, thought in self.rows("batches")
+            ]
+            evaluations = self.evaluations()
+            known, pending = 0, iter(batches)
+            for number, told in enumerate(evaluations):
+                elsewhere = told.query.kind == "told"
+                while known < told.query.id + (not elsewhere):
+                    batch, thought = next(pending)
+                    optimizer.recall(batch, thought)
+                    known = batch[-1].id + 1
+                known += elsewhere
+                tell(optimizer, told.query.x if elsewhere else told.query, told.answer, sign)
+                if number in moves:
+                    optimizer.move_on()
+            for batch, thought in pending:
+                optimizer.recall(batch, thought)
+
+    def optimizer(self) -> Optimizer:
+        """The run's optimiser, where the run is."""
+        with _sound(self.folder):
+            optimizer = self.facts().fresh_optimizer()
+        self.replay(optimizer)
+        return optimizer
+
+
+def tell(optimizer: Optimizer, query: Query | Array, answer: Answer, sign: float) -> None:
+    """Tell an answer in the objective's sign; one with both a value and a failure is a failure with its penalty."""
+    if answer.value is None:
+        optimizer.tell(query, failed=answer.failure or True)
+        return
+    if answer.gradient is None or answer.gradient_noise is None:
+        optimizer.tell(query, sign * answer.value)
+        return
+    gradient = sign * np.array(answer.gradient)
+    optimizer.tell(query, sign * answer.value, gradient=gradient, gradient_noise=answer.gradient_noise)
+
+
+def has_journal(folder: Path | str) -> bool:
+    """Whether a run has begun in this folder; a file without any table is left by a start that ended at once."""
+    path = Path(folder) / FILE
+    with _explained(Path(folder)):
+        if not path.is_file() or not path.stat().st_size:
+            return False
+        with ExitStack() as closing:
+            try:
+                (tables,) = _connect(Path(folder), closing).execute("SELECT count(*) FROM sqlite_master").fetchone()
+            except sqlite3.DatabaseError:
+                return True  # something is there, and who opens it will be told what
+            return bool(tables)
+
+
+def versions() -> dict[str, str]:
+    """What computes here, for the record."""
+    found = {"python": platform.python_version(), "platform": platform.platform()}
+    for name in ("gibo", "numpy", "scipy", "cma", "gymnasium", "mujoco"):
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def _connect(folder: Path, closing: ExitStack) -> sqlite3.Connection:
+    connection = sqlite3.connect(folder / FILE, isolation_level=None, timeout=10.0, check_same_thread=False)
+    closing.callback(connection.close)
+    connection.execute("PRAGMA synchronous = FULL")  # a commit is on the disk when it returns
+    return connection
+
+
+@contextmanager
+def _explained(folder: Path) -> Iterator[None]:
+    """SQLite's and the system's errors in our words."""
+    try:
+        yield
+    except OSError as error:
+        raise JournalError(f"{error.filename or folder}: cannot be written: {error.strerror}") from None
+    except sqlite3.OperationalError as error:
+        text = str(error)
+        if "full" in text or "I/O" in text:
+            raise JournalError(f"{folder}: nothing can be written there, the disk may be full ({text})") from None
+        raise JournalError(f"{folder / FILE}: {text}") from None
+    except sqlite3.Error as error:
+        raise _damaged(folder, str(error)) from None
+
+
+@contextmanager
+def _sound(folder: Path) -> Iterator[None]:
+    """What cannot be made sense of is damage."""
+    try:
+        yield
+    except GiboError:
+        raise
+    except (KeyError, TypeError, ValueError, StopIteration, AttributeError) as error:
+        raise _damaged(folder, f"{type(error).__name__}: {error}") from None
+
+
+def _damaged(folder: Path, how: str) -> JournalError:
+    return JournalError(
+        f"{folder / FILE}: the journal is damaged ({' '.join(how.split())[:160]}); restore a copy of it"
+    )
+
+
+def _columns(table: str) -> list[str]:
+    return [column.split()[0] for column in TABLES[table].split(", ")]
+
+
+def _checksum(table: str, values: Sequence[Any]) -> int:
+    return zlib.crc32(json.dumps([table, *values]).encode())
+
+
+def _vector(x: Array) -> str:
+    return json.dumps(x.tolist())
+
+
+def _optional(value: Any) -> str | None:
+    return None if value is None else json.dumps(value)
+
+
+def _cell(value: Any) -> Any:
+    return _vector(value) if isinstance(value, np.ndarray) else value

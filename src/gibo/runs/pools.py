@@ -1,0 +1,306 @@
+"""Where evaluations run: in this process, in worker processes on this machine, or in an executor.
+
+A pool takes queries and gives back answers as they arrive, in any order. What an answer says depends on the query
+alone, so a run does not depend on the pool it is given.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections import deque
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from multiprocessing.connection import wait as wait_for_connections
+from typing import Any, NamedTuple, Protocol
+
+from gibo.checks import describe, describe_error, positive, positive_int
+from gibo.errors import InputError, RunError
+from gibo.optimizers.base import Query
+from gibo.runs.evaluation import Answer, Objective, evaluate, takes_seed
+
+# How long a worker that was told to end may take before it is killed.
+PATIENCE = 1.0
+
+
+class Arrival(NamedTuple):
+    """A query's id and what its evaluation gave."""
+
+    id: int
+    answer: Answer
+
+
+class Pool(Protocol):
+    """Something that evaluates queries."""
+
+    def submit(self, query: Query) -> None:
+        """Evaluate this query as soon as there is room."""
+
+    def collect(self) -> list[Arrival]:
+        """Wait for at least one answer, and give all that have arrived."""
+
+    def drop_pending(self) -> int:
+        """Forget the queries whose evaluation has not begun; returns how many have."""
+
+    def close(self) -> None:
+        """End, also what has begun."""
+
+
+def make_pool(objective: Objective, workers: int | None, executor: Executor | None, time_limit: float | None) -> Pool:
+    """The pool that these arguments of `gibo.run` ask for."""
+    if workers is not None:
+        positive_int("workers", workers)
+    if time_limit is not None:
+        positive("time_limit", time_limit)
+    if executor is not None:
+        if workers is not None:
+            raise InputError("workers, executor: give one of them; an executor brings its own workers")
+        if time_limit is not None:
+            raise InputError("time_limit: an executor's evaluations cannot be ended; give workers=n instead")
+        if not callable(getattr(executor, "submit", None)):
+            raise InputError(f"executor: expected a concurrent.futures.Executor, got {describe(executor)}")
+        return Futures(objective, executor)
+    if workers is None and time_limit is None:
+        return InProcess(objective)
+    return Workers(objective, workers or 1, time_limit)
+
+
+class InProcess:
+    """One after the other, in this process."""
+
+    def __init__(self, objective: Objective) -> None:
+        self.objective, self.seeded = objective, takes_seed(objective)
+        self.queue: deque[Query] = deque()
+
+    def submit(self, query: Query) -> None:
+        self.queue.append(query)
+
+    def collect(self) -> list[Arrival]:
+        query = self.queue.popleft()
+        return [Arrival(query.id, evaluate(self.objective, query.x.copy(), query.seed if self.seeded else None))]
+
+    def drop_pending(self) -> int:
+        self.queue.clear()
+        return 0
+
+    def close(self) -> None:
+        self.queue.clear()
+
+
+# -- processes on this machine ----------------------------------------------------------------------------------------
+
+
+class Workers:
+    """Processes on this machine, one evaluation each at a time; one that dies or takes too long is replaced.
+
+    On Linux they are forked, so that the objective can be any function. Elsewhere they are started afresh and the
+    objective must be one that can be pickled: defined at the top level of a module.
+    """
+
+    def __init__(self, objective: Objective, count: int, time_limit: float | None) -> None:
+        self.objective, self.seeded, self.time_limit = objective, takes_seed(objective), time_limit
+        self.queue: deque[Query] = deque()
+        self.workers = [_Worker(self.objective, self.seeded) for _ in range(count)]
+
+    def submit(self, query: Query) -> None:
+        self.queue.append(query)
+        self._hand_out()
+
+    def collect(self) -> list[Arrival]:
+        while True:
+            self._hand_out()
+            busy = {worker.connection: worker for worker in self.workers if worker.query is not None}
+            ready = wait_for_connections(list(busy), timeout=self._patience(list(busy.values())))
+            arrivals = [self._receive(busy[connection]) for connection in ready if isinstance(connection, Connection)]
+            # A process that the dead one started may hold its end of the connection open.
+            arrivals += [self._receive(worker) for worker in busy.values() if worker.is_dead]
+            arrivals += [self._end(worker) for worker in self.workers if self._too_long(worker)]
+            if arrivals:
+                self._hand_out()  # before anybody writes anything down: workers need not wait for that
+                return arrivals
+
+    def drop_pending(self) -> int:
+        self.queue.clear()
+        return sum(worker.query is not None for worker in self.workers)
+
+    def close(self) -> None:
+        self.queue.clear()
+        for worker in self.workers:
+            worker.stop(gently=worker.query is None)
+        self.workers = []
+
+    def _hand_out(self) -> None:
+        idle = [i for i, worker in enumerate(self.workers) if worker.query is None]
+        for i in idle[: len(self.queue)]:
+            query = self.queue.popleft()
+            try:
+                self.workers[i].give(query)
+            except (BrokenPipeError, ConnectionResetError):  # died while it was idle
+                self.workers[i].stop(gently=False)
+                self.workers[i] = _Worker(self.objective, self.seeded)
+                self.workers[i].give(query)
+
+    def _receive(self, worker: _Worker) -> Arrival:
+        assert worker.query is not None
+        try:
+            if not worker.connection.poll():
+                raise EOFError
+            arrival = Arrival(worker.query.id, worker.connection.recv())
+        except (EOFError, ConnectionResetError):
+            worker.process.join(PATIENCE)
+            answer = Answer(failure=_cause_of_death(worker.process.exitcode), seconds=worker.seconds)
+            return self._replace(worker, answer)
+        worker.query = None
+        return arrival
+
+    def _too_long(self, worker: _Worker) -> bool:
+        return worker.query is not None and self.time_limit is not None and worker.seconds > self.time_limit
+
+    def _end(self, worker: _Worker) -> Arrival:
+        failure = f"the time limit of {self.time_limit:g} s per evaluation was over, and its process was ended"
+        return self._replace(worker, Answer(failure=failure, seconds=worker.seconds))
+
+    def _replace(self, worker: _Worker, answer: Answer) -> Arrival:
+        assert worker.query is not None
+        worker.stop(gently=False)
+        self.workers[self.workers.index(worker)] = _Worker(self.objective, self.seeded)
+        return Arrival(worker.query.id, answer)
+
+    def _patience(self, busy: list[_Worker]) -> float:
+        """How long to wait before looking whether somebody died or took too long."""
+        if self.time_limit is None:
+            return PATIENCE
+        return min(PATIENCE, max(0.0, self.time_limit - max(worker.seconds for worker in busy)) + 1e-3)
+
+
+class _Worker:
+    def __init__(self, objective: Objective, seeded: bool) -> None:
+        context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+        self.connection, theirs = context.Pipe()
+        self.query: Query | None = None
+        self.since = 0.0
+        # Not a daemon: an objective may start processes of its own.
+        self.process = context.Process(target=_work, args=(theirs, self.connection, objective, seeded), daemon=False)
+        try:
+            with warnings.catch_warnings():
+                # Python warns of forking while there are threads; the child uses none of them.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self.process.start()
+        except Exception as error:  # what cannot be pickled raises various things
+            raise InputError(
+                f"objective: it cannot be sent to a worker process ({describe_error(error)}); define it at the top "
+                "level of a module"
+            ) from None
+        theirs.close()
+
+    def give(self, query: Query) -> None:
+        self.connection.send((query.x, query.seed))
+        self.query, self.since = query, time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.since
+
+    @property
+    def is_dead(self) -> bool:
+        return self.query is not None and self.process.exitcode is not None
+
+    def stop(self, gently: bool) -> None:
+        """Let it end, or kill it and what it started."""
+        if gently:
+            with suppress(BrokenPipeError, ConnectionResetError):
+                self.connection.send(None)
+            self.process.join(PATIENCE)
+        _kill(self.process.pid, self.process.is_alive())
+        self.process.join()
+        self.connection.close()
+
+
+def _work(connection: Connection, parents_end: Connection, objective: Objective, seeded: bool) -> None:
+    """The life of a worker process: evaluate what comes until nobody is there any more."""
+    os.setpgid(0, 0)  # a group of its own, so that what it starts can be ended with it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent acts on Ctrl-C
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    parents_end.close()  # its copy of it, or it would never see that the parent is gone
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    while True:
+        try:
+            order = connection.recv()
+        except (EOFError, OSError):
+            return
+        if order is None:
+            return
+        x, seed = order
+        answer = evaluate(objective, x, seed if seeded else None)
+        try:
+            connection.send(answer)
+        except (BrokenPipeError, ConnectionResetError):
+            return
+
+
+def _end_with_parent() -> None:
+    """However the parent went, its workers do not outlive it."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        _kill(os.getpid(), alive=True)
+
+
+def _kill(pid: int | None, alive: bool) -> None:
+    """End a worker and what it started; of one that is dead, what it left behind."""
+    assert pid is not None
+    for kill in (os.killpg, os.kill) if alive else (os.killpg,):  # one that has just begun has no group yet
+        with suppress(ProcessLookupError, PermissionError):
+            kill(pid, signal.SIGKILL)
+
+
+def _cause_of_death(code: int | None) -> str:
+    if code is None or code >= 0:
+        return f"the worker process ended with exit code {code} during the evaluation"
+    name = signal.Signals(-code).name if -code in {s.value for s in signal.Signals} else f"signal {-code}"
+    hint = ", perhaps for lack of memory" if name == "SIGKILL" else ""
+    return f"the worker process died of {name} during the evaluation{hint}"
+
+
+# -- executors --------------------------------------------------------------------------------------------------------
+
+
+class Futures:
+    """Any `concurrent.futures.Executor`: threads, processes, or the workers of a cluster."""
+
+    def __init__(self, objective: Objective, executor: Executor) -> None:
+        self.objective, self.seeded, self.executor = objective, takes_seed(objective), executor
+        self.running: dict[Future[Answer], int] = {}
+
+    def submit(self, query: Query) -> None:
+        try:
+            future = self.executor.submit(evaluate, self.objective, query.x.copy(), query.seed if self.seeded else None)
+        except Exception as error:  # shut down, broken, or not able to send the objective
+            raise RunError(f"the executor takes no more evaluations: {describe_error(error)}") from error
+        self.running[future] = query.id
+
+    def collect(self) -> list[Arrival]:
+        done, _ = wait(self.running, return_when=FIRST_COMPLETED)
+        arrivals = []
+        for future in sorted(done, key=lambda future: self.running[future]):
+            number = self.running.pop(future)
+            error = future.exception()
+            if error is not None:  # of the executor, not of the objective: nothing was evaluated
+                raise RunError(f"the executor lost evaluation {number}: {describe_error(error)}") from error
+            arrivals.append(Arrival(number, future.result()))
+        return arrivals
+
+    def drop_pending(self) -> int:
+        for future in [future for future in self.running if future.cancel()]:
+            del self.running[future]
+        return len(self.running)
+
+    def close(self) -> None:
+        """The executor stays open: it is its owner's."""
+        self.drop_pending()

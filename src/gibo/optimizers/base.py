@@ -127,7 +127,7 @@ class Optimizer(ABC):
                 query = self._new_query(self.clip(x), kind)
                 self._waiting[query.id] = query
                 self._batch.append(query.id)
-        return list(self._waiting.values())
+        return self.waiting
 
     def tell(
         self,
@@ -160,6 +160,11 @@ class Optimizer(ABC):
         self._evaluations[query.id] = evaluation
         if not self.is_waiting:
             self._finish_batch()
+
+    @property
+    def waiting(self) -> list[Query]:
+        """The queries that were asked and are still to be told."""
+        return list(self._waiting.values())
 
     @property
     def is_waiting(self) -> bool:
@@ -311,7 +316,7 @@ class Optimizer(ABC):
         if kind is None or not issubclass(kind, cls):
             raise InputError(f"state: it is one of {name!r}, not of {cls.__name__}")
         if arguments["bounds"] is not None:
-            arguments = {**arguments, "bounds": _Bounds(**arguments["bounds"])}
+            arguments = {**arguments, "bounds": Bounds(**arguments["bounds"])}
         return kind._from_arguments(arguments)
 
     # -- for the optimisers -------------------------------------------------------------------------------------------
@@ -420,7 +425,7 @@ class Optimizer(ABC):
         return Evaluation(query.id, query.x, query.kind, query.iteration, number, g, noise)
 
 
-class _Bounds(NamedTuple):
+class Bounds(NamedTuple):
     """Bounds in a form that can be read in one way only; see `as_bounds`."""
 
     lb: Any

@@ -27,7 +27,6 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -466,6 +465,8 @@ def has_journal(folder: Path | str) -> bool:
 
 def versions() -> dict[str, str]:
     """What computes here, for the record."""
+    from importlib.metadata import PackageNotFoundError, version  # here, because it is slow to load
+
     found = {"python": platform.python_version(), "platform": platform.platform()}
     for name in ("gibo", "numpy", "scipy", "cma", "gymnasium", "mujoco"):
         with suppress(PackageNotFoundError):

@@ -1,4 +1,4 @@
-"""The command line: arguments to the library, and its errors to one line."""
+"""`gibo reproduce` and `gibo figures`: the studies of the paper."""
 
 from __future__ import annotations
 
@@ -9,43 +9,24 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from gibo.errors import GiboError, InputError
+from gibo.errors import InputError
 
 SYNTHETIC = ("within-model", "out-of-model", "ablation-normalisation", "ablation-sampling")
 STUDIES = (*SYNTHETIC, "illustrations")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit code: 0, 2 for a mistake in the call, 130 after Ctrl-C."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    arguments = _parser().parse_args(words)
-    try:
-        if arguments.command == "figures":
-            return _figures(arguments.folder)
-        return _reproduce(arguments, words)
-    except GiboError as error:
-        print(f"gibo: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"gibo: {error.filename or 'the output'}: {error.strerror}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("gibo: interrupted", file=sys.stderr)
-        return 130
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="gibo", description="Local policy search with Bayesian optimisation.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+def add_commands(commands: Any) -> None:
+    """Add these commands to the command line."""
     study = commands.add_parser(
         "reproduce",
         help="run a study of the paper, or continue it",
         description="Run a study of the paper: data, tables, figures. A second start continues where the first ended.",
     )
+    study.set_defaults(run=_reproduce)
     study.add_argument("study", choices=STUDIES)
     study.add_argument("--out", type=Path, help="folder for the results (default: results/STUDY)")
     study.add_argument("--quick", action="store_true", help="a small version, in less than a minute")
@@ -56,11 +37,11 @@ def _parser() -> argparse.ArgumentParser:
     study.add_argument("--seed", type=int, default=0, metavar="N", help="of functions and methods (default: 0)")
     study.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
     figures = commands.add_parser("figures", help="draw the figures of a study again, from its saved data")
+    figures.set_defaults(run=lambda arguments: _figures(arguments.folder))
     figures.add_argument("folder", type=Path, metavar="FOLDER")
-    return parser
 
 
-def _reproduce(arguments: argparse.Namespace, words: list[str]) -> int:
+def _reproduce(arguments: argparse.Namespace) -> int:
     if arguments.study == "illustrations":
         given = [
             name for name in ("dimensions", "functions", "budget", "methods", "workers") if getattr(arguments, name)
@@ -105,7 +86,7 @@ def _reproduce(arguments: argparse.Namespace, words: list[str]) -> int:
     if not complete:
         print(f"Stopped with {len(records)} of {total} cells in {out}; the same command continues.")
         return 1 if failures else 130
-    command = "gibo " + shlex.join(words)
+    command = "gibo " + shlex.join(arguments.words)
     spent = sum(record["seconds"] for record in records) / 60
     footnote = f"`{command}`: {total} cells, {spent:.1f} minutes of one core; this start took {minutes:.1f} minutes."
     print(write_report(records, study.methods, out, footnote))

@@ -1,0 +1,42 @@
+"""The command line: arguments to the library, and its errors to one line."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from gibo.cli import by_hand, reproduce
+from gibo.errors import GiboError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code: 0, 2 for a mistake in the call, 130 after Ctrl-C."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    arguments = _parser().parse_args(words)
+    arguments.words = words
+    try:
+        code: int = arguments.run(arguments)
+        sys.stdout.flush()
+        return code
+    except GiboError as error:
+        print(f"gibo: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader of our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        print(f"gibo: {error.filename or 'the output'}: {error.strerror}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("gibo: interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="gibo", description="Local policy search with Bayesian optimisation.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    by_hand.add_commands(commands)
+    reproduce.add_commands(commands)
+    return parser

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gibo.errors import InputError, MissingExtraError, StudyError
-from gibo.experiments.engine import _only_one, need, parse_list, read_definition, read_records, run_study
+from gibo.errors import InputError, JournalError, MissingExtraError, StudyError
+from gibo.experiments.engine import need, parse_list, read_definition, read_records, run_study
+from gibo.runs.lock import folder_lock
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ def test_a_worker_that_dies_is_named_and_what_was_finished_is_kept(tmp_path, mar
 def test_a_second_process_in_the_same_folder_is_refused(tmp_path, marks):
     out = tmp_path / "out"
     out.mkdir()
-    with _only_one(out), pytest.raises(InputError, match=rf"another gibo is running there \(process {os.getpid()}\)"):
+    with folder_lock(out), pytest.raises(JournalError, match=rf"in use by process {os.getpid()} on "):
         run_study(Squares(str(marks)), out, 1)
     assert run_study(Squares(str(marks)), out, 1).complete
 

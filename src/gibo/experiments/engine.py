@@ -12,10 +12,8 @@ off.
 
 from __future__ import annotations
 
-import fcntl
 import importlib.util
 import json
-import multiprocessing
 import os
 import signal
 import threading
@@ -28,6 +26,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from gibo.checks import describe_error
 from gibo.errors import InputError, MissingExtraError, StudyError
+from gibo.runs.lock import folder_lock
+from gibo.runs.pools import end_with_parent
 
 Record: TypeAlias = dict[str, Any]
 
@@ -65,7 +65,7 @@ def run_study(study: Study, out: Path, workers: int, bar: Bar | None = None, not
     second one ends them.
     """
     prepare(study, out)
-    with _only_one(out):
+    with folder_lock(out):
         log = out / "cells.jsonl"
         cells = {_key(cell): cell for cell in study.cells()}
         records = [record for key, record in read_records(log).items() if key in cells]
@@ -185,32 +185,10 @@ def _write(file: Any, record: Record) -> None:
     os.fsync(file.fileno())
 
 
-@contextmanager
-def _only_one(out: Path) -> Iterator[None]:
-    """Refuse to run where another process runs; the system frees the lock when its owner ends, however that happens."""
-    with (out / "lock").open("a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            raise InputError(f"{out}: another gibo is running there (process {lock.read().strip()})") from None
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        yield
-
-
 def _start_worker() -> None:
     """Only the parent acts on Ctrl-C, and when it is gone, however it went, its workers end too."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
 
 def _key(cell: Mapping[str, Any]) -> str:

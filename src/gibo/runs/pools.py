@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import random
 import signal
 import sys
 import threading
@@ -19,6 +20,8 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for_connections
 from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from gibo.checks import describe, describe_error, positive, positive_int
 from gibo.errors import InputError, RunError
@@ -100,7 +103,8 @@ class Workers:
     """Processes on this machine, one evaluation each at a time; one that dies or takes too long is replaced.
 
     On Linux they are forked, so that the objective can be any function. Elsewhere they are started afresh and the
-    objective must be one that can be pickled: defined at the top level of a module.
+    objective must be one that can be pickled: defined at the top level of a module. The global generators of Python and
+    NumPy are seeded with the query's seed before each evaluation.
     """
 
     def __init__(self, objective: Objective, count: int, time_limit: float | None) -> None:
@@ -217,7 +221,8 @@ class _Worker:
             with suppress(BrokenPipeError, ConnectionResetError):
                 self.connection.send(None)
             self.process.join(PATIENCE)
-        _kill(self.process.pid, self.process.is_alive())
+        _kill(self.process.pid)
+        self.process.kill()
         self.process.join()
         self.connection.close()
 
@@ -228,7 +233,7 @@ def _work(connection: Connection, parents_end: Connection, objective: Objective,
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent acts on Ctrl-C
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     parents_end.close()  # its copy of it, or it would never see that the parent is gone
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     while True:
         try:
             order = connection.recv()
@@ -237,6 +242,9 @@ def _work(connection: Connection, parents_end: Connection, objective: Objective,
         if order is None:
             return
         x, seed = order
+        # Forked workers share the state of the global generators, and so would their noise be the same.
+        random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002
         answer = evaluate(objective, x, seed if seeded else None)
         try:
             connection.send(answer)
@@ -244,20 +252,20 @@ def _work(connection: Connection, parents_end: Connection, objective: Objective,
             return
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """However the parent went, its workers do not outlive it."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
-        _kill(os.getpid(), alive=True)
+        _kill(os.getpid() if os.getpgrp() == os.getpid() else None)
+        os._exit(1)
 
 
-def _kill(pid: int | None, alive: bool) -> None:
-    """End a worker and what it started; of one that is dead, what it left behind."""
-    assert pid is not None
-    for kill in (os.killpg, os.kill) if alive else (os.killpg,):  # one that has just begun has no group yet
-        with suppress(ProcessLookupError, PermissionError):
-            kill(pid, signal.SIGKILL)
+def _kill(group: int | None) -> None:
+    """End a worker's group of processes: itself and what it started or left behind."""
+    if group is not None:
+        with suppress(ProcessLookupError, PermissionError):  # none left, or it has just begun and has no group yet
+            os.killpg(group, signal.SIGKILL)
 
 
 def _cause_of_death(code: int | None) -> str:

@@ -1,0 +1,37 @@
+"""Policies and the environments they act in: a Gymnasium environment as an objective.
+
+::
+
+    task = gibo.policies.Task("CartPole-v1", policy="affine")
+    result = gibo.maximize(task, task.x0(), budget=100)
+    task.bind(result.x).save("pole.json")
+
+    policy = gibo.policies.load_policy("pole.json")      # needs neither Gymnasium nor an optimiser
+    action = policy(observation)
+"""
+
+from gibo.policies.actions import ContinuousActions, DiscreteActions
+from gibo.policies.architecture import MLP, Affine, Architecture, Linear, architecture
+from gibo.policies.normalizer import Normalization, Reexpression, Statistics, reexpress
+from gibo.policies.policy import Policy, load_policy
+from gibo.policies.rollout import Episode, rollout
+from gibo.policies.task import Task
+
+__all__ = [
+    "MLP",
+    "Affine",
+    "Architecture",
+    "ContinuousActions",
+    "DiscreteActions",
+    "Episode",
+    "Linear",
+    "Normalization",
+    "Policy",
+    "Reexpression",
+    "Statistics",
+    "Task",
+    "architecture",
+    "load_policy",
+    "reexpress",
+    "rollout",
+]

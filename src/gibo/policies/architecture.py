@@ -1,0 +1,187 @@
+"""What a policy computes from a state, without its parameters: how many there are and where each one sits.
+
+Symbols
+-------
+k : int      numbers in a state (`inputs`)
+m : int      numbers that come out (`outputs`)
+d : int      number of parameters
+theta : (d,) all parameters in one vector: layer after layer; of each layer first W row by row, and then b
+W : (h, k)   weights of a layer with k inputs and h outputs
+b : (h,)     its biases
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from gibo.checks import as_vector, describe, positive_int
+from gibo.errors import InputError
+from gibo.linalg import Array
+
+Nonlinearity: TypeAlias = Literal["tanh", "relu"]
+
+FORMS = '"linear", "affine", "mlp:16,16" or "mlp:16,16:relu"'
+
+
+class Layer(NamedTuple):
+    """One layer, ``W s + b``; b is None where there are no biases."""
+
+    W: Array
+    b: Array | None
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What `Linear`, `Affine` and `MLP` have in common.
+
+    Attributes:
+        inputs: k, the numbers in a state.
+        outputs: m, the numbers that come out.
+    """
+
+    inputs: int
+    outputs: int
+
+    has_bias: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for name in ("inputs", "outputs"):
+            object.__setattr__(self, name, positive_int(name, getattr(self, name)))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Inputs, hidden units of each layer, outputs."""
+        return (self.inputs, self.outputs)
+
+    @property
+    def d(self) -> int:
+        """Number of parameters."""
+        return sum(self._layer_sizes())
+
+    @property
+    def text(self) -> str:
+        """The short form that `architecture` reads."""
+        return type(self).__name__.lower()
+
+    def initial(self, seed: int | None = None) -> Array:
+        """Parameters to start from: zeros.
+
+        With a seed, the weights of hidden layers are drawn from N(0, 1/k), where k are the layer's inputs; the rest is
+        zero, and so are the outputs. At all zeros no hidden weight has an influence, to first order.
+
+        >>> MLP(inputs=1, outputs=1, hidden=(2,)).initial(seed=0).round(2)
+        array([ 0.13, -0.13,  0.  ,  0.  ,  0.  ,  0.  ,  0.  ])
+        """
+        theta = np.zeros(self.d)
+        if seed is not None:
+            rng = np.random.default_rng(seed)
+            starts = np.cumsum([0, *self._layer_sizes()])
+            for start, (k, h) in zip(starts, pairwise(self.sizes[:-1]), strict=False):
+                theta[start : start + h * k] = rng.standard_normal(h * k) / math.sqrt(k)
+        return theta
+
+    def layers(self, theta: npt.ArrayLike) -> list[Layer]:
+        """The parameters of each layer, first to last.
+
+        >>> Affine(inputs=2, outputs=1).layers([1.0, 2.0, 3.0])
+        [Layer(W=array([[1., 2.]]), b=array([3.]))]
+        """
+        return self.split(as_vector("theta", theta, self.d))
+
+    def split(self, theta: Array) -> list[Layer]:
+        """`layers` as views of parameters that were checked before."""
+        layers, start = [], 0
+        for k, h in pairwise(self.sizes):
+            W = theta[start : start + h * k].reshape(h, k)
+            start += h * k
+            b = theta[start : start + h] if self.has_bias else None
+            start += h * self.has_bias
+            layers.append(Layer(W, b))
+        return layers
+
+    def _layer_sizes(self) -> list[int]:
+        """Number of parameters of each layer."""
+        return [h * (k + self.has_bias) for k, h in pairwise(self.sizes)]
+
+
+@dataclass(frozen=True)
+class Linear(Architecture):
+    """``a = W s``. The parameters are W, row by row.
+
+    >>> Linear(inputs=4, outputs=2).d
+    8
+    """
+
+    has_bias: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class Affine(Architecture):
+    """``a = W s + b``. The parameters are W, row by row, and then b.
+
+    >>> Affine(inputs=4, outputs=2).d
+    10
+    """
+
+
+@dataclass(frozen=True)
+class MLP(Architecture):
+    """A multi-layer perceptron: ``h = f(W s + b)`` in every hidden layer, ``a = W h + b`` in the last one.
+
+    The parameters are those of the first layer, W row by row and then b, those of the second layer, and so on.
+
+    Attributes:
+        hidden: units of each hidden layer.
+        nonlinearity: f, "tanh" or "relu".
+
+    >>> MLP(inputs=4, outputs=2, hidden=(16, 16)).d
+    386
+    """
+
+    hidden: tuple[int, ...] = (16, 16)
+    nonlinearity: Nonlinearity = "tanh"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.hidden, str) or not hasattr(self.hidden, "__iter__") or not tuple(self.hidden):
+            raise InputError(
+                f"hidden: expected the units of each hidden layer, as in (16, 16), got {self.hidden!r:.80}"
+            )
+        object.__setattr__(self, "hidden", tuple(positive_int("hidden", units) for units in self.hidden))
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise InputError(f'nonlinearity: expected "tanh" or "relu", got {self.nonlinearity!r:.80}')
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return (self.inputs, *self.hidden, self.outputs)
+
+    @property
+    def text(self) -> str:
+        units = ",".join(map(str, self.hidden))
+        return f"mlp:{units}" + ("" if self.nonlinearity == "tanh" else f":{self.nonlinearity}")
+
+
+def architecture(text: str, inputs: int, outputs: int) -> Architecture:
+    """Read the short form: "linear", "affine", "mlp:16,16" or "mlp:16,16:relu".
+
+    >>> architecture("mlp:8:relu", inputs=4, outputs=1)
+    MLP(inputs=4, outputs=1, hidden=(8,), nonlinearity='relu')
+    """
+    if not isinstance(text, str):
+        raise InputError(f"policy: expected {FORMS}, got {describe(text)}")
+    if text == "linear":
+        return Linear(inputs, outputs)
+    if text == "affine":
+        return Affine(inputs, outputs)
+    found = re.fullmatch(r"mlp:([1-9][0-9]{0,8}(?:,[1-9][0-9]{0,8})*)(?::(tanh|relu))?", text, flags=re.ASCII)
+    if found is None:
+        raise InputError(f"policy: expected {FORMS}, got {text!r:.80}")
+    hidden = tuple(int(units) for units in found[1].split(","))
+    return MLP(inputs, outputs, hidden, "relu" if found[2] == "relu" else "tanh")

@@ -1,0 +1,307 @@
+"""Statistics of the states that policies see, and what changes when a policy's normalisation follows them.
+
+Symbols
+-------
+s : (k,)     a state: an observation, flattened
+count, mean, m2   how many states were seen, their mean (k,), and the sums of squared deviations from it (k,)
+std : (k,)   √(m2/count), with a floor
+
+A policy with a normalisation sees (s − mean)/std in place of s. When the normalisation changes, the same behaviour has
+other parameters; `reexpress` gives them. Behaviour is what an optimiser has values of, so its points move with it.
+"""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gibo.checks import as_finite, as_vector, describe, positive_int
+from gibo.errors import InputError, NumericalError
+from gibo.linalg import Array
+from gibo.plain import to_plain
+from gibo.policies.architecture import Architecture
+
+# A state with a standard deviation of at most max(FLOOR, RELATIVE_FLOOR·|mean|) counts as one that does not vary: what
+# is left of it is rounding, and dividing by it would make that the largest input of all.
+FLOOR, RELATIVE_FLOOR = 1e-8, 1e-12
+
+# States that a `Collector` holds before it takes them into its statistics.
+CHUNK = 128
+
+
+@dataclass(frozen=True, eq=False)
+class Normalization:
+    """A policy sees ``(s − mean)/std`` in place of the state s.
+
+    Attributes:
+        mean: (k,)
+        std: (k,) positive.
+
+    Example:
+        >>> Normalization(mean=[1.0, 2.0], std=[1.0, 4.0])([3.0, 4.0])
+        array([2. , 0.5])
+    """
+
+    mean: Array
+    std: Array
+
+    def __post_init__(self) -> None:
+        mean = as_vector("mean", self.mean)
+        std = as_vector("std", self.std, len(mean))
+        if not (std > 0.0).all():
+            raise InputError(f"std: expected positive numbers, got {std[~(std > 0.0)][0]}")
+        _freeze(self, mean=mean, std=std)
+
+    @classmethod
+    def identity(cls, k: int) -> Normalization:
+        """Mean 0 and std 1: changes nothing."""
+        return cls(np.zeros(positive_int("k", k)), np.ones(k))
+
+    @property
+    def k(self) -> int:
+        """Numbers in a state."""
+        return len(self.mean)
+
+    def __call__(self, states: npt.ArrayLike) -> Array:
+        """Normalised states, (k,) or (n, k)."""
+        return (np.asarray(states, dtype=np.float64) - self.mean) / self.std
+
+    def to_plain(self) -> dict[str, Any]:
+        """Data that JSON can hold."""
+        return {"mean": self.mean.tolist(), "std": self.std.tolist()}
+
+    @classmethod
+    def from_plain(cls, data: Any) -> Normalization:
+        """The inverse of `to_plain`, bit for bit."""
+        return cls(**_fields("normalization", data, ("mean", "std")))
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """Count, mean and sums of squared deviations of the states that were seen; a value: `merge` returns a new one.
+
+    Example:
+        >>> a, b = Statistics.of([[0.0, 5.0], [2.0, 5.0]]), Statistics.of([[4.0, 5.0]])
+        >>> a.merge(b).count, a.merge(b).mean
+        (3, array([2., 5.]))
+    """
+
+    count: int
+    mean: Array
+    m2: Array
+
+    def __post_init__(self) -> None:
+        if isinstance(self.count, bool) or not isinstance(self.count, numbers.Integral) or self.count < 0:
+            raise InputError(f"count: expected a whole number of at least 0, got {self.count!r:.80}")
+        mean = as_vector("mean", self.mean)
+        m2 = as_vector("m2", self.m2, len(mean))
+        if not (m2 >= 0.0).all():
+            raise InputError(f"m2: expected non-negative numbers, got {m2[~(m2 >= 0.0)][0]}")
+        _freeze(self, count=int(self.count), mean=mean, m2=m2)
+
+    @classmethod
+    def empty(cls, k: int) -> Statistics:
+        """Of no states yet."""
+        return cls(0, np.zeros(positive_int("k", k)), np.zeros(k))
+
+    @classmethod
+    def of(cls, states: npt.ArrayLike) -> Statistics:
+        """Of states (n, k), each row one."""
+        S = as_finite("states", states, ndim=2)
+        if not len(S):
+            return cls.empty(S.shape[1])
+        # Deviations from the first state: of a state that does not vary they are zero, without rounding.
+        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused
+            deviations = S - S[0]
+            shift = deviations.mean(axis=0)
+            m2 = ((deviations - shift) ** 2).sum(axis=0)
+        return cls(len(S), S[0] + shift, m2)
+
+    @property
+    def k(self) -> int:
+        """Numbers in a state."""
+        return len(self.mean)
+
+    def merge(self, other: Statistics) -> Statistics:
+        """Statistics of both sets of states together.
+
+        ``mean = mean_a + δ·n_b/n``, ``m2 = m2_a + m2_b + δ²·n_a·n_b/n`` with ``δ = mean_b − mean_a``.
+
+        Reference: Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances,
+        COMPSTAT 1982.
+        """
+        if self.k != other.k:
+            raise InputError(f"statistics: expected states of {self.k} numbers, got {other.k}")
+        if not self.count or not other.count:
+            return self if self.count else other
+        count = self.count + other.count
+        delta = other.mean - self.mean
+        mean = self.mean + delta * (other.count / count)
+        with np.errstate(over="ignore"):  # what comes of it is refused
+            m2 = self.m2 + other.m2 + delta**2 * (self.count * (other.count / count))
+        return Statistics(count, mean, m2)
+
+    @property
+    def std(self) -> Array:
+        """(k,) standard deviations, ``√(m2/count)``.
+
+        It is 1 for a state that does not vary: where it would be at most max(1e-8, 1e-12·|mean|), and before a second
+        state was seen.
+        """
+        std = np.sqrt(self.m2 / max(self.count, 1))
+        std[std <= np.maximum(FLOOR, RELATIVE_FLOOR * np.abs(self.mean))] = 1.0
+        return std
+
+    @property
+    def normalization(self) -> Normalization:
+        """By this mean and this std; the identity if no state was seen."""
+        return Normalization(self.mean, self.std)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Data that JSON can hold."""
+        return {"count": self.count, "mean": to_plain(self.mean), "m2": to_plain(self.m2)}
+
+    @classmethod
+    def from_plain(cls, data: Any) -> Statistics:
+        """The inverse of `to_plain`, bit for bit.
+
+        >>> Statistics.from_plain(Statistics.of([[1.0], [2.0]]).to_plain())
+        Statistics(count=2, mean=array([1.5]), m2=array([0.5]))
+        """
+        return cls(**_fields("statistics", data, ("count", "mean", "m2")))
+
+
+class Collector:
+    """Statistics of observations that come one by one. It holds at most 128 of them.
+
+    Args:
+        shape: of an observation.
+
+    Example:
+        >>> collector = Collector(shape=(2,))
+        >>> for i in range(1000):
+        ...     collector.add([i, 1.0])
+        >>> collector.statistics().count, collector.statistics().mean
+        (1000, array([499.5,   1. ]))
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._chunk = np.empty((CHUNK, *shape))
+        self._held = 0
+        self._statistics = Statistics.empty(self._chunk[0].size)
+
+    def add(self, observation: Any) -> None:
+        """Take one more; its shape is not checked."""
+        self._chunk[self._held] = observation
+        self._held += 1
+        if self._held == CHUNK:
+            self._fold()
+
+    def statistics(self) -> Statistics:
+        """Of all observations so far."""
+        if self._held:
+            self._fold()
+        return self._statistics
+
+    def _fold(self) -> None:
+        states = self._chunk[: self._held].reshape(self._held, -1)
+        self._held = 0
+        try:
+            self._statistics = self._statistics.merge(Statistics.of(states))
+        except InputError:
+            raise NumericalError(
+                "an observation is not finite, or too large to be squared: it has no statistics"
+            ) from None
+
+
+@dataclass(frozen=True, eq=False)
+class Reexpression:
+    """The linear map ``θ' = T θ`` from parameters under one normalisation to those under another.
+
+    It acts on the first layer, ``W' = W diag(std'/std)``, ``b' = b + W ((mean' − mean)/std)``, and leaves the rest.
+
+    Attributes:
+        d: number of parameters.
+        units: outputs of the first layer.
+        ratio: (k,) std'/std.
+        shift: (k,) (mean' − mean)/std; None for a linear policy, which has no biases to take it.
+    """
+
+    d: int
+    units: int
+    ratio: Array
+    shift: Array | None
+
+    def parameters(self, theta: npt.ArrayLike) -> Array:
+        """T θ, for one vector (d,) or many (n, d)."""
+        result, W, b = self._parts("theta", theta)
+        if self.shift is not None:
+            b += W @ self.shift
+        W *= self.ratio
+        return result
+
+    def gradients(self, g: npt.ArrayLike) -> Array:
+        """T⁻ᵀ g, for one gradient (d,) or many (n, d): the gradient of the same function in the new parameters.
+
+        ``g'·dθ' = g·dθ``. A gradient's covariance S becomes T⁻ᵀ S T⁻¹: ``gradients(gradients(S).T).T``.
+        """
+        result, W, b = self._parts("gradient", g)
+        if self.shift is not None:
+            W -= b[..., np.newaxis] * self.shift
+        W /= self.ratio
+        return result
+
+    def matrix(self) -> Array:
+        """T, (d, d)."""
+        return self.parameters(np.eye(self.d)).T
+
+    def _parts(self, name: str, value: npt.ArrayLike) -> tuple[Array, Array, Array]:
+        """A copy, and the views on its first layer: W (…, h, k) and b (…, h)."""
+        copy = as_finite(name, value)
+        if copy.ndim not in (1, 2) or copy.shape[-1] != self.d:
+            raise InputError(f"{name}: expected shape ({self.d},) or (n, {self.d}), got {copy.shape}")
+        weights = self.units * len(self.ratio)
+        W = copy[..., :weights].reshape(*copy.shape[:-1], self.units, len(self.ratio))
+        return copy, W, copy[..., weights : weights + self.units]
+
+
+def reexpress(architecture: Architecture, old: Normalization, new: Normalization) -> Reexpression:
+    """The map of parameters that keeps a policy's behaviour when its normalisation changes from old to new.
+
+    With biases, in an affine policy or a multi-layer perceptron, the behaviour stays the same exactly. A linear policy
+    has none to take the change of the mean: its weights are rescaled, so that it reacts to a change of the state as
+    before, and its outputs differ by the constant ``W ((mean' − mean)/std)``.
+
+    Example:
+        >>> from gibo.policies.architecture import Affine
+        >>> old, new = Normalization([0.0], [1.0]), Normalization([3.0], [2.0])
+        >>> reexpress(Affine(inputs=1, outputs=1), old, new).parameters([5.0, 1.0])  # 5 s + 1 = 10 (s − 3)/2 + 16
+        array([10., 16.])
+    """
+    for normalization in (old, new):
+        if normalization.k != architecture.inputs:
+            raise InputError(f"normalization: expected states of {architecture.inputs} numbers, got {normalization.k}")
+    return Reexpression(
+        d=architecture.d,
+        units=architecture.sizes[1],
+        ratio=new.std / old.std,
+        shift=(new.mean - old.mean) / old.std if architecture.has_bias else None,
+    )
+
+
+def _freeze(value: Any, **fields: Any) -> None:
+    """Set the fields of a frozen dataclass, arrays read-only."""
+    for name, field in fields.items():
+        if isinstance(field, np.ndarray):
+            field.flags.writeable = False
+        object.__setattr__(value, name, field)
+
+
+def _fields(name: str, data: Any, expected: tuple[str, ...]) -> dict[str, Any]:
+    if not isinstance(data, dict) or set(data) != set(expected):
+        raise InputError(f"{name}: expected a dictionary with {', '.join(expected)}, got {describe(data)}")
+    return data

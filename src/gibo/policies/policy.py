@@ -1,0 +1,242 @@
+"""A policy: an architecture with its parameters, its normalisation and its actions; and its file.
+
+The file is JSON and holds all that is needed to act: neither Gymnasium nor an optimiser is needed to load it, and
+nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gibo.checks import as_vector, describe, describe_error, positive_int
+from gibo.errors import InputError
+from gibo.linalg import Array
+from gibo.plain import from_plain, to_plain
+from gibo.policies.actions import Act, Actions, ContinuousActions, DiscreteActions, Outputs
+from gibo.policies.architecture import MLP, Architecture, Layer, architecture
+from gibo.policies.normalizer import Normalization
+
+FORMAT = "gibo policy"
+VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """From an observation to an action. A value: to change its parameters, make another one.
+
+    Attributes:
+        architecture: `Linear`, `Affine` or `MLP`.
+        theta: (d,) its parameters; see the architecture for their order.
+        actions: what the outputs become.
+        normalization: of the states; None for none.
+        observation_shape: of an observation, which is flattened; by default (inputs,).
+        act: the same as calling the policy, without the check of the observation's shape: for loops.
+
+    Example:
+        >>> from gibo.policies import Affine, DiscreteActions
+        >>> policy = Policy(Affine(inputs=2, outputs=1), [1.0, 2.0, -0.5], DiscreteActions(2))
+        >>> policy([1.0, 0.0]), policy([0.0, 0.0])
+        (1, 0)
+    """
+
+    architecture: Architecture
+    theta: Array
+    actions: Actions
+    normalization: Normalization | None = None
+    observation_shape: tuple[int, ...] | None = None
+    act: Act = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        net = self.architecture
+        theta = as_vector("theta", self.theta, net.d)
+        theta.flags.writeable = False
+        shape = (net.inputs,) if self.observation_shape is None else self.observation_shape
+        shape = tuple(positive_int("observation_shape", size) for size in shape)
+        if net.outputs != self.actions.outputs:
+            raise InputError(f"architecture: the actions need {self.actions.outputs} outputs, it has {net.outputs}")
+        if net.inputs != math.prod(shape):
+            raise InputError(
+                f"architecture: observations of shape {shape} need {math.prod(shape)} inputs, it has {net.inputs}"
+            )
+        if self.normalization is not None and self.normalization.k != net.inputs:
+            raise InputError(f"normalization: expected states of {net.inputs} numbers, got {self.normalization.k}")
+        object.__setattr__(self, "theta", theta)
+        object.__setattr__(self, "observation_shape", shape)
+        object.__setattr__(self, "act", _bind(self, shape))
+
+    def __call__(self, observation: Any) -> Any:
+        """The action, in the type and shape that the environment expects."""
+        if np.shape(observation) != self.observation_shape:
+            raise InputError(f"observation: expected shape {self.observation_shape}, got {np.shape(observation)}")
+        return self.act(observation)
+
+    def __reduce__(self) -> Any:
+        """`act` is a closure: it is made anew rather than copied."""
+        return Policy, (self.architecture, self.theta, self.actions, self.normalization, self.observation_shape)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Data that JSON can hold: what `save` writes."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "policy": self.architecture.text,
+            "observation_shape": to_plain(self.observation_shape),
+            "actions": to_plain(self.actions),
+            "normalization": None if self.normalization is None else self.normalization.to_plain(),
+            "theta": to_plain(self.theta),
+        }
+
+    @classmethod
+    def from_plain(cls, data: Any) -> Policy:
+        """The inverse of `to_plain`, bit for bit."""
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            raise InputError(f'not a policy of gibo: expected "format": "{FORMAT}"')
+        version = data.get("version")
+        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+            raise InputError(f"damaged: expected a version of at least 1, got {describe(version)}")
+        if version > VERSION:
+            raise InputError(
+                f"written by a newer gibo: its format is version {version}, this gibo reads {VERSION}; upgrade gibo"
+            )
+        try:
+            shape = tuple(positive_int("observation_shape", size) for size in data["observation_shape"])
+            actions = from_plain(data["actions"], (ContinuousActions, DiscreteActions))
+            if not isinstance(actions, (ContinuousActions, DiscreteActions)):
+                raise InputError(f"actions: expected a saved space of actions, got {describe(actions)}")
+            plain = data["normalization"]
+            normalization = None if plain is None else Normalization.from_plain(plain)
+            net = architecture(data["policy"], math.prod(shape), actions.outputs)
+            return cls(net, data["theta"], actions, normalization, shape)
+        except InputError as error:
+            raise InputError(f"damaged: {error}") from None
+        except KeyError as error:
+            raise InputError(f"damaged: {error.args[0]} is missing") from None
+        except Exception as error:  # data of any shape may come from a file
+            raise InputError(f"damaged: {describe_error(error)}") from error
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the policy to one file, JSON; there is either the whole new file or, if that fails, what was before.
+
+        Example:
+            >>> import tempfile
+            >>> from gibo.policies import DiscreteActions, Linear, load_policy
+            >>> policy = Policy(Linear(inputs=2, outputs=1), [1.0, 2.0], DiscreteActions(2))
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     policy.save(f"{folder}/policy.json")
+            ...     load_policy(f"{folder}/policy.json").theta
+            array([1., 2.])
+        """
+        _write(Path(path), json.dumps(self.to_plain(), allow_nan=False, indent=1) + "\n")
+
+
+def load_policy(path: str | os.PathLike[str]) -> Policy:
+    """Read a policy that `Policy.save` wrote.
+
+    Raises:
+        InputError: there is no such file, or it is damaged, something else, or of a newer gibo.
+    """
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError):  # not UTF-8, not JSON, or nested without end
+        raise InputError(f"{path}: not readable as JSON; it is damaged or not a policy of gibo") from None
+    try:
+        return Policy.from_plain(data)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a whole file or nothing."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with temporary.open("x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException as error:
+        with suppress(OSError):
+            temporary.unlink()
+        if isinstance(error, OSError):
+            raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+        raise
+
+
+# -- acting -----------------------------------------------------------------------------------------------------------
+# What is bound here is called once per step of an environment, and a step of a simple one takes 10 µs. So everything
+# that can be is done before: the normalisation goes into the first layer, and there are no checks.
+
+
+def _bind(policy: Policy, shape: tuple[int, ...]) -> Act:
+    layers = policy.architecture.split(policy.theta)
+    layers[0] = _fold(layers[0], policy.normalization)
+    act = _bind_flat(policy, layers)
+    if len(shape) == 1:
+        return act
+    return lambda observation: act(np.asarray(observation).reshape(-1))
+
+
+def _bind_flat(policy: Policy, layers: list[Layer]) -> Act:
+    if len(layers) == 1 and isinstance(policy.actions, DiscreteActions) and policy.actions.n == 2:
+        # w·s + b > 0 as w·s > −b, with no array in between.
+        W, b = layers[0]
+        return policy.actions.bind_sign(W[0].dot, 0.0 if b is None else -float(b[0]))
+    return policy.actions.bind(_outputs(policy.architecture, layers))
+
+
+def _fold(layer: Layer, normalization: Normalization | None) -> Layer:
+    """The first layer with the normalisation in its weights: ``W (s − mean)/std + b = W' s + (b − W' mean)``."""
+    if normalization is None:
+        return layer
+    W = layer.W / normalization.std
+    shift = -(W @ normalization.mean)
+    return Layer(W, shift if layer.b is None else layer.b + shift)
+
+
+def _outputs(net: Architecture, layers: list[Layer]) -> Outputs:
+    """A function from a flat state to the outputs, a new array each time."""
+    *hidden, last = [_affine(layer) for layer in layers]
+    if not hidden:
+        return last
+    squash: Any = _relu if isinstance(net, MLP) and net.nonlinearity == "relu" else np.tanh
+
+    def perceptron(state: Any) -> Array:
+        h = state
+        for layer in hidden:
+            h = layer(h)
+            squash(h, out=h)
+        return last(h)
+
+    return perceptron
+
+
+def _affine(layer: Layer) -> Outputs:
+    W, b = layer
+    dot, add = W.dot, np.add  # `dot` is faster than `@`, and it takes states of any type
+    if b is None:
+        return dot
+    bias = b
+
+    def affine(state: Any) -> Array:
+        outputs: Array = dot(state)
+        add(outputs, bias, out=outputs)
+        return outputs
+
+    return affine
+
+
+def _relu(h: Array, out: Array) -> None:
+    np.maximum(h, 0.0, out=out)

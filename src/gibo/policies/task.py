@@ -1,0 +1,293 @@
+"""A Gymnasium environment as an objective: from a policy's parameters to its return."""
+
+from __future__ import annotations
+
+import functools
+import math
+import numbers
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from itertools import pairwise
+from types import TracebackType
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from gibo.checks import describe, finite, positive, positive_int
+from gibo.errors import InputError
+from gibo.linalg import Array, single_thread
+from gibo.outcome import Outcome
+from gibo.plain import to_plain
+from gibo.policies import environments
+from gibo.policies.architecture import Architecture, architecture
+from gibo.policies.normalizer import Normalization, Statistics
+from gibo.policies.policy import Policy
+from gibo.policies.rollout import Episode, rollout
+
+# From about this many weights in a layer, BLAS takes several threads; that is slow, and the result depends on how many.
+MANY_WEIGHTS = 4096
+
+
+class Task:
+    """The return of a policy in an environment, as a function of the policy's parameters. For `gibo.maximize`.
+
+    The same parameters and the same seed give the same outcome, bit for bit, in any process and after any other
+    evaluations, if the environment's `reset(seed=...)` keeps its promise.
+
+    An environment is made when it is needed and kept for the next evaluation; each process and each thread that
+    evaluates at the same time has its own. One that raised an exception is closed and not used again. A task made from
+    an id or from a function that can be pickled can be sent to other processes.
+
+    Args:
+        environment: the id of a Gymnasium environment; or a function or class that makes one; or an environment, which
+            then stays in this process and is never closed here.
+        policy: "linear", "affine", "mlp:16,16", "mlp:16,16:relu", or an architecture such as ``MLP(4, 1, (8,))``.
+        episodes: per evaluation; the value is their mean.
+        normalize_states: collect statistics of the states, in ``info["statistics"]`` of an outcome. Who runs the task
+            merges them and gives back a normalisation; this object never changes.
+        reward_shift: subtracted from every reward, such as a bonus for being alive.
+        reward_scale: positive; multiplies what is left.
+        max_steps: cut episodes off after this many steps. Needed where the environment has no limit of its own.
+        environment_options: for ``gymnasium.make`` or for the function.
+
+    Raises:
+        InputError: there is no such environment, or its spaces are not supported.
+        MissingExtraError: Gymnasium, MuJoCo or what else the environment needs is not installed.
+
+    Example:
+        >>> with Task("CartPole-v1", policy="affine") as task:
+        ...     outcome = task([0.1, 0.5, 1.0, 1.0, 0.0], seed=3)
+        >>> task.d, outcome.value, outcome.info["terminated"]
+        (5, 500.0, 0)
+    """
+
+    def __init__(
+        self,
+        environment: Any,
+        policy: str | Architecture = "affine",
+        *,
+        episodes: int = 1,
+        normalize_states: bool = False,
+        reward_shift: float = 0.0,
+        reward_scale: float = 1.0,
+        max_steps: int | None = None,
+        environment_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.episodes = positive_int("episodes", episodes)
+        self.normalize_states = bool(normalize_states)
+        self.reward_shift = finite("reward_shift", reward_shift)
+        self.reward_scale = positive("reward_scale", reward_scale)
+        self.max_steps = None if max_steps is None else positive_int("max_steps", max_steps)
+        self.environment_options = dict(environment_options or {})
+        self._source = environment
+        self._is_object = not isinstance(environment, (str, type)) and hasattr(environment, "step")
+        if self._is_object and self.environment_options:
+            raise InputError("environment_options: only for an id or a function; this environment is already made")
+        if not self._is_object and not isinstance(environment, str) and not callable(environment):
+            raise InputError(
+                f"environment: expected an id such as 'CartPole-v1', a function that makes an environment, or an "
+                f"environment, got {describe(environment)}"
+            )
+        # Environments that no evaluation uses at the moment, and the process that they belong to.
+        self._idle = [environment] if self._is_object else []
+        self._process = os.getpid()
+        with self._environment() as made:
+            self.observation_shape = environments.observation_shape(made)
+            self.actions = environments.actions_of(made)
+            self._name = _name(environment, made)
+            self.architecture = self._architecture(policy)
+        self._wide = max(h * k for k, h in pairwise(self.architecture.sizes)) >= MANY_WEIGHTS
+
+    def _architecture(self, policy: str | Architecture) -> Architecture:
+        inputs, outputs = math.prod(self.observation_shape), self.actions.outputs
+        if not isinstance(policy, Architecture):
+            return architecture(policy, inputs, outputs)
+        if (policy.inputs, policy.outputs) != (inputs, outputs):
+            raise InputError(
+                f"policy: this environment needs {inputs} inputs and {outputs} outputs, {type(policy).__name__} has "
+                f"{policy.inputs} and {policy.outputs}"
+            )
+        return policy
+
+    # -- as an objective ----------------------------------------------------------------------------------------------
+
+    @property
+    def d(self) -> int:
+        """Number of parameters."""
+        return self.architecture.d
+
+    def x0(self, seed: int | None = None) -> Array:
+        """(d,) where to start: zeros.
+
+        With a seed, the hidden weights of a multi-layer perceptron are drawn at random; see `Architecture.initial`.
+        """
+        return self.architecture.initial(None if seed is None else _seed(seed))
+
+    def __call__(self, theta: npt.ArrayLike, *, seed: int = 0, normalization: Normalization | None = None) -> Outcome:
+        """Evaluate parameters: the mean shaped return of `episodes` episodes.
+
+        Args:
+            theta: (d,) the parameters.
+            seed: of this evaluation. Episode e gets ``SeedSequence((seed, e))``.
+            normalization: of the states; None for none.
+
+        Returns:
+            An `Outcome`. Its info: ``return``, the environment's own mean return; ``steps`` of all episodes together;
+            ``terminated``, how many of them ended in a final state; with `normalize_states` also ``statistics`` of all
+            states, for `Statistics.from_plain`.
+        """
+        seeds = [(_seed(seed), e) for e in range(self.episodes)]
+        played = self._play(self.bind(theta, normalization), seeds, collect=self.normalize_states)
+        info: dict[str, Any] = {
+            "return": math.fsum(episode.value for episode in played) / len(played),
+            "steps": sum(episode.steps for episode in played),
+            "terminated": sum(episode.terminated for episode in played),
+        }
+        if self.normalize_states:
+            seen = [episode.statistics for episode in played if episode.statistics is not None]
+            info["statistics"] = functools.reduce(Statistics.merge, seen).to_plain()
+        return Outcome(math.fsum(episode.shaped for episode in played) / len(played), info=info)
+
+    def evaluate(
+        self, theta: npt.ArrayLike, episodes: int, seed: int = 0, normalization: Normalization | None = None
+    ) -> list[Episode]:
+        """Episodes for judging parameters, not for learning: no statistics, and seeds from another stream.
+
+        Episode e gets ``SeedSequence((seed, e, 1))``.
+        """
+        seeds = [(_seed(seed), e, 1) for e in range(positive_int("episodes", episodes))]
+        return self._play(self.bind(theta, normalization), seeds, collect=False)
+
+    def bind(self, theta: npt.ArrayLike, normalization: Normalization | None = None) -> Policy:
+        """The policy with these parameters."""
+        # A Policy takes anything that is a vector, and what it holds is an array.
+        return Policy(self.architecture, cast(Array, theta), self.actions, normalization, self.observation_shape)
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What this task is, as data that JSON can hold."""
+        return {
+            "environment": self._name,
+            "environment_options": {key: _plain(value) for key, value in self.environment_options.items()},
+            "policy": self.architecture.text,
+            "parameters": self.d,
+            "episodes": self.episodes,
+            "normalize_states": self.normalize_states,
+            "reward_shift": self.reward_shift,
+            "reward_scale": self.reward_scale,
+            "max_steps": self.max_steps,
+        }
+
+    def _play(self, policy: Policy, seeds: Sequence[tuple[int, ...]], *, collect: bool) -> list[Episode]:
+        with self._environment() as environment, single_thread() if self._wide else nullcontext():
+            return [
+                rollout(
+                    environment,
+                    policy,
+                    seed=int(np.random.SeedSequence(entropy).generate_state(1)[0]),
+                    max_steps=self.max_steps,
+                    reward_shift=self.reward_shift,
+                    reward_scale=self.reward_scale,
+                    collect=collect,
+                )
+                for entropy in seeds
+            ]
+
+    # -- the environments ---------------------------------------------------------------------------------------------
+
+    def make(self, **options: Any) -> Any:
+        """A new environment of this task, for the caller to use and to close; options come on top of the task's own."""
+        if self._is_object:
+            raise InputError(
+                "this task was given an environment, so it cannot make another; give it an id or a function"
+            )
+        merged = {**self.environment_options, **options}
+        if isinstance(self._source, str):
+            return environments.make(self._source, merged)
+        environments.gymnasium()  # says what to install
+        return self._source(**merged)
+
+    def close(self) -> None:
+        """Close the environments that this task made in this process. It can still be used: then it makes new ones."""
+        if self._is_object or self._process != os.getpid():
+            return
+        while self._idle:
+            self._idle.pop().close()
+
+    def __enter__(self) -> Task:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def _environment(self) -> Iterator[Any]:
+        """An environment that no one else uses."""
+        environment = self._take()
+        try:
+            yield environment
+        except BaseException:
+            if self._is_object:
+                self._idle.append(environment)
+            else:  # in the middle of an episode, or broken
+                with suppress(Exception):
+                    environment.close()
+            raise
+        self._idle.append(environment)
+
+    def _take(self) -> Any:
+        if self._process != os.getpid():  # after a fork the environments are still the parent's
+            if self._is_object:
+                raise InputError(_ONLY_HERE)
+            self._idle, self._process = [], os.getpid()
+        try:
+            return self._idle.pop()  # one step, also among threads
+        except IndexError:
+            if self._is_object:
+                raise InputError(
+                    "environment: this one is in use by another thread; give the task an id or a function, so that "
+                    "each thread gets its own"
+                ) from None
+            return self.make()
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._is_object:
+            raise InputError(_ONLY_HERE)
+        return {**self.__dict__, "_idle": []}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _process=os.getpid())
+
+
+_ONLY_HERE = (
+    "environment: a task that was given an environment stays in its process; give it an id or a function that makes "
+    "the environment, so that each process gets its own"
+)
+
+
+def _seed(seed: Any) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or seed < 0:
+        raise InputError(f"seed: expected a whole number of at least 0, got {seed!r:.80}")
+    return int(seed)
+
+
+def _name(source: Any, environment: Any) -> str:
+    """The id, the function's name, or what is known of an environment."""
+    if isinstance(source, str):
+        return source
+    if source is environment:
+        spec = getattr(environment, "spec", None)
+        return type(environment).__qualname__ if spec is None else str(spec.id)
+    function = source.func if isinstance(source, functools.partial) else source
+    return f"{function.__module__}.{getattr(function, '__qualname__', type(function).__qualname__)}"
+
+
+def _plain(value: Any) -> Any:
+    try:
+        return to_plain(value)
+    except TypeError:
+        return describe(value)

@@ -17,8 +17,8 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -70,6 +70,16 @@ class Best(NamedTuple):
 
     x: Array
     value: float
+
+
+class Transform(Protocol):
+    """A linear map of parameters, x' = T x, under which the objective keeps its values."""
+
+    def parameters(self, theta: npt.ArrayLike) -> Array:
+        """T x, for many (n, d)."""
+
+    def gradients(self, g: npt.ArrayLike) -> Array:
+        """T⁻ᵀ g, for many (n, d)."""
 
 
 class Optimizer(ABC):
@@ -226,6 +236,27 @@ class Optimizer(ABC):
     def clip(self, x: Array) -> Array:
         """The nearest point within the bounds."""
         return x if self.bounds is None else np.clip(x, *self.bounds)
+
+    def reexpress(self, transform: Transform, move_iterate: bool = False) -> None:
+        """Move what was told to where the same values are now, and the iterate too if asked; between iterations only.
+
+        Records of earlier steps keep the coordinates of their time.
+        """
+        if self._waiting:
+            raise QueryError("queries are still out; parameters can change their meaning between iterations only")
+        told = self.evaluations
+        if told:
+            X = transform.parameters(np.array([e.x for e in told]))
+            squares = transform.gradients(np.eye(self.d)) ** 2 if any(e.gradient is not None for e in told) else None
+            moved = {}
+            for e, x in zip(told, X, strict=True):
+                gradient, noise = e.gradient, e.gradient_noise
+                if gradient is not None and noise is not None and squares is not None:
+                    gradient, noise = transform.gradients(gradient[None])[0], noise @ squares
+                moved[e.id] = replace(e, x=_read_only(x.copy()), gradient=gradient, gradient_noise=noise)
+            self._evaluations = moved
+        if move_iterate:
+            self._iterate = self.clip(transform.parameters(self._iterate[None])[0])
 
     # -- state --------------------------------------------------------------------------------------------------------
 

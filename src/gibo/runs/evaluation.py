@@ -47,8 +47,7 @@ class Answer:
         return replace(self, value=value)
 
 
-def takes_seed(objective: Objective) -> bool:
-    """Whether an objective has a parameter named seed; then it gets the query's."""
+def _takes_seed(objective: Objective) -> bool:
     try:
         parameters = inspect.signature(objective).parameters
     except (TypeError, ValueError):  # builtins may have no signature
@@ -56,11 +55,16 @@ def takes_seed(objective: Objective) -> bool:
     return "seed" in parameters and parameters["seed"].kind is not inspect.Parameter.POSITIONAL_ONLY
 
 
-def evaluate(objective: Objective, x: Array, seed: int | None) -> Answer:
-    """Call the objective and turn whatever happens into an `Answer`; only KeyboardInterrupt gets out."""
+def evaluate(objective: Objective, x: Array, seed: int, options: dict[str, Any]) -> Answer:
+    """Call the objective and turn whatever happens into an `Answer`; only KeyboardInterrupt gets out.
+
+    An objective with a parameter named ``seed`` gets the query's.
+    """
+    if _takes_seed(objective):
+        options = {**options, "seed": seed}
     started = time.perf_counter()
     try:
-        given = objective(x) if seed is None else objective(x, seed=seed)
+        given = objective(x, **options)
     except (Exception, SystemExit) as error:  # whatever an objective raises must not end the run
         seconds = time.perf_counter() - started
         return Answer(failure=describe_error(error), traceback=_traceback(error), seconds=seconds)

@@ -38,6 +38,7 @@ from gibo.optimizers.base import Optimizer, Query
 from gibo.optimizers.gibo import Iteration
 from gibo.plain import to_plain
 from gibo.runs.evaluation import Answer
+from gibo.runs.learner import Learner, learn
 from gibo.runs.lock import folder_lock
 
 FILE = "journal.sqlite"
@@ -74,6 +75,7 @@ class Facts:
         names: of the parameters; None if they have none.
         penalty: what a failed evaluation counts as; None if it is passed over.
         share: of an iteration's queries after which the next one may start.
+        task: what the objective is, where that is known, as plain data.
     """
 
     optimizer: str
@@ -82,6 +84,7 @@ class Facts:
     names: list[str] | None = None
     penalty: float | None = None
     share: float = 1.0
+    task: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, optimizer: Optimizer, **others: Any) -> Facts:
@@ -93,7 +96,7 @@ class Facts:
         """What differs from those in a journal, for a person to read; empty if nothing does. Names do not matter."""
         ours = {**self.arguments, "optimizer": self.optimizer, "sign": self.sign}
         theirs = {**saved.arguments, "optimizer": saved.optimizer, "sign": saved.sign}
-        for name in ("penalty", "share"):
+        for name in ("penalty", "share", "task"):
             ours[name], theirs[name] = getattr(self, name), getattr(saved, name)
         parts: list[str] = []
         for name in sorted(ours.keys() | theirs.keys()):
@@ -404,8 +407,11 @@ class Journal:
             counts[query] = counts.get(query, 0) + 1
         return counts
 
-    def replay(self, optimizer: Optimizer) -> None:
-        """Bring a fresh optimiser to where the run is: ask what was asked, tell what was told, in that order."""
+    def replay(self, optimizer: Optimizer, learner: Learner | None = None) -> None:
+        """Bring a fresh optimiser to where the run is: ask what was asked, tell what was told, in that order.
+
+        A learner, fresh too, learns again what it had learnt.
+        """
         sign = self.facts().sign
         asked = {query.id: query for query in self.queries()}
         moves = dict(self.rows("moves"))
@@ -416,6 +422,7 @@ class Journal:
             ]
             evaluations = self.evaluations()
             known, pending = 0, iter(batches)
+            infos: dict[int, Any] = {}  # of the iteration so far
             for number, told in enumerate(evaluations):
                 elsewhere = told.query.kind == "told"
                 while known < told.query.id + (not elsewhere):
@@ -423,17 +430,23 @@ class Journal:
                     optimizer.recall(batch, thought)
                     known = batch[-1].id + 1
                 known += elsewhere
+                before = optimizer.iteration
                 tell(optimizer, told.query.x if elsewhere else told.query, told.answer, sign)
                 if number in moves:
                     optimizer.move_on()
+                if learner is not None:
+                    infos[told.query.id] = told.answer.info or {}
+                    if optimizer.iteration > before:
+                        learn(learner, optimizer, [infos[i] for i in sorted(infos)])
+                        infos.clear()
             for batch, thought in pending:
                 optimizer.recall(batch, thought)
 
-    def optimizer(self) -> Optimizer:
-        """The run's optimiser, where the run is."""
+    def optimizer(self, learner: Learner | None = None) -> Optimizer:
+        """The run's optimiser, where the run is; with a learner, that is brought there too."""
         with _sound(self.folder):
             optimizer = self.facts().fresh_optimizer()
-        self.replay(optimizer)
+        self.replay(optimizer, learner)
         return optimizer
 
 

@@ -25,8 +25,9 @@ import numpy as np
 
 from gibo.checks import describe, describe_error, positive, positive_int
 from gibo.errors import InputError, RunError
+from gibo.linalg import Array
 from gibo.optimizers.base import Query
-from gibo.runs.evaluation import Answer, Objective, evaluate, takes_seed
+from gibo.runs.evaluation import Answer, Objective, evaluate
 
 # How long a worker that was told to end may take before it is killed.
 PATIENCE = 1.0
@@ -39,11 +40,24 @@ class Arrival(NamedTuple):
     answer: Answer
 
 
+class Order(NamedTuple):
+    """All that an evaluation depends on besides the objective."""
+
+    id: int
+    x: Array
+    seed: int
+    options: dict[str, Any]
+
+    @classmethod
+    def of(cls, query: Query, options: dict[str, Any]) -> Order:
+        return cls(query.id, query.x.copy(), query.seed, options)
+
+
 class Pool(Protocol):
     """Something that evaluates queries."""
 
-    def submit(self, query: Query) -> None:
-        """Evaluate this query as soon as there is room."""
+    def submit(self, query: Query, options: dict[str, Any]) -> None:
+        """Evaluate this query as soon as there is room, with these keyword arguments on top."""
 
     def collect(self) -> list[Arrival]:
         """Wait for at least one answer, and give all that have arrived."""
@@ -78,15 +92,15 @@ class InProcess:
     """One after the other, in this process."""
 
     def __init__(self, objective: Objective) -> None:
-        self.objective, self.seeded = objective, takes_seed(objective)
-        self.queue: deque[Query] = deque()
+        self.objective = objective
+        self.queue: deque[Order] = deque()
 
-    def submit(self, query: Query) -> None:
-        self.queue.append(query)
+    def submit(self, query: Query, options: dict[str, Any]) -> None:
+        self.queue.append(Order.of(query, options))
 
     def collect(self) -> list[Arrival]:
-        query = self.queue.popleft()
-        return [Arrival(query.id, evaluate(self.objective, query.x.copy(), query.seed if self.seeded else None))]
+        order = self.queue.popleft()
+        return [Arrival(order.id, evaluate(self.objective, order.x, order.seed, order.options))]
 
     def drop_pending(self) -> int:
         self.queue.clear()
@@ -108,18 +122,18 @@ class Workers:
     """
 
     def __init__(self, objective: Objective, count: int, time_limit: float | None) -> None:
-        self.objective, self.seeded, self.time_limit = objective, takes_seed(objective), time_limit
-        self.queue: deque[Query] = deque()
-        self.workers = [_Worker(self.objective, self.seeded) for _ in range(count)]
+        self.objective, self.time_limit = objective, time_limit
+        self.queue: deque[Order] = deque()
+        self.workers = [_Worker(self.objective) for _ in range(count)]
 
-    def submit(self, query: Query) -> None:
-        self.queue.append(query)
+    def submit(self, query: Query, options: dict[str, Any]) -> None:
+        self.queue.append(Order.of(query, options))
         self._hand_out()
 
     def collect(self) -> list[Arrival]:
         while True:
             self._hand_out()
-            busy = {worker.connection: worker for worker in self.workers if worker.query is not None}
+            busy = {worker.connection: worker for worker in self.workers if worker.order is not None}
             ready = wait_for_connections(list(busy), timeout=self._patience(list(busy.values())))
             arrivals = [self._receive(busy[connection]) for connection in ready if isinstance(connection, Connection)]
             # A process that the dead one started may hold its end of the connection open.
@@ -131,50 +145,50 @@ class Workers:
 
     def drop_pending(self) -> int:
         self.queue.clear()
-        return sum(worker.query is not None for worker in self.workers)
+        return sum(worker.order is not None for worker in self.workers)
 
     def close(self) -> None:
         self.queue.clear()
         for worker in self.workers:
-            worker.stop(gently=worker.query is None)
+            worker.stop(gently=worker.order is None)
         self.workers = []
 
     def _hand_out(self) -> None:
-        idle = [i for i, worker in enumerate(self.workers) if worker.query is None]
+        idle = [i for i, worker in enumerate(self.workers) if worker.order is None]
         for i in idle[: len(self.queue)]:
-            query = self.queue.popleft()
+            order = self.queue.popleft()
             try:
-                self.workers[i].give(query)
+                self.workers[i].give(order)
             except (BrokenPipeError, ConnectionResetError):  # died while it was idle
                 self.workers[i].stop(gently=False)
-                self.workers[i] = _Worker(self.objective, self.seeded)
-                self.workers[i].give(query)
+                self.workers[i] = _Worker(self.objective)
+                self.workers[i].give(order)
 
     def _receive(self, worker: _Worker) -> Arrival:
-        assert worker.query is not None
+        assert worker.order is not None
         try:
             if not worker.connection.poll():
                 raise EOFError
-            arrival = Arrival(worker.query.id, worker.connection.recv())
+            arrival = Arrival(worker.order.id, worker.connection.recv())
         except (EOFError, ConnectionResetError):
             worker.process.join(PATIENCE)
             answer = Answer(failure=_cause_of_death(worker.process.exitcode), seconds=worker.seconds)
             return self._replace(worker, answer)
-        worker.query = None
+        worker.order = None
         return arrival
 
     def _too_long(self, worker: _Worker) -> bool:
-        return worker.query is not None and self.time_limit is not None and worker.seconds > self.time_limit
+        return worker.order is not None and self.time_limit is not None and worker.seconds > self.time_limit
 
     def _end(self, worker: _Worker) -> Arrival:
         failure = f"the time limit of {self.time_limit:g} s per evaluation was over, and its process was ended"
         return self._replace(worker, Answer(failure=failure, seconds=worker.seconds))
 
     def _replace(self, worker: _Worker, answer: Answer) -> Arrival:
-        assert worker.query is not None
+        assert worker.order is not None
         worker.stop(gently=False)
-        self.workers[self.workers.index(worker)] = _Worker(self.objective, self.seeded)
-        return Arrival(worker.query.id, answer)
+        self.workers[self.workers.index(worker)] = _Worker(self.objective)
+        return Arrival(worker.order.id, answer)
 
     def _patience(self, busy: list[_Worker]) -> float:
         """How long to wait before looking whether somebody died or took too long."""
@@ -184,13 +198,13 @@ class Workers:
 
 
 class _Worker:
-    def __init__(self, objective: Objective, seeded: bool) -> None:
+    def __init__(self, objective: Objective) -> None:
         context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
         self.connection, theirs = context.Pipe()
-        self.query: Query | None = None
+        self.order: Order | None = None
         self.since = 0.0
         # Not a daemon: an objective may start processes of its own.
-        self.process = context.Process(target=_work, args=(theirs, self.connection, objective, seeded), daemon=False)
+        self.process = context.Process(target=_work, args=(theirs, self.connection, objective), daemon=False)
         try:
             with warnings.catch_warnings():
                 # Python warns of forking while there are threads; the child uses none of them.
@@ -203,9 +217,9 @@ class _Worker:
             ) from None
         theirs.close()
 
-    def give(self, query: Query) -> None:
-        self.connection.send((query.x, query.seed))
-        self.query, self.since = query, time.monotonic()
+    def give(self, order: Order) -> None:
+        self.connection.send(tuple(order))
+        self.order, self.since = order, time.monotonic()
 
     @property
     def seconds(self) -> float:
@@ -213,7 +227,7 @@ class _Worker:
 
     @property
     def is_dead(self) -> bool:
-        return self.query is not None and self.process.exitcode is not None
+        return self.order is not None and self.process.exitcode is not None
 
     def stop(self, gently: bool) -> None:
         """Let it end, or kill it and what it started."""
@@ -227,7 +241,7 @@ class _Worker:
         self.connection.close()
 
 
-def _work(connection: Connection, parents_end: Connection, objective: Objective, seeded: bool) -> None:
+def _work(connection: Connection, parents_end: Connection, objective: Objective) -> None:
     """The life of a worker process: evaluate what comes until nobody is there any more."""
     os.setpgid(0, 0)  # a group of its own, so that what it starts can be ended with it
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent acts on Ctrl-C
@@ -241,11 +255,11 @@ def _work(connection: Connection, parents_end: Connection, objective: Objective,
             return
         if order is None:
             return
-        x, seed = order
+        _, x, seed, options = order
         # Forked workers share the state of the global generators, and so would their noise be the same.
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002
-        answer = evaluate(objective, x, seed if seeded else None)
+        answer = evaluate(objective, x, seed, options)
         try:
             connection.send(answer)
         except (BrokenPipeError, ConnectionResetError):
@@ -283,12 +297,12 @@ class Futures:
     """Any `concurrent.futures.Executor`: threads, processes, or the workers of a cluster."""
 
     def __init__(self, objective: Objective, executor: Executor) -> None:
-        self.objective, self.seeded, self.executor = objective, takes_seed(objective), executor
+        self.objective, self.executor = objective, executor
         self.running: dict[Future[Answer], int] = {}
 
-    def submit(self, query: Query) -> None:
+    def submit(self, query: Query, options: dict[str, Any]) -> None:
         try:
-            future = self.executor.submit(evaluate, self.objective, query.x.copy(), query.seed if self.seeded else None)
+            future = self.executor.submit(evaluate, self.objective, query.x.copy(), query.seed, options)
         except Exception as error:  # shut down, broken, or not able to send the objective
             raise RunError(f"the executor takes no more evaluations: {describe_error(error)}") from error
         self.running[future] = query.id

@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Protocol
 
 from gibo.errors import MissingExtraError
+from gibo.optimizers.base import Optimizer
+from gibo.runs.evaluation import Answer
 
 
 class Progress(Protocol):
     """Something that shows how far a run is."""
 
-    def update(self, spent: int, best: float | None, failures: int) -> None: ...
+    def update(self, standing: Standing) -> None: ...
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a run is.
+
+    Attributes:
+        spent: evaluations so far.
+        best: the best value seen, in the objective's own sign; None before the first.
+        failures: how many of them failed.
+        answers: what has just arrived: kinds of queries, and their answers.
+        optimizer: as it is now.
+    """
+
+    spent: int
+    best: float | None
+    failures: int
+    answers: Sequence[tuple[str, Answer]]
+    optimizer: Optimizer
 
 
 @contextmanager
-def progress_bar(budget: int) -> Iterator[Progress]:
-    """A bar over the evaluations with the best value so far, the failures and the time left."""
+def progress_bar(budget: int, text: Callable[[Standing], str] | None = None) -> Iterator[Progress]:
+    """A bar over the evaluations with a text and the time left; by default the best value so far and the failures."""
     try:
         from rich import progress
         from rich.console import Console
@@ -28,17 +50,21 @@ def progress_bar(budget: int) -> Iterator[Progress]:
         progress.TextColumn("evaluations"),
         progress.BarColumn(),
         progress.MofNCompleteColumn(),
-        progress.TextColumn("{task.fields[best]}"),
+        progress.TextColumn("{task.fields[text]}"),
         progress.TimeElapsedColumn(),
         progress.TextColumn("left"),
         progress.TimeRemainingColumn(),
     )
     with progress.Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("run", total=budget, best="")
+        task = bar.add_task("run", total=budget, text="")
 
         class Bar:
-            def update(self, spent: int, best: float | None, failures: int) -> None:
-                text = "" if best is None else f"best seen {best:.4g}"
-                bar.update(task, completed=spent, best=text + (f", {failures} failed" if failures else ""))
+            def update(self, standing: Standing) -> None:
+                bar.update(task, completed=standing.spent, text=(text or _best_and_failures)(standing))
 
         yield Bar()
+
+
+def _best_and_failures(standing: Standing) -> str:
+    text = "" if standing.best is None else f"best seen {standing.best:.4g}"
+    return text + (f", {standing.failures} failed" if standing.failures else "")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -25,8 +25,9 @@ from gibo.optimizers.settings import Settings
 from gibo.runs.evaluation import Answer, Objective
 from gibo.runs.interrupts import held_back
 from gibo.runs.journal import Facts, Journal, has_journal, tell
+from gibo.runs.learner import Learner, learn
 from gibo.runs.pools import Arrival, Pool, make_pool
-from gibo.runs.progress import Progress, progress_bar
+from gibo.runs.progress import Progress, Standing, progress_bar
 from gibo.runs.result import Failure, Result, summarise
 
 Callback = Callable[[Result], bool | None]
@@ -45,7 +46,7 @@ class RunOptions(TypedDict, total=False):
     target: float | None
     least_certainty: float | None
     callback: Callback | None
-    progress: bool
+    progress: bool | Progress
     journal: str | Path | None
     workers: int | None
     executor: Executor | None
@@ -63,7 +64,7 @@ class ResumeOptions(TypedDict, total=False):
     target: float | None
     least_certainty: float | None
     callback: Callback | None
-    progress: bool
+    progress: bool | Progress
     workers: int | None
     executor: Executor | None
     time_limit: float | None
@@ -178,7 +179,7 @@ def run(
     target: float | None = None,
     least_certainty: float | None = None,
     callback: Callback | None = None,
-    progress: bool = False,
+    progress: bool | Progress = False,
     journal: str | Path | None = None,
     workers: int | None = None,
     executor: Executor | None = None,
@@ -187,6 +188,8 @@ def run(
     penalty: float | None = None,
     share: float = 1.0,
     max_failures: int = 10,
+    learner: Learner | None = None,
+    task: dict[str, Any] | None = None,
     sign: float = 1.0,
 ) -> Result:
     """Run any optimiser on an objective.
@@ -202,7 +205,8 @@ def run(
         least_certainty: stop once the model's certainty that the gradient is not zero is below this (say 0.9) five
             times in a row: then the gradient is lost in its uncertainty. See `gibo.steps.certainty`.
         callback: called with the `Result` so far after each iteration; the run stops if it returns something true.
-        progress: show a progress bar (needs the extra: ``pip install 'gibo[progress]'``).
+        progress: True shows a progress bar (needs the extra: ``pip install 'gibo[progress]'``); or an object that has
+            an ``update(standing)``, see `gibo.runs.progress`.
         journal: a folder in which every query, value and failure is recorded before the run goes on. If it holds this
             very run, the run is continued; if it holds another one, that is an error. See also `resume`.
         workers: evaluate in this many processes on this machine; None: in this process, one after the other.
@@ -213,6 +217,8 @@ def run(
         share: the next iteration starts when this share of the queries has arrived, and the rest is used when it
             arrives. Below 1 the result depends on the order of arrival. For evaluations of very uneven durations.
         max_failures: stop after this many failed evaluations in a row.
+        learner: learns from the evaluations' info between the iterations; see `gibo.runs.learner`.
+        task: what the objective is, as plain data, for the journal: it is an error to continue with another one.
         sign: −1 minimises.
 
     Returns:
@@ -239,19 +245,24 @@ def run(
         raise InputError(f"least_certainty: expected a probability between 0 and 1, got {least_certainty}")
     if not 0.0 < as_number("share", share) <= 1.0:
         raise InputError(f"share: expected a number above 0 and at most 1, got {share}")
+    if share < 1.0 and learner is not None:
+        raise InputError("share: with a learner, such as a state normaliser, an iteration needs all of its values")
     if share < 1.0 and not optimizer.uses_late_values:
         raise InputError(f"share: {type(optimizer).__name__} needs all values of an iteration; leave it at 1")
     with ExitStack() as closing:
-        facts = Facts.of(optimizer, sign=sign, penalty=penalty, share=share)
-        log = None if journal is None else closing.enter_context(_journal(Path(journal), optimizer, facts))
+        facts = Facts.of(optimizer, sign=sign, penalty=penalty, share=share, task=task)
+        log = None if journal is None else closing.enter_context(_journal(Path(journal), optimizer, facts, learner))
         pool = make_pool(objective, workers, executor, time_limit)
         closing.callback(pool.close)
         loop = _Loop(optimizer, facts, log, pool, budget, target, least_certainty, callback, retries, max_failures)
+        loop.learner = learner
         if log is not None:
             known = locals()
             log.begin({name: known[name] for name in (*REMEMBERED, "workers")})
-        if progress:
+        if progress is True:
             loop.bar = closing.enter_context(progress_bar(budget))
+        elif progress:
+            loop.bar = progress
         reason = loop.until_done()
         with held_back():
             if log is not None:
@@ -259,7 +270,7 @@ def run(
             return summarise(optimizer, reason, tuple(loop.failures), sign)
 
 
-def _journal(folder: Path, optimizer: Optimizer, facts: Facts) -> Journal:
+def _journal(folder: Path, optimizer: Optimizer, facts: Facts, learner: Learner | None) -> Journal:
     """The journal of this run, new or continued; then the optimiser is brought to where the run is."""
     if optimizer.evaluations:
         raise InputError(
@@ -272,7 +283,7 @@ def _journal(folder: Path, optimizer: Optimizer, facts: Facts) -> Journal:
         differing = facts.differences(journal.facts())
         if differing:
             raise InputError(f"{folder} holds another run: {differing}. Name another folder, or use the old settings")
-        journal.replay(optimizer)
+        journal.replay(optimizer, learner)
     except BaseException:
         journal.close()
         raise
@@ -304,6 +315,8 @@ class _Loop:
         self.spent = 0
         self.warned = False
         self.bar: Progress | None = None
+        self.learner: Learner | None = None
+        self.infos: dict[int, Any] = {}  # of the iteration so far, for the learner
         self.recorded: set[int] = set()  # ids of queries in the journal
         if log is not None:
             told = log.evaluations()
@@ -311,6 +324,11 @@ class _Loop:
             self.spent = sum(t.query.kind != "told" for t in told)
             self.recorded = {query.id for query in log.queries()}
             self.failures = [_failure(t.query.id, t.answer) for t in told if t.answer.failure is not None]
+            self.infos = {t.query.id: t.answer.info or {} for t in told if t.query.iteration == optimizer.iteration}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {} if self.learner is None else self.learner.options()
 
     @property
     def steps(self) -> list[Any]:
@@ -364,7 +382,7 @@ class _Loop:
         room = self.budget - self.spent - len(self.out)
         for query in [query for query in queries if query.id not in self.out][:room]:
             self.out[query.id] = query
-            self.pool.submit(query)
+            self.pool.submit(query, self.options)
 
     def receive(self, arrivals: list[Arrival], last: bool = False) -> None:
         """Record answers and tell them; a failed one may be tried again."""
@@ -378,22 +396,29 @@ class _Loop:
                 if self.log is not None:
                     self.log.attempted(number, answer)
                 self.warn(number, answer, "tried again")
-                self.pool.submit(self.out[number])
+                self.pool.submit(self.out[number], self.options)
             else:
                 settled.append(Arrival(number, answer if self.penalty is None else answer.with_value(self.penalty)))
+        kinds = [self.out[number].kind for number, _ in settled]
         with held_back():
             if self.log is not None and settled:
                 self.log.told(settled)
             for number, answer in settled:
                 self.spent += 1
+                before = self.optimizer.iteration
                 tell(self.optimizer, self.out.pop(number), answer, self.sign)
+                if self.learner is not None:
+                    self.infos[number] = answer.info or {}
+                    if self.optimizer.iteration > before:
+                        learn(self.learner, self.optimizer, [self.infos[i] for i in sorted(self.infos)])
+                        self.infos = {}
                 if answer.failure is None:
                     self.failed_in_a_row = 0
                 else:
                     self.failed_in_a_row += 1
                     self.failures.append(_failure(number, answer))
                     self.warn(number, answer, "passed over" if self.penalty is None else "given the penalty")
-        self.show()
+        self.show(list(zip(kinds, (answer for _, answer in settled), strict=True)))
 
     def finish(self) -> None:
         """After Ctrl-C: wait for what is running, unless there is a second one."""
@@ -433,10 +458,11 @@ class _Loop:
             details = f"\n{answer.traceback}" if answer.traceback else ""
             warnings.warn(text + details, FailedEvaluationWarning, stacklevel=7)
 
-    def show(self) -> None:
+    def show(self, answers: Sequence[tuple[str, Answer]] = ()) -> None:
         if self.bar is not None:
-            best = self.optimizer.best_seen
-            self.bar.update(self.spent, None if best is None else self.sign * best.value, len(self.failures))
+            seen = self.optimizer.best_seen
+            best = None if seen is None else self.sign * seen.value
+            self.bar.update(Standing(self.spent, best, len(self.failures), answers, self.optimizer))
 
     def enough(self) -> str | None:
         """Why there should be no further iteration, or None; the same after a restart."""

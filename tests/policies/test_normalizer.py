@@ -1,0 +1,301 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from gibo import InputError, NumericalError
+from gibo.policies import MLP, Affine, ContinuousActions, Linear, Normalization, Policy, Statistics, reexpress
+from gibo.policies.normalizer import CHUNK, Collector
+
+
+def welford(states):
+    """The direct twin: one state after the other."""
+    count, mean, m2 = 0, np.zeros(states.shape[1]), np.zeros(states.shape[1])
+    for s in states:
+        count += 1
+        delta = s - mean
+        mean = mean + delta / count
+        m2 = m2 + delta * (s - mean)
+    return count, mean, m2
+
+
+def collect(states, shape):
+    collector = Collector(shape)
+    for s in states:
+        collector.add(s.reshape(shape))
+    return collector.statistics()
+
+
+def assert_close(statistics, states, rtol=1e-12):
+    count, mean, m2 = welford(states)
+    assert statistics.count == count == len(states)
+    scale = np.abs(states).max() + 1e-300
+    np.testing.assert_allclose(statistics.mean, mean, rtol=rtol, atol=1e-13 * scale)
+    np.testing.assert_allclose(statistics.m2, m2, rtol=1e-10, atol=1e-13 * scale**2 * count)
+    np.testing.assert_allclose(statistics.mean, states.mean(axis=0), rtol=rtol, atol=1e-13 * scale)
+    np.testing.assert_allclose(statistics.m2 / count, states.var(axis=0), rtol=1e-10, atol=1e-13 * scale**2)
+
+
+@pytest.mark.parametrize("n", [1, 2, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, 1000])
+def test_collected_one_by_one_equals_welford_and_numpy(n):
+    rng = np.random.default_rng(1)
+    states = rng.standard_normal((n, 6)) * [1e-6, 1.0, 1e6, 3.0, 1.0, 1.0] + [0.0, 5.0, 1e7, -4.0, 1e3, 0.0]
+    assert_close(collect(states, (6,)), states)
+    assert_close(collect(states, (2, 3)), states)
+    assert_close(Statistics.of(states), states)
+
+
+def test_statistics_may_be_read_in_between():
+    rng = np.random.default_rng(2)
+    states = rng.standard_normal((300, 2))
+    collector = Collector((2,))
+    for i, s in enumerate(states, start=1):
+        collector.add(s)
+        if i in (1, 100, 128, 129, 300):
+            assert_close(collector.statistics(), states[:i])
+            assert collector.statistics().count == i
+
+
+def test_a_mean_far_from_zero_costs_no_digits():
+    rng = np.random.default_rng(3)
+    states = 1e9 + rng.standard_normal((5000, 1))
+    # The means of the chunks are rounded to 1e-7, the distance of floats there. Sums of squares would lose everything.
+    assert collect(states, (1,)).std == pytest.approx((states - 1e9).std(axis=0), rel=1e-7)
+
+
+def test_a_collector_copies_what_it_is_given():
+    collector, buffer = Collector((1,)), np.zeros(1)
+    for i in range(3):
+        buffer[0] = i
+        collector.add(buffer)
+    assert collector.statistics().mean.tolist() == [1.0]
+
+
+@given(arrays(np.float64, st.tuples(st.integers(2, 40), st.just(2)), elements=st.floats(-1e6, 1e6)), st.data())
+def test_merge_equals_the_statistics_of_all(states, data):
+    cut = data.draw(st.integers(0, len(states)))
+    a, b = Statistics.of(states[:cut]), Statistics.of(states[cut:])
+    both, whole = a.merge(b), Statistics.of(states)
+    scale = np.abs(states).max() + 1e-300
+    assert both.count == whole.count
+    np.testing.assert_allclose(both.mean, whole.mean, rtol=1e-12, atol=1e-14 * scale)
+    np.testing.assert_allclose(both.m2, whole.m2, rtol=1e-10, atol=1e-13 * scale**2)
+
+
+def test_merge_with_nothing_changes_nothing():
+    some, none = Statistics.of([[1.0, 2.0], [3.0, 5.0]]), Statistics.empty(2)
+    assert some.merge(none).to_plain() == none.merge(some).to_plain() == some.to_plain()
+    assert none.merge(none).count == 0
+
+
+def test_merge_returns_a_new_value():
+    a, b = Statistics.of([[1.0]]), Statistics.of([[3.0]])
+    a.merge(b)
+    assert (a.count, a.mean.tolist()) == (1, [1.0])
+    with pytest.raises(ValueError, match="read-only"):
+        a.mean[0] = 7.0
+
+
+def test_merge_needs_states_of_the_same_length():
+    with pytest.raises(InputError, match="expected states of 1 numbers, got 2"):
+        Statistics.empty(1).merge(Statistics.empty(2))
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1, -1 / 3, 1e6 / 7])
+def test_a_state_that_never_varies_has_std_one(constant):
+    rng = np.random.default_rng(4)
+    states = np.column_stack([np.full(1000, constant), rng.standard_normal(1000)])
+    statistics = collect(states, (2,))
+    assert statistics.m2[0] == 0.0
+    assert statistics.std[0] == 1.0
+    assert statistics.std[1] == pytest.approx(states[:, 1].std())
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "expected"), [(0.0, 1e-9, 1.0), (1e9, 1e-4, 1.0), (1e9, 7.0, 7.0), (0.0, 1e-6, 1e-6)]
+)
+def test_the_floor_of_the_std(mean, std, expected):
+    statistics = Statistics.of([[mean - std], [mean + std]])
+    assert statistics.std[0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("statistics", [Statistics.empty(2), Statistics.of(np.zeros((0, 2)))], ids=["empty", "none"])
+def test_without_states_the_normalization_is_the_identity(statistics):
+    normalization = statistics.normalization
+    assert normalization.mean.tolist() == [0.0, 0.0]
+    assert normalization.std.tolist() == [1.0, 1.0]
+
+
+def test_normalized_states_have_mean_zero_and_std_one():
+    rng = np.random.default_rng(5)
+    states = rng.standard_normal((200, 3)) * [0.1, 1.0, 7.0] + [5.0, 0.0, -2.0]
+    normalized = Statistics.of(states).normalization(states)
+    np.testing.assert_allclose(normalized.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(normalized.std(axis=0), 1.0)
+    assert np.array_equal(Normalization.identity(3)(states), states)
+
+
+def test_statistics_come_back_from_json_bit_for_bit():
+    rng = np.random.default_rng(6)
+    statistics = Statistics.of(rng.standard_normal((7, 3)) / 3.0)
+    again = Statistics.from_plain(json.loads(json.dumps(statistics.to_plain(), allow_nan=False)))
+    assert again.count == statistics.count
+    assert again.mean.tobytes() == statistics.mean.tobytes()
+    assert again.m2.tobytes() == statistics.m2.tobytes()
+    normalization = statistics.normalization
+    other = Normalization.from_plain(json.loads(json.dumps(normalization.to_plain(), allow_nan=False)))
+    assert other.mean.tobytes() == normalization.mean.tobytes()
+    assert other.std.tobytes() == normalization.std.tobytes()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [None, [], {}, {"count": 1, "mean": [0.0]}, {"count": 1, "mean": [0.0], "m2": [0.0], "more": 1},
+     {"count": -1, "mean": [0.0], "m2": [0.0]}, {"count": 1.5, "mean": [0.0], "m2": [0.0]},
+     {"count": 1, "mean": [0.0], "m2": [-1.0]}, {"count": 1, "mean": [0.0], "m2": [0.0, 1.0]},
+     {"count": 1, "mean": [float("nan")], "m2": [0.0]}, {"count": 1, "mean": "abc", "m2": [0.0]}],
+)  # fmt: skip
+def test_damaged_statistics_are_refused(data):
+    with pytest.raises(InputError):
+        Statistics.from_plain(data)
+
+
+@pytest.mark.parametrize(
+    ("mean", "std"),
+    [([0.0], [0.0]), ([0.0], [-1.0]), ([0.0], [1.0, 1.0]), ([0.0], [np.nan]), ([], []), ([np.inf], [1.0])],
+)
+def test_a_wrong_normalization_is_refused(mean, std):
+    with pytest.raises(InputError):
+        Normalization(mean, std)
+
+
+@pytest.mark.parametrize("states", [[1.0, 2.0], [[np.nan]], [["a"]], 3.0])
+def test_statistics_of_something_else_are_refused(states):
+    with pytest.raises(InputError, match=r"^states: "):
+        Statistics.of(states)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e200])
+def test_an_observation_without_statistics_is_a_numerical_error(bad):
+    collector = Collector((1,))
+    for value in (0.0, bad):
+        collector.add(value)
+    with pytest.raises(NumericalError, match="an observation is not finite, or too large"):
+        collector.statistics()
+
+
+# -- re-expression ----------------------------------------------------------------------------------------------------
+
+NETS = [Affine(3, 2), MLP(3, 2, (5,)), MLP(3, 2, (4, 6), "relu"), Affine(3, 1)]
+OLD = Normalization([0.5, -1.0, 3.0], [0.7, 2.0, 1.0])
+NEW = Normalization([-0.3, 4.0, 3.5], [1.9, 0.4, 1.0])
+UNBOUNDED = {m: ContinuousActions([-np.inf] * m, [np.inf] * m, "float64") for m in (1, 2)}
+
+
+def outputs(net, theta, normalization, states):
+    policy = Policy(net, theta, UNBOUNDED[net.outputs], normalization)
+    return np.array([policy(s) for s in states])
+
+
+@pytest.mark.parametrize("net", NETS, ids=repr)
+def test_with_biases_the_behaviour_stays_the_same(net):
+    rng = np.random.default_rng(7)
+    theta, states = rng.standard_normal(net.d), 3.0 * rng.standard_normal((50, 3))
+    moved = reexpress(net, OLD, NEW).parameters(theta)
+    assert not np.allclose(moved, theta)
+    before, after = outputs(net, theta, OLD, states), outputs(net, moved, NEW, states)
+    np.testing.assert_allclose(after, before, rtol=0.0, atol=1e-12)
+    assert np.abs(outputs(net, theta, NEW, states) - before).max() > 0.1  # it was needed
+
+
+def test_a_linear_policy_keeps_its_behaviour_if_only_the_std_changes():
+    rng = np.random.default_rng(8)
+    net, states = Linear(3, 2), rng.standard_normal((50, 3))
+    theta, new = rng.standard_normal(net.d), Normalization(OLD.mean, NEW.std)
+    moved = reexpress(net, OLD, new).parameters(theta)
+    np.testing.assert_allclose(outputs(net, moved, new, states), outputs(net, theta, OLD, states), rtol=0, atol=1e-12)
+
+
+def test_a_linear_policy_differs_by_a_constant_if_the_mean_changes():
+    rng = np.random.default_rng(9)
+    net, states = Linear(3, 2), rng.standard_normal((50, 3))
+    theta = rng.standard_normal(net.d)
+    moved = reexpress(net, OLD, NEW).parameters(theta)
+    difference = outputs(net, theta, OLD, states) - outputs(net, moved, NEW, states)
+    ((W, _),) = net.layers(theta)
+    expected = W @ ((NEW.mean - OLD.mean) / OLD.std)
+    np.testing.assert_allclose(difference, np.tile(expected, (50, 1)), rtol=0, atol=1e-12)
+    assert np.abs(expected).max() > 0.1
+
+
+@pytest.mark.parametrize("net", [Linear(3, 2), *NETS], ids=repr)
+def test_many_vectors_at_once_and_the_matrix(net):
+    rng = np.random.default_rng(10)
+    change, thetas = reexpress(net, OLD, NEW), rng.standard_normal((4, net.d))
+    T = change.matrix()
+    assert T.shape == (net.d, net.d)
+    for theta, moved in zip(thetas, change.parameters(thetas), strict=True):
+        assert np.array_equal(change.parameters(theta), moved)
+        np.testing.assert_allclose(T @ theta, moved, atol=1e-12)
+    gradients = change.gradients(thetas)
+    for g, moved in zip(thetas, gradients, strict=True):
+        assert np.array_equal(change.gradients(g), moved)
+        np.testing.assert_allclose(np.linalg.solve(T.T, g), moved, atol=1e-12)
+
+
+@pytest.mark.parametrize("net", [Linear(3, 2), *NETS], ids=repr)
+def test_gradients_keep_what_a_change_of_parameters_gives(net):
+    rng = np.random.default_rng(11)
+    change, (theta, g) = reexpress(net, OLD, NEW), rng.standard_normal((2, net.d))
+    assert change.gradients(g) @ change.parameters(theta) == pytest.approx(g @ theta, abs=1e-12)
+
+
+@pytest.mark.parametrize("net", NETS, ids=repr)
+def test_gradients_by_differences(net):
+    """The gradient of a function of the behaviour, in both parametrisations."""
+    rng = np.random.default_rng(12)
+    theta, states = rng.standard_normal(net.d), rng.standard_normal((10, 3))
+    change = reexpress(net, OLD, NEW)
+
+    def gradient(theta, normalization, step=1e-6):
+        f = [(outputs(net, theta + sign * step * e, normalization, states) ** 2).sum() for e in np.eye(net.d)
+             for sign in (1, -1)]  # fmt: skip
+        return (np.array(f[::2]) - np.array(f[1::2])) / (2 * step)
+
+    old, new = gradient(theta, OLD), gradient(change.parameters(theta), NEW)
+    np.testing.assert_allclose(change.gradients(old), new, rtol=1e-6, atol=1e-6 * np.abs(new).max())
+
+
+@pytest.mark.parametrize("net", [Linear(3, 2), *NETS], ids=repr)
+def test_there_and_back_is_the_identity_and_no_change_changes_nothing(net):
+    rng = np.random.default_rng(13)
+    theta = rng.standard_normal(net.d)
+    there = reexpress(net, OLD, NEW).parameters(theta)
+    np.testing.assert_allclose(reexpress(net, NEW, OLD).parameters(there), theta, atol=1e-12)
+    assert np.array_equal(reexpress(net, OLD, OLD).parameters(theta), theta)
+    assert np.array_equal(reexpress(net, OLD, OLD).gradients(theta), theta)
+
+
+def test_what_was_given_is_not_changed():
+    theta = np.ones(4)
+    reexpress(Affine(3, 1), OLD, NEW).parameters(theta)
+    reexpress(Affine(3, 1), OLD, NEW).gradients(theta)
+    assert theta.tolist() == [1.0] * 4
+
+
+def test_none_at_all_are_moved_too():
+    assert reexpress(Affine(3, 1), OLD, NEW).parameters(np.empty((0, 4))).shape == (0, 4)
+
+
+@pytest.mark.parametrize("theta", [np.ones(3), np.ones((2, 5)), np.ones((1, 1, 4)), 1.0, [0.0, 0.0, np.nan, 0.0]])
+def test_wrong_parameters_are_refused(theta):
+    with pytest.raises(InputError, match=r"^theta: "):
+        reexpress(Affine(3, 1), OLD, NEW).parameters(theta)
+
+
+def test_a_normalization_of_other_states_is_refused():
+    with pytest.raises(InputError, match="expected states of 3 numbers, got 2"):
+        reexpress(Affine(3, 1), OLD, Normalization.identity(2))

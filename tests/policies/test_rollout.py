@@ -1,0 +1,145 @@
+import dataclasses
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from tiny_environments import Drift, Scripted
+
+from gibo import InputError, NumericalError
+from gibo.policies import Affine, ContinuousActions, DiscreteActions, Policy, Statistics, rollout
+
+
+def drift_policy(seed=0):
+    return Policy(
+        Affine(2, 2), np.random.default_rng(seed).standard_normal(6), ContinuousActions([-1.0] * 2, [1.0] * 2)
+    )
+
+
+def zero(_):
+    return 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_episode_equals_a_loop_written_out(seed):
+    environment, policy = Drift(), drift_policy(seed)
+    episode = rollout(environment, policy, seed=seed, collect=True)
+
+    twin = Drift()
+    observation, _ = twin.reset(seed=seed)
+    rewards, states, terminated, truncated = [], [], False, False
+    while not (terminated or truncated):
+        states.append(observation)
+        observation, reward, terminated, truncated, _ = twin.step(policy(observation))
+        rewards.append(reward)
+    assert episode.value == sum(rewards)
+    assert episode.shaped == episode.value
+    assert episode.steps == len(rewards)
+    assert (episode.terminated, episode.truncated) == (terminated, truncated)
+    expected = Statistics.of(states)
+    assert episode.statistics.count == len(states) == episode.steps  # the last observation is not among them
+    np.testing.assert_allclose(episode.statistics.mean, expected.mean, rtol=1e-13)
+    np.testing.assert_allclose(episode.statistics.m2, expected.m2, rtol=1e-13)
+    assert [a.tolist() for a in environment.taken] == [a.tolist() for a in twin.taken]
+    assert environment.seeds == [seed]
+
+
+def test_ends_of_both_kinds_come_up():
+    episodes = [rollout(Drift(noise=0.3), drift_policy(), seed=seed) for seed in range(20)]
+    assert {(e.terminated, e.truncated) for e in episodes} == {(True, False), (False, True)}
+
+
+def test_rewards_are_shifted_and_scaled_for_the_optimiser_only():
+    episode = rollout(Scripted((1.0, 2.0, 4.0)), zero, reward_shift=0.5, reward_scale=10.0)
+    assert episode.value == 7.0
+    assert episode.shaped == pytest.approx(sum((r - 0.5) * 10.0 for r in (1.0, 2.0, 4.0)))
+
+
+@pytest.mark.parametrize(
+    ("max_steps", "steps", "terminated", "truncated"),
+    [(1, 1, False, True), (2, 2, False, True), (3, 3, True, False), (9, 3, True, False), (None, 3, True, False)],
+)
+def test_an_episode_can_be_cut_off(max_steps, steps, terminated, truncated):
+    episode = rollout(Scripted(), zero, max_steps=max_steps, collect=True)
+    assert (episode.steps, episode.terminated, episode.truncated) == (steps, terminated, truncated)
+    assert episode.statistics.count == steps
+    assert episode.statistics.mean.tolist() == [np.arange(steps).mean()]
+
+
+def test_statistics_are_taken_only_when_asked_for():
+    assert rollout(Scripted(), zero).statistics is None
+
+
+def test_states_of_more_dimensions_are_flattened():
+    shape = (2, 1, 3)
+    policy = Policy(Affine(6, 6), np.zeros(42), ContinuousActions(-np.ones(shape), np.ones(shape)), None, shape)
+    environment = Drift(shape=shape)
+    statistics = rollout(environment, policy, seed=1, collect=True).statistics
+    states = np.array(environment.seen[:-1]).reshape(-1, 6)
+    np.testing.assert_allclose(statistics.mean, states.mean(axis=0), rtol=1e-12)
+    assert environment.taken[0].shape == shape
+
+
+@pytest.mark.parametrize(
+    "rewards", [(np.float64(1.5), np.float32(0.5)), (1, 2), (np.array(1.5), np.array(0.5)), (True, 0.5)]
+)
+def test_rewards_of_other_types_become_floats(rewards):
+    episode = rollout(Scripted(rewards), zero)
+    assert type(episode.value) is float
+    assert episode.value == sum(float(r) for r in rewards)
+    assert type(episode.terminated) is bool
+
+
+@pytest.mark.parametrize("reward", [np.nan, np.inf, -np.inf])
+def test_a_return_that_is_not_finite_is_a_numerical_error(reward):
+    with pytest.raises(NumericalError, match=r"the episode's return is (nan|inf|-inf) after 2 steps"):
+        rollout(Scripted((1.0, reward)), zero)
+
+
+def test_what_an_environment_raises_comes_out_as_it_is():
+    with pytest.raises(ValueError, match="not an action: 7"):
+        rollout(Scripted(), lambda _: 7)
+
+
+def test_a_policy_for_other_observations_is_refused():
+    policy = Policy(Affine(3, 1), np.zeros(4), DiscreteActions(2))
+    with pytest.raises(InputError, match=r"made for observations of shape \(3,\), the environment gave \(1,\)"):
+        rollout(Scripted(), policy)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"max_steps": 0}, "max_steps: expected a whole number"),
+        ({"reward_scale": 0.0}, "reward_scale: expected a positive"),
+        ({"reward_shift": np.nan}, "reward_shift: expected a finite"),
+    ],
+)
+def test_wrong_settings_are_refused(settings, words):
+    with pytest.raises(InputError, match=words):
+        rollout(Scripted(), zero, **settings)
+
+
+def test_an_episode_is_a_value():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        rollout(Scripted(), zero).value = 3.0
+
+
+@pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1", "Acrobot-v1", "MountainCarContinuous-v0"])
+def test_actions_are_what_an_environment_takes(name):
+    environment = gymnasium.make(name)
+    discrete = isinstance(environment.action_space, spaces.Discrete)
+    space = environment.action_space
+    actions = DiscreteActions(int(space.n)) if discrete else ContinuousActions(space.low, space.high)
+    net = Affine(environment.observation_space.shape[0], actions.outputs)
+    policy = Policy(net, np.random.default_rng(0).standard_normal(net.d), actions)
+    taken = []
+
+    def watched(observation):
+        taken.append(policy.act(observation))
+        return taken[-1]
+
+    episode = rollout(environment, watched, seed=0, max_steps=50)
+    assert len(taken) == episode.steps
+    assert all(space.contains(action) for action in taken)
+    environment.close()

@@ -1,0 +1,491 @@
+import functools
+import json
+import multiprocessing
+import pickle
+import threading
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from typing import ClassVar
+
+import gymnasium
+import numpy as np
+import pytest
+import threadpoolctl
+from gymnasium import spaces
+from tiny_environments import Broken, Drift, Scripted
+
+import gibo
+from gibo import InputError
+from gibo.policies import MLP, Affine, Normalization, Statistics, Task, rollout
+
+GOOD_POLE = [0.1, 0.5, 1.0, 1.0, 0.0]
+
+
+def facts(outcome):
+    """All of an outcome, to be compared bit for bit."""
+    return json.dumps({"value": outcome.value, "info": outcome.info}, allow_nan=False, sort_keys=True)
+
+
+def some_thetas(task, n=4):
+    return np.random.default_rng(5).standard_normal((n, task.d))
+
+
+# -- as an objective --------------------------------------------------------------------------------------------------
+
+
+def test_a_task_is_an_objective():
+    with Task("CartPole-v1", policy="linear") as task:
+        result = gibo.maximize(task, task.x0(), budget=3)
+    assert result.evaluations == 3
+    assert not result.failures
+
+
+@pytest.mark.parametrize(
+    ("policy", "d"), [("linear", 4), ("affine", 5), ("mlp:3", 19), ("mlp:3,2:relu", 26), (MLP(4, 1, (3,)), 19)]
+)
+def test_d_and_x0(policy, d):
+    with Task("CartPole-v1", policy=policy) as task:
+        assert task.d == d
+        assert task.x0().tolist() == [0.0] * d
+        assert np.array_equal(task.x0(seed=1), task.architecture.initial(seed=1))
+        assert task(task.x0()).value >= 1.0
+
+
+def test_the_value_is_the_mean_shaped_return_and_info_says_the_rest():
+    settings = {"reward_shift": 0.25, "reward_scale": 2.0}
+    with Task(Drift, episodes=3, normalize_states=True, **settings) as task:
+        theta = some_thetas(task)[0]
+        outcome = task(theta, seed=7)
+        seeds = [int(np.random.SeedSequence((7, e)).generate_state(1)[0]) for e in range(3)]
+        episodes = [rollout(Drift(), task.bind(theta), seed=s, collect=True, **settings) for s in seeds]
+    assert outcome.value == pytest.approx(np.mean([e.shaped for e in episodes]), rel=1e-14)
+    assert outcome.gradient is None
+    info = outcome.info
+    assert info["return"] == pytest.approx(np.mean([e.value for e in episodes]), rel=1e-14)
+    assert info["steps"] == sum(e.steps for e in episodes)
+    assert info["terminated"] == sum(e.terminated for e in episodes)
+    statistics = Statistics.from_plain(info["statistics"])
+    merged = episodes[0].statistics.merge(episodes[1].statistics).merge(episodes[2].statistics)
+    assert statistics.to_plain() == merged.to_plain()
+    assert statistics.count == info["steps"]
+    facts(outcome)
+
+
+def test_every_episode_has_a_seed_of_its_own():
+    environment = Drift()
+    task = Task(environment, episodes=3)
+    task(task.x0(), seed=0)
+    task(task.x0(), seed=1)
+    task.evaluate(task.x0(), 3, seed=0)
+    task.evaluate(task.x0(), 3, seed=1)
+    assert len(environment.seeds) == 12
+    assert len(set(environment.seeds)) == 12
+    expected = [int(np.random.SeedSequence((0, e, 1)).generate_state(1)[0]) for e in range(3)]
+    assert environment.seeds[6:9] == expected
+    assert all(type(seed) is int for seed in environment.seeds)
+
+
+def test_statistics_are_collected_only_if_states_are_normalised():
+    with Task(Drift) as task:
+        assert set(task(task.x0()).info) == {"return", "steps", "terminated"}
+
+
+def test_a_normalization_is_used():
+    normalization = Normalization([1.0, -1.0], [0.5, 2.0])
+    with Task(Drift, normalize_states=True) as task:
+        theta = some_thetas(task)[0]
+        plain, normalised = task(theta, seed=3), task(theta, seed=3, normalization=normalization)
+        moved = gibo.policies.reexpress(task.architecture, Normalization.identity(2), normalization).parameters(theta)
+        same = task(moved, seed=3, normalization=normalization)
+    assert normalised.value != plain.value
+    assert same.value == pytest.approx(plain.value, rel=1e-5)  # the actions are float32
+    # Statistics are of the states as they come, not as the policy sees them.
+    np.testing.assert_allclose(same.info["statistics"]["mean"], plain.info["statistics"]["mean"], rtol=1e-4)
+
+
+def test_evaluation_episodes_collect_nothing_and_are_repeatable():
+    with Task(Drift, normalize_states=True, reward_shift=1.0, max_steps=5) as task:
+        theta = some_thetas(task)[0]
+        episodes = task.evaluate(theta, 4, seed=2)
+        again = task.evaluate(theta, 4, seed=2)
+    assert len(episodes) == 4
+    assert [e.value for e in episodes] == [e.value for e in again]
+    assert len({e.value for e in episodes}) == 4
+    assert all(e.statistics is None and e.steps <= 5 for e in episodes)
+    assert all(e.shaped == pytest.approx(e.value - e.steps) for e in episodes)
+
+
+def test_a_bound_policy_is_the_one_that_acts(tmp_path):
+    with Task("Pendulum-v1", policy="mlp:4") as task:
+        theta = some_thetas(task)[0]
+        policy = task.bind(theta, Normalization([0.1, 0.2, 0.3], [1.0, 2.0, 3.0]))
+        policy.save(tmp_path / "policy.json")
+        environment = task.make()
+        loaded = gibo.policies.load_policy(tmp_path / "policy.json")
+        seed = int(np.random.SeedSequence((3, 0)).generate_state(1)[0])
+        assert (
+            rollout(environment, loaded, seed=seed).value
+            == task(theta, seed=3, normalization=policy.normalization).value
+        )
+        environment.close()
+
+
+# -- the same again ---------------------------------------------------------------------------------------------------
+
+
+def outcomes(task, thetas, normalization=None):
+    return [facts(task(theta, seed=i, normalization=normalization)) for i, theta in enumerate(thetas)]
+
+
+def outcome_elsewhere(task, theta, seed):
+    with task:
+        return facts(task(theta, seed=seed))
+
+
+@pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1", "Hopper-v5", "Swimmer-v5"])
+@pytest.mark.parametrize("policy", ["affine", "mlp:8"])
+def test_fresh_and_reused_environments_give_the_same_bit_for_bit(name, policy):
+    if name in ("Hopper-v5", "Swimmer-v5"):
+    settings = {"policy": policy, "normalize_states": True, "max_steps": 150}
+    with Task(name, **settings) as task:
+        thetas = some_thetas(task, 3)
+        first = outcomes(task, thetas)
+        for i, theta in reversed(list(enumerate(thetas))):  # in another order, after other episodes
+            assert facts(task(theta, seed=i)) == first[i]
+    for i, theta in enumerate(thetas):
+        with Task(name, **settings) as fresh:
+            assert facts(fresh(theta, seed=i)) == first[i]
+    assert len(set(first)) == 3
+
+
+def test_another_process_gives_the_same_bit_for_bit():
+    tasks = [Task("CartPole-v1", normalize_states=True, episodes=2), Task(Drift, "mlp:4")]
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        for task in tasks:
+            with task:
+                for seed, theta in enumerate(some_thetas(task, 2)):
+                    here = facts(task(theta, seed=seed))
+                    assert pool.submit(outcome_elsewhere, task, theta, seed).result() == here
+
+
+class Remembers(Drift):
+    """Where it starts depends on how often this very object was reset."""
+
+    def reset(self, *, seed=None, options=None):
+        observation, info = super().reset(seed=seed)
+        self.x = observation + 0.01 * len(self.seeds)
+        return self.x.copy(), info
+
+
+def send(task, theta, queue):
+    try:
+        queue.put(facts(task(theta)))
+    except InputError as error:
+        queue.put(str(error))
+
+
+def forked(task):
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    child = context.Process(target=send, args=(task, task.x0(), queue))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forks beside BLAS's threads
+        child.start()
+    answer = queue.get()
+    child.join()
+    return answer
+
+
+def test_after_a_fork_the_child_makes_its_own_environment():
+    with Task(Remembers) as task:
+        first = facts(task(task.x0()))
+        assert facts(task(task.x0())) != first
+        assert forked(task) == first
+
+
+def test_after_a_fork_an_environment_stays_with_the_parent():
+    task = Task(Drift())
+    assert "a task that was given an environment stays in its process" in forked(task)
+    task(task.x0())
+
+
+def test_one_object_in_another_thread_at_the_same_time():
+    """Each thread that evaluates has an environment of its own: all values are as if there were one thread."""
+    with Task(Drift, normalize_states=True) as task:
+        thetas = some_thetas(task, 8)
+        expected, found = outcomes(task, thetas), [None] * 8
+        barrier = threading.Barrier(4)
+
+        def work(k):
+            barrier.wait()
+            for i in range(k, 8, 4):
+                found[i] = facts(task(thetas[i], seed=i))
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert found == expected
+
+
+class Nested(Drift):
+    """Evaluates its task in the middle of an episode, as another thread could."""
+
+    task = None
+    raised = None
+
+    def step(self, action):
+        if self.task is not None and self.raised is None:
+            try:
+                self.raised = False
+                self.task(self.task.x0())
+            except InputError as error:
+                self.raised = str(error)
+        return super().step(action)
+
+
+def test_one_environment_cannot_run_two_episodes_at_once():
+    environment = Nested()
+    task = Task(environment)
+    environment.task = task
+    task(task.x0())
+    assert "this one is in use by another thread" in environment.raised
+    task(task.x0())  # it is free again
+
+
+# -- environments -----------------------------------------------------------------------------------------------------
+
+
+class Counted(Drift):
+    made: ClassVar = []
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        Counted.made.append(self)
+
+
+def test_one_environment_is_made_and_used_again_until_it_is_closed():
+    Counted.made.clear()
+    task = Task(Counted)
+    for seed in range(3):
+        task(task.x0(), seed=seed)
+    task.evaluate(task.x0(), 2)
+    assert len(Counted.made) == 1
+    assert Counted.made[0].closed == 0
+    task.close()
+    task.close()
+    assert Counted.made[0].closed == 1
+    first = facts(task(task.x0()))  # and it can be used after that
+    assert len(Counted.made) == 2
+    with task:
+        assert facts(task(task.x0())) == first
+    assert [each.closed for each in Counted.made] == [1, 1]
+
+
+def test_a_refused_environment_is_closed():
+    Counted.made.clear()
+    with pytest.raises(InputError, match="action space"):
+        Task(functools.partial(Counted, actions=spaces.MultiBinary(2)))
+    with pytest.raises(InputError, match="policy: expected"):
+        Task(Counted, policy="quadratic")
+    assert [each.closed for each in Counted.made] == [1, 1]
+
+
+def test_an_environment_that_raises_is_closed_and_made_anew():
+    Broken.made = 0
+    kept = []
+
+    def factory():
+        kept.append(Broken())
+        return kept[-1]
+
+    with Task(factory) as task:
+        with pytest.raises(RuntimeError, match="the cable came off"):
+            task(task.x0())
+        assert kept[0].closed == 1
+        assert task(task.x0()).value == 7.0
+    assert [each.closed for each in kept] == [1, 1]
+
+
+def test_an_environment_that_is_given_is_not_closed_also_after_an_error():
+    Broken.made = 0
+    environment = Broken()
+    with Task(environment) as task:
+        for _ in range(2):  # it is still there
+            with pytest.raises(RuntimeError, match="the cable came off"):
+                task(task.x0())
+    assert environment.closed == 0
+
+
+def test_ids_functions_classes_and_environments_give_the_same():
+    environment = gymnasium.make("CartPole-v1")
+    every = [
+        Task("CartPole-v1"),
+        Task(lambda: gymnasium.make("CartPole-v1")),
+        Task(functools.partial(gymnasium.make, "CartPole-v1")),
+        Task(gymnasium.make, environment_options={"id": "CartPole-v1"}),
+        Task(environment),
+    ]
+    values = [task(GOOD_POLE, seed=3).value for task in every]
+    assert values == [500.0] * 5
+    for task in every:
+        task.close()
+    environment.close()
+
+
+def test_options_go_to_the_function():
+    with Task(Drift, environment_options={"length": 4, "noise": 0.0}) as task:
+        assert task(task.x0(), seed=1).info["steps"] <= 4
+        assert task.make(length=9).length == 9
+        assert task.make().length == 4
+
+
+class Wired(Drift):
+    """Holds something that cannot be pickled, as an environment with a window or a port does."""
+
+    def __init__(self):
+        super().__init__()
+        self.port = threading.Lock()
+
+
+@pytest.mark.parametrize(("source", "policy"), [("CartPole-v1", "affine"), (Wired, "mlp:3")], ids=["id", "class"])
+def test_it_can_be_pickled_without_its_environment(source, policy):
+    task = Task(source, policy, episodes=2)
+    theta = some_thetas(task)[0]
+    before = facts(task(theta, seed=1))
+    again = pickle.loads(pickle.dumps(task))
+    assert facts(again(theta, seed=1)) == before
+    assert again.description == task.description
+    again.close()
+    task.close()
+
+
+def test_a_given_environment_is_not_sent_elsewhere():
+    with pytest.raises(InputError, match="stays in its process; give it an id or a function"):
+        pickle.dumps(Task(Drift()))
+    with pytest.raises(InputError, match="it cannot make another"):
+        Task(Drift()).make()
+
+
+@pytest.mark.parametrize("name", ["CartPole-v1", "Hopper-v5"])
+def test_no_warnings(name):
+    if name == "Hopper-v5":
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with Task(name, normalize_states=True) as task:
+            task(some_thetas(task)[0])
+            task.evaluate(some_thetas(task)[1], 1)
+
+
+# -- what it is -------------------------------------------------------------------------------------------------------
+
+
+def make_drift(**options):
+    return Drift(**options)
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("CartPole-v1", "CartPole-v1"),
+        (Drift, "tiny_environments.Drift"),
+        (make_drift, "test_task.make_drift"),
+        (functools.partial(make_drift, length=3), "test_task.make_drift"),
+        (Drift(), "Drift"),
+        (gymnasium.make("CartPole-v1"), "CartPole-v1"),
+    ],
+    ids=["id", "class", "function", "partial", "object", "registered-object"],
+)
+def test_the_description_names_the_environment(source, name):
+    with Task(source, policy="mlp:3:relu", episodes=2) as task:
+        description = json.loads(json.dumps(task.description, allow_nan=False))
+    assert description["environment"] == name
+    assert description["policy"] == "mlp:3:relu"
+    assert description["parameters"] == task.d
+    assert description["episodes"] == 2
+
+
+def test_the_description_holds_the_settings():
+    options = {"length": 5, "actions": spaces.Box(-1.0, 1.0, (2,))}
+    with Task(Drift, reward_shift=1.0, reward_scale=0.5, max_steps=7, normalize_states=True,
+              environment_options=options) as task:  # fmt: skip
+        description = json.loads(json.dumps(task.description, allow_nan=False))
+    assert description["environment_options"]["length"] == 5
+    assert "Box" in description["environment_options"]["actions"]
+    assert (description["reward_shift"], description["reward_scale"]) == (1.0, 0.5)
+    assert (description["max_steps"], description["normalize_states"]) == (7, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"policy": "quadratic"}, "policy: expected"),
+        ({"policy": None}, "policy: expected"),
+        ({"policy": Affine(3, 1)}, "this environment needs 1 inputs and 1 outputs, Affine has 3 and 1"),
+        ({"episodes": 0}, "episodes: expected"),
+        ({"reward_scale": -1.0}, "reward_scale: expected a positive"),
+        ({"reward_shift": np.inf}, "reward_shift: expected a finite"),
+        ({"max_steps": 1.5}, "max_steps: expected a whole number"),
+    ],
+)
+def test_wrong_settings_are_refused(arguments, words):
+    with pytest.raises(InputError, match=words):
+        Task(Scripted, **arguments)
+
+
+@pytest.mark.parametrize("environment", [None, 3, ["CartPole-v1"], b"CartPole-v1"])
+def test_what_is_no_environment_is_refused(environment):
+    with pytest.raises(InputError, match="environment: expected an id such as 'CartPole-v1'"):
+        Task(environment)
+
+
+def test_options_for_an_environment_that_is_made_are_refused():
+    with pytest.raises(InputError, match="this environment is already made"):
+        Task(Drift(), environment_options={"length": 3})
+
+
+@pytest.mark.parametrize("theta", [[0.0], np.zeros((1, 2)), [np.nan, 0.0], [0.0, np.inf], "zeros", None])
+def test_wrong_parameters_are_refused(theta):
+    with Task(Scripted) as task, pytest.raises(InputError, match=r"^theta: "):
+        task(theta)
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, None, True, "7"])
+def test_wrong_seeds_are_refused(seed):
+    with Task(Scripted) as task:
+        for call in (task, lambda theta, seed: task.evaluate(theta, 1, seed)):
+            with pytest.raises(InputError, match="seed: expected a whole number of at least 0"):
+                call(task.x0(), seed=seed)
+
+
+def test_a_normalization_of_other_states_is_refused():
+    with Task(Scripted) as task, pytest.raises(InputError, match="expected states of 1 numbers, got 2"):
+        task(task.x0(), normalization=Normalization.identity(2))
+
+
+def test_numpys_seeds_are_whole_numbers_too():
+    with Task(Drift) as task:
+        assert facts(task(task.x0(), seed=np.int64(5))) == facts(task(task.x0(), seed=5))
+
+
+class Threads(Drift):
+    """Notes how many threads BLAS may use in a step."""
+
+    threads: ClassVar = set()
+
+    def step(self, action):
+        pools = threadpoolctl.threadpool_info()
+        self.threads.update(pool["num_threads"] for pool in pools if pool["user_api"] == "blas")
+        return super().step(action)
+
+
+def test_wide_layers_use_one_thread():
+    Threads.threads.clear()
+    with (
+        threadpoolctl.threadpool_limits(2, user_api="blas"),
+        Task(functools.partial(Threads, shape=(70,)), policy="mlp:70") as task,
+    ):
+        theta = 0.1 * some_thetas(task)[0]
+        assert facts(task(theta)) == facts(task(theta))
+    assert Threads.threads == {1}

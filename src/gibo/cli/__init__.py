@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from gibo.cli import by_hand, reproduce
+from gibo.cli import by_hand, reproduce, train
 from gibo.errors import GiboError
 
 
@@ -37,6 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="gibo", description="Local policy search with Bayesian optimisation.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    train.add_commands(commands)
     by_hand.add_commands(commands)
     reproduce.add_commands(commands)
     return parser

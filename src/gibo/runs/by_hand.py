@@ -24,6 +24,7 @@ from gibo.optimizers.settings import Settings
 from gibo.optimizers.vanilla_bo import VanillaBO
 from gibo.runs.evaluation import Answer
 from gibo.runs.journal import Facts, Journal, Start
+from gibo.runs.learner import Learner
 
 METHODS: dict[str, type[Optimizer]] = {
     "gibo": GIBO,
@@ -145,7 +146,8 @@ def tell(folder: Path | str, number: int, value: Any = None, failed: str | None 
 def status(folder: Path | str) -> Status:
     """How a run stands, also while it is running."""
     with Journal.read(folder) as journal:
-        facts, told, optimizer = journal.facts(), journal.evaluations(), journal.optimizer()
+        facts, told = journal.facts(), journal.evaluations()
+        optimizer = journal.optimizer(_learner(facts))
         best, seen = (
             None if point is None else Best(point.x, facts.sign * point.value)
             for point in (optimizer.best, optimizer.best_seen)
@@ -185,6 +187,17 @@ def table(folder: Path | str) -> list[list[Any]]:
             row = [query.id, query.iteration, query.kind, *query.x.tolist(), value, failure, seconds]
             rows.append([*row, asked.get(query.id, ""), at, query.seed])
         return rows
+
+
+def _learner(facts: Facts) -> Learner | None:
+    """What learnt in a run of `gibo train`."""
+    if facts.task is None or not facts.task.get("normalize_states"):
+        return None
+    from gibo.runs.training import Training  # here, because it is for those who train policies
+
+    training = Training.from_plain(facts.task)
+    with training.task() as task:
+        return training.learner(task)
 
 
 def names_of(facts: Facts) -> list[str]:

@@ -94,18 +94,18 @@ class Facts:
 
     def differences(self, saved: Facts) -> str:
         """What differs from those in a journal, for a person to read; empty if nothing does. Names do not matter."""
-        ours = {**self.arguments, "optimizer": self.optimizer, "sign": self.sign}
-        theirs = {**saved.arguments, "optimizer": saved.optimizer, "sign": saved.sign}
-        for name in ("penalty", "share", "task"):
-            ours[name], theirs[name] = getattr(self, name), getattr(saved, name)
-        parts: list[str] = []
-        for name in sorted(ours.keys() | theirs.keys()):
-            was, now = theirs.get(name), ours.get(name)
-            if name == "settings" and isinstance(was, dict) and isinstance(now, dict):
-                parts += [f"{k} was {was.get(k)!r:.60}, now {now.get(k)!r:.60}" for k in now if was.get(k) != now[k]]
-            elif was != now:
-                parts.append(f"{name} was {was!r:.60}, now {now!r:.60}")
-        return "; ".join(parts)
+        ours, theirs = self._flat(), saved._flat()
+        names = [name for name in ours | theirs if ours.get(name) != theirs.get(name)]
+        parts = [f"{name} was {theirs.get(name)!r:.60}, now {ours.get(name)!r:.60}" for name in names[:3]]
+        return "; ".join(parts) + (f"; and {len(names) - 3} more" if len(names) > 3 else "")
+
+    def _flat(self) -> dict[str, Any]:
+        """Everything by its name, what is known of the task first."""
+        flat: dict[str, Any] = {**(self.task or {})}
+        flat |= {"optimizer": self.optimizer, "sign": self.sign, "penalty": self.penalty, "share": self.share}
+        flat |= self.arguments
+        settings = flat.pop("settings", None)
+        return flat | (settings if isinstance(settings, dict) else {})
 
     def fresh_optimizer(self) -> Optimizer:
         """The optimiser before anything was asked."""

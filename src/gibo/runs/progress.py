@@ -55,14 +55,23 @@ def progress_bar(budget: int, text: Callable[[Standing], str] | None = None) -> 
         progress.TextColumn("left"),
         progress.TimeRemainingColumn(),
     )
-    with progress.Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("run", total=budget, text="")
+    bar = progress.Progress(*columns, console=Console(stderr=True))
 
-        class Bar:
-            def update(self, standing: Standing) -> None:
-                bar.update(task, completed=standing.spent, text=(text or _best_and_failures)(standing))
+    class Bar:
+        def __init__(self) -> None:
+            self.task: progress.TaskID | None = None
 
+        def update(self, standing: Standing) -> None:
+            said = (text or _best_and_failures)(standing)
+            if self.task is None:  # not before the run has begun; earlier evaluations say nothing of the speed
+                bar.start()
+                self.task = bar.add_task("run", total=budget, completed=standing.spent, text=said)
+            bar.update(self.task, completed=standing.spent, text=said)
+
+    try:
         yield Bar()
+    finally:
+        bar.stop()
 
 
 def _best_and_failures(standing: Standing) -> str:

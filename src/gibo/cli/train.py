@@ -1,0 +1,191 @@
+"""`gibo train` and `gibo evaluate`: policy search on Gymnasium environments."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import statistics
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gibo.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from gibo.runs.progress import Standing
+
+
+def add_commands(commands: Any) -> None:
+    """Add these commands to the command line."""
+    train = commands.add_parser(
+        "train",
+        help="train a policy in a Gymnasium environment",
+        description="Train a policy in a Gymnasium environment. The same command continues where it was stopped.",
+    )
+    train.set_defaults(run=_train)
+    train.add_argument("environment", metavar="ENV", help="a Gymnasium id, such as CartPole-v1")
+    train.add_argument("--policy", default="linear", help='"linear" (default), "affine", "mlp:16,16", "mlp:16,16:relu"')
+    train.add_argument("--method", default="gibo", help="gibo (default), ars or cma-es")
+    train.add_argument("--budget", type=int, default=100, metavar="N", help="evaluations per trial (default: 100)")
+    train.add_argument("--episodes", type=int, default=1, metavar="N", help="per evaluation (default: 1)")
+    train.add_argument("--trials", type=int, default=1, metavar="N", help="with seeds from --seed on (default: 1)")
+    train.add_argument("--seed", type=int, default=0, metavar="N", help="of the first trial (default: 0)")
+    train.add_argument(
+        "--scale", type=float, default=0.1, metavar="X", help="by how much a parameter must change to matter"
+    )
+    train.add_argument("--normalize-states", action="store_true", help="the policy sees normalised states")
+    train.add_argument("--reward-shift", type=float, default=0.0, metavar="X", help="subtracted from each reward")
+    train.add_argument("--reward-scale", type=float, default=1.0, metavar="X", help="multiplies what is left")
+    train.add_argument("--max-steps", type=int, metavar="N", help="cut episodes off")
+    train.add_argument("--workers", type=int, metavar="N", help="processes (default: none but this one)")
+    train.add_argument(
+        "--dask", metavar="ADDRESS", help="or the workers of a Dask cluster, such as tcp://127.0.0.1:8786"
+    )
+    train.add_argument("--time-limit", type=float, metavar="SECONDS", help="per evaluation")
+    train.add_argument("--out", type=Path, metavar="FOLDER", help="(default: runs/ENV)")
+
+    evaluate = commands.add_parser("evaluate", help="the returns of a trained policy over fresh episodes")
+    evaluate.set_defaults(run=_evaluate)
+    evaluate.add_argument("folder", type=Path, metavar="RUN", help="of gibo train")
+    evaluate.add_argument("--episodes", type=int, default=20, metavar="N", help="per trial (default: 20)")
+    evaluate.add_argument("--seed", type=int, default=0, metavar="N")
+
+
+def _train(arguments: argparse.Namespace) -> int:
+    from gibo.runs.training import Training, train
+
+    training = Training(
+        environment=arguments.environment,
+        policy=arguments.policy,
+        method=arguments.method,
+        scale=arguments.scale,
+        episodes=arguments.episodes,
+        normalize_states=arguments.normalize_states,
+        reexpressed="data" if arguments.method == "gibo" else "off",
+        reward_shift=arguments.reward_shift,
+        reward_scale=arguments.reward_scale,
+        max_steps=arguments.max_steps,
+    )
+    if arguments.trials < 1:
+        raise InputError(f"--trials: expected at least 1, got {arguments.trials}")
+    if arguments.dask is not None and arguments.workers is not None:
+        raise InputError("--workers, --dask: give one of them; the cluster has its own workers")
+    out = arguments.out or Path("runs") / arguments.environment.replace("/", "-")
+    with _like_ctrl_c(), _cluster(arguments.dask) as executor:
+        for trial in range(arguments.trials):
+            folder = out / f"trial-{trial:02d}"
+            with _bar(arguments.budget, f"trial {trial + 1}/{arguments.trials}") as bar:
+                result = train(
+                    training,
+                    folder,
+                    budget=arguments.budget,
+                    seed=arguments.seed + trial,
+                    workers=arguments.workers,
+                    executor=executor,
+                    time_limit=arguments.time_limit,
+                    progress=bar,
+                )
+            print(f"{folder}: {result.reason}")
+            if result.reason.startswith(("interrupted", "stopped")):
+                print("The same command continues.")
+                return 130 if result.reason.startswith("interrupted") else 1
+    print(f"Next: gibo evaluate {out}")
+    return 0
+
+
+def _evaluate(arguments: argparse.Namespace) -> int:
+    from gibo.runs.training import read_trial
+
+    if arguments.episodes < 1:
+        raise InputError(f"--episodes: expected at least 1, got {arguments.episodes}")
+    folders = trial_folders(arguments.folder)
+    for folder in folders:
+        trial = read_trial(folder)
+        with trial.training.task() as task:
+            policy = trial.policy
+            played = task.evaluate(policy.theta, arguments.episodes, arguments.seed, policy.normalization)
+        returns = sorted(episode.value for episode in played)
+        spread = statistics.stdev(returns) if len(returns) > 1 else 0.0
+        low, middle, high = (returns[round(q * (len(returns) - 1))] for q in (0.1, 0.5, 0.9))
+        mean = f"mean {statistics.fmean(returns):.1f}, standard deviation {spread:.1f}"
+        print(f"{folder}: {len(returns)} episodes, {mean}, 10 % {low:.1f}, median {middle:.1f}, 90 % {high:.1f}")
+    return 0
+
+
+def trial_folders(folder: Path) -> list[Path]:
+    """The trials in a folder of `gibo train`, or the folder itself if it is one."""
+    from gibo.runs.journal import has_journal
+
+    if has_journal(folder):
+        return [folder]
+    found = sorted(path for path in folder.glob("trial-*") if has_journal(path))
+    if not found:
+        raise InputError(f"{folder}: there is no run of gibo train")
+    return found
+
+
+@contextmanager
+def _cluster(address: str | None) -> Iterator[Executor | None]:
+    """The executor of a Dask cluster."""
+    if address is None:
+        yield None
+        return
+    try:
+        import distributed
+    except ImportError:
+        raise MissingExtraError("--dask needs distributed, which is not installed: pip install 'gibo[dask]'") from None
+    try:
+        client: Any = distributed.Client(address, timeout=10)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        raise InputError(f"--dask: no scheduler answers at {address}: {error}") from None
+    with client:
+        yield client.get_executor()
+
+
+@contextmanager
+def _bar(budget: int, title: str) -> Iterator[Any]:
+    """A progress bar in the words of policy search; nothing without rich."""
+    from gibo.runs.progress import progress_bar
+
+    best: list[float] = []
+    current: list[float] = []
+
+    def text(standing: Standing) -> str:
+        for kind, answer in standing.answers:
+            if answer.info is not None:
+                value = float(answer.info["return"])
+                best[:] = [max([*best, value])]
+                if kind == "iterate" or not hasattr(standing.optimizer, "iterations"):
+                    current[:] = [value]
+        parts = [title]
+        parts += [f"best {best[0]:.1f}"] if best else []
+        parts += [f"now {current[0]:.1f}"] if current else []
+        steps = getattr(standing.optimizer, "iterations", [])
+        parts += [f"P(ascent) {steps[-1].probability_of_ascent:.2f}"] if steps else []
+        parts += [f"{standing.failures} failed"] if standing.failures else []
+        return " · ".join(parts)
+
+    try:
+        import rich  # noqa: F401
+    except ImportError:
+        yield False
+        return
+    with progress_bar(budget, text) as bar:
+        yield bar
+
+
+@contextmanager
+def _like_ctrl_c() -> Iterator[None]:
+    """A polite request to end is like Ctrl-C."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,122 @@
+"""A run on a real Dask cluster: a scheduler and two worker processes on loopback, one of which is killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from distributed import Client
+
+import gibo
+from gibo.cli import main
+
+SETTINGS = gibo.Settings(M=6)
+BUDGET = 35
+
+
+def hill(x, seed):
+    time.sleep(0.02)
+    return -float(((x - 0.5) ** 2).sum()) + 0.1 * float(np.random.default_rng(seed).standard_normal())
+
+
+class Cluster:
+    def __init__(self, folder):
+        self.file = folder / "scheduler.json"
+        self.processes = [self.start("dask_scheduler", "--port", "0")]
+        self.workers = [self.start("dask_worker", "--nthreads", "1", "--no-nanny") for _ in range(2)]
+
+    def start(self, module, *options):
+        words = ["-m", f"distributed.cli.{module}", "--scheduler-file", str(self.file), "--host", "127.0.0.1"]
+        environment = {**os.environ, "PYTHONPATH": os.path.dirname(__file__), "OPENBLAS_NUM_THREADS": "1"}
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        return subprocess.Popen([sys.executable, *words, "--no-dashboard", *options], env=environment, **quiet)
+
+    def address(self):
+        deadline = time.monotonic() + 60
+        while not self.file.exists():
+            assert time.monotonic() < deadline, "the scheduler did not start"
+            time.sleep(0.05)
+        return json.loads(self.file.read_text())["address"]
+
+    def end(self):
+        for process in [*self.workers, *self.processes]:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    made = Cluster(tmp_path_factory.mktemp("dask"))
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+# The package's own clean-up of its threads and sockets warns at times; that is not ours to judge.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+def test_a_cluster_gives_the_result_of_one_process_also_when_a_worker_is_killed(cluster, tmp_path):
+    expected = gibo.maximize(hill, np.zeros(4), budget=BUDGET, scale=0.3, settings=SETTINGS)
+    with Client(cluster.address(), timeout=60) as client:
+        client.wait_for_workers(2, timeout=60)
+        calm = gibo.maximize(
+            hill, np.zeros(4), budget=BUDGET, scale=0.3, settings=SETTINGS, executor=client.get_executor()
+        )
+        assert calm.history.x.tolist() == expected.history.x.tolist()
+        assert calm.history.value.tolist() == expected.history.value.tolist()
+
+        killer = threading.Timer(0.03, cluster.workers[0].kill)  # in the middle of the next iteration
+
+        def kill(result):
+            if not killer.ident:
+                killer.start()
+            return False
+
+        disturbed = gibo.maximize(
+            hill,
+            np.zeros(4),
+            budget=BUDGET,
+            scale=0.3,
+            settings=SETTINGS,
+            executor=client.get_executor(),
+            journal=tmp_path / "run",
+            callback=kill,
+        )
+        killer.join()
+        assert cluster.workers[0].wait(timeout=10) == -signal.SIGKILL
+        assert not disturbed.failures
+        assert disturbed.history.x.tolist() == expected.history.x.tolist()
+        assert disturbed.history.value.tolist() == expected.history.value.tolist()
+    # What is left of the cluster is enough for the command line.
+    words = ["train", "CartPole-v1", "--budget", "12", "--out"]
+    assert main([*words, str(tmp_path / "dask"), "--dask", cluster.address()]) == 0
+    assert main([*words, str(tmp_path / "here")]) == 0
+    there, here = (gibo.Journal.read(tmp_path / name / "trial-00") for name in ("dask", "here"))
+    with there, here:
+        assert [(t.query.x.tolist(), t.answer.value) for t in _by_id(there)] == [
+            (t.query.x.tolist(), t.answer.value) for t in _by_id(here)
+        ]
+
+
+def _by_id(journal):
+    return sorted(journal.evaluations(), key=lambda told: told.query.id)
+
+
+def test_a_missing_scheduler_is_one_line(capsys, tmp_path):
+    import distributed
+
+    class Silent:
+        def __init__(self, address, timeout):
+            raise OSError(f"Timed out trying to connect to {address} after {timeout} s")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distributed, "Client", Silent)
+        assert main(["train", "CartPole-v1", "--dask", "tcp://127.0.0.1:9", "--out", str(tmp_path)]) == 2
+    assert "no scheduler answers at tcp://127.0.0.1:9" in capsys.readouterr().err

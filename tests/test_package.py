@@ -43,7 +43,7 @@ FORBIDDEN = {
 }
 
 # What only those load who ask for it.
-OPTIONAL = ("rich", "matplotlib", "cma", "gymnasium", "optuna", "dask", "torch", "scipy.stats")
+OPTIONAL = ("rich", "matplotlib", "cma", "gymnasium", "optuna", "dask", "distributed", "mujoco", "torch", "scipy.stats")
 
 
 def module_name(file):
@@ -166,18 +166,23 @@ def test_the_changelog_begins_with_the_version():
 
 
 def blocks():
-    return re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), flags=re.MULTILINE | re.DOTALL)
+    """The programs in the README and the documentation, with the names of their files."""
+    return [
+        (page.name, code)
+        for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+        for code in re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    ]
 
 
 def test_the_readme_shows_a_program():
-    assert blocks()
+    assert "README.md" in [name for name, _ in blocks()]
 
 
-@pytest.mark.parametrize("code", blocks(), ids=[f"block-{i}" for i in range(len(blocks()))])
-def test_programs_of_the_readme_run(code, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("name", "code"), blocks(), ids=[f"{name}-{i}" for i, (name, _) in enumerate(blocks())])
+def test_programs_of_the_documentation_run(name, code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    exec(compile(code, "README.md", "exec"), {"__name__": "__main__"})
+    exec(compile(code, name, "exec"), {"__name__": "__main__"})
 
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)

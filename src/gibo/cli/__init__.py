@@ -14,7 +14,7 @@ from gibo.errors import GiboError
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code: 0, 2 for a mistake in the call, 130 after Ctrl-C."""
     words = list(sys.argv[1:] if argv is None else argv)
-    arguments = _parser().parse_args(words)
+    arguments = _parser().parse_args(_negative_value_last(words))
     arguments.words = words
     try:
         code: int = arguments.run(arguments)
@@ -41,3 +41,19 @@ def _parser() -> argparse.ArgumentParser:
     by_hand.add_commands(commands)
     reproduce.add_commands(commands)
     return parser
+
+
+def _negative_value_last(words: list[str]) -> list[str]:
+    """For `gibo tell RUN ID -1e-3`: the value where it cannot be taken for an option."""
+    if words[:1] != ["tell"] or "--" in words:
+        return words
+    values = [word for word in words if word.startswith("-") and _is_number(word)]
+    return [*(word for word in words if word not in values), "--", *values] if values else words
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

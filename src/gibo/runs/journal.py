@@ -471,7 +471,7 @@ def has_journal(folder: Path | str) -> bool:
         with ExitStack() as closing:
             try:
                 (tables,) = _connect(Path(folder), closing).execute("SELECT count(*) FROM sqlite_master").fetchone()
-            except sqlite3.DatabaseError:
+            except (sqlite3.DatabaseError, UnicodeDecodeError):
                 return True  # something is there, and who opens it will be told what
             return bool(tables)
 
@@ -505,9 +505,13 @@ def _explained(folder: Path) -> Iterator[None]:
         text = str(error)
         if "full" in text or "I/O" in text:
             raise JournalError(f"{folder}: nothing can be written there, the disk may be full ({text})") from None
-        raise JournalError(f"{folder / FILE}: {text}") from None
+        if any(word in text for word in ("locked", "readonly", "unable to open")):
+            raise JournalError(f"{folder / FILE}: {text}") from None
+        raise _damaged(folder, text) from None
     except sqlite3.Error as error:
         raise _damaged(folder, str(error)) from None
+    except UnicodeDecodeError:  # in SQLite's own message
+        raise _damaged(folder, "unreadable text") from None
 
 
 @contextmanager

@@ -2,9 +2,10 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import gammainc
 
 from gibo import Adam, Decay, GradientAscent, InputError, Piecewise
-from gibo.steps import direction, probability_of_ascent
+from gibo.steps import _chi_square_cdf, direction, probability_of_ascent
 
 G = np.array([3.0, -1.0, 0.5])
 ELL = np.array([0.2, 1.5, 0.7])
@@ -214,3 +215,9 @@ def test_the_probability_of_ascent_at_the_edges():
     assert probability_of_ascent(one, one, certain) == 1.0
     assert probability_of_ascent(-one, one, certain) == 0.0
     assert probability_of_ascent(one, np.zeros(2), certain) == 0.5
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 8, 37, 1000])
+def test_the_chi_square_distribution_is_scipys(d):
+    for x in [0.0, 1e-300, 1e-3, 0.5 * d, d, 1.2 * d, 3.0 * d, 1e4]:
+        assert _chi_square_cdf(x, d) == pytest.approx(gammainc(0.5 * d, 0.5 * x), abs=1e-11)

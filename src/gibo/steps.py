@@ -195,8 +195,6 @@ def certainty(mean: Array, covariance: Array) -> float:
     >>> round(certainty(np.array([3.0, 0.0]), np.eye(2)), 3), certainty(np.zeros(2), np.eye(2))
     (0.989, 0.0)
     """
-    from scipy.special import gammainc  # here, because it is slow to load
-
     largest = float(np.abs(mean).max(initial=0.0))
     if largest == 0.0:
         return 0.0
@@ -204,7 +202,22 @@ def certainty(mean: Array, covariance: Array) -> float:
     if factor is None:
         return 1.0
     z = linalg.solve_lower(factor.L, mean / largest)
-    return float(gammainc(0.5 * len(mean), 0.5 * float(z @ z)))
+    return _chi_square_cdf(float(z @ z), len(mean))
+
+
+def _chi_square_cdf(x: float, d: int) -> float:
+    """P(χ²_d ≤ x), by its finite sum for whole d; scipy.special has it too, but is slow to load.
+
+    ``P(χ²_{d+2} ≤ x) = P(χ²_d ≤ x) − h^(d/2)·e^(−h)/Γ(d/2 + 1)`` with h = x/2, from ``erf(√h)`` (d = 1) or
+    ``1 − e^(−h)`` (d = 2) on.
+    """
+    h = 0.5 * x
+    if h <= 0.0:
+        return 0.0
+    start = 1 if d % 2 else 2
+    p = math.erf(math.sqrt(h)) if start == 1 else -math.expm1(-h)
+    terms = (math.exp(0.5 * k * math.log(h) - h - math.lgamma(0.5 * k + 1.0)) for k in range(start, d, 2))
+    return max(0.0, p - math.fsum(terms))
 
 
 def probability_of_ascent(step: Array, mean: Array, covariance: Array) -> float:

@@ -24,7 +24,7 @@ import platform
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -407,10 +407,16 @@ class Journal:
             counts[query] = counts.get(query, 0) + 1
         return counts
 
-    def replay(self, optimizer: Optimizer, learner: Learner | None = None) -> None:
+    def replay(
+        self,
+        optimizer: Optimizer,
+        learner: Learner | None = None,
+        watch: Callable[[int], None] | None = None,
+    ) -> None:
         """Bring a fresh optimiser to where the run is: ask what was asked, tell what was told, in that order.
 
-        A learner, fresh too, learns again what it had learnt.
+        A learner, fresh too, learns again what it had learnt. After each iteration `watch` is called with the number of
+        evaluations by then.
         """
         sign = self.facts().sign
         asked = {query.id: query for query in self.queries()}
@@ -436,9 +442,13 @@ class Journal:
                     optimizer.move_on()
                 if learner is not None:
                     infos[told.query.id] = told.answer.info or {}
-                    if optimizer.iteration > before:
-                        learn(learner, optimizer, [infos[i] for i in sorted(infos)])
-                        infos.clear()
+                if optimizer.iteration == before:
+                    continue
+                if learner is not None:
+                    learn(learner, optimizer, [infos[i] for i in sorted(infos)])
+                    infos.clear()
+                if watch is not None:
+                    watch(number + 1)
             for batch, thought in pending:
                 optimizer.recall(batch, thought)
 

@@ -145,7 +145,6 @@ def outcome_elsewhere(task, theta, seed):
 @pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1", "Hopper-v5", "Swimmer-v5"])
 @pytest.mark.parametrize("policy", ["affine", "mlp:8"])
 def test_fresh_and_reused_environments_give_the_same_bit_for_bit(name, policy):
-    if name in ("Hopper-v5", "Swimmer-v5"):
     settings = {"policy": policy, "normalize_states": True, "max_steps": 150}
     with Task(name, **settings) as task:
         thetas = some_thetas(task, 3)
@@ -370,7 +369,6 @@ def test_a_given_environment_is_not_sent_elsewhere():
 
 @pytest.mark.parametrize("name", ["CartPole-v1", "Hopper-v5"])
 def test_no_warnings(name):
-    if name == "Hopper-v5":
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with Task(name, normalize_states=True) as task:

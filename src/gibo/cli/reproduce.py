@@ -9,14 +9,19 @@ import shlex
 import signal
 import sys
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gibo.errors import InputError
 
+if TYPE_CHECKING:
+    from gibo.experiments.engine import Study
+
 SYNTHETIC = ("within-model", "out-of-model", "ablation-normalisation", "ablation-sampling")
-STUDIES = (*SYNTHETIC, "illustrations")
+GYM = ("cartpole", "swimmer", "hopper", "ablation-gym")
+STUDIES = (*SYNTHETIC, "illustrations", *GYM)
 
 
 def add_commands(commands: Any) -> None:
@@ -32,7 +37,8 @@ def add_commands(commands: Any) -> None:
     study.add_argument("--quick", action="store_true", help="a small version, in less than a minute")
     study.add_argument("--dimensions", metavar="LIST", help="such as 4,8,12 (default: 4 to 36 by 4)")
     study.add_argument("--functions", type=int, metavar="N", help="per dimension (default: 40)")
-    study.add_argument("--budget", type=int, metavar="N", help="noisy values per run (default: 300)")
+    study.add_argument("--trials", type=int, metavar="N", help="in the studies on Gymnasium (default: 10)")
+    study.add_argument("--budget", type=int, metavar="N", help="values per run (default: 300), or episodes per trial")
     study.add_argument("--methods", metavar="LIST", help='separated by semicolons, such as "GIBO;ARS" (default: all)')
     study.add_argument("--seed", type=int, default=0, metavar="N", help="of functions and methods (default: 0)")
     study.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
@@ -42,14 +48,14 @@ def add_commands(commands: Any) -> None:
 
 
 def _reproduce(arguments: argparse.Namespace) -> int:
+    out = arguments.out or Path("results") / (arguments.study + ("-quick" if arguments.quick else ""))
     if arguments.study == "illustrations":
-        given = [
-            name for name in ("dimensions", "functions", "budget", "methods", "workers") if getattr(arguments, name)
-        ]
-        if given:
-            raise InputError(f"--{given[0]}: the illustrations have no such option")
+        _refuse(arguments, "dimensions", "functions", "trials", "budget", "methods", "workers")
         return _illustrations(arguments.out or Path("results/illustrations"))
-    from gibo.experiments.engine import cell_bar, need, parse_list, run_study
+    if arguments.study in GYM:
+        return _reproduce_gym(arguments, out)
+    _refuse(arguments, "trials")
+    from gibo.experiments.engine import need, parse_list
     from gibo.experiments.report import write_report
     from gibo.experiments.synthetic import SyntheticStudy
     from gibo.figures.studies import study_figures
@@ -61,17 +67,53 @@ def _reproduce(arguments: argparse.Namespace) -> int:
     if arguments.dimensions is not None:
         study = replace(study, dimensions=tuple(parse_list(arguments.dimensions, int, "--dimensions")))
     if arguments.methods is not None:
-        names = [part.strip() for part in arguments.methods.split(";") if part.strip()]
-        known = {method.lower(): method for method in study.methods}
-        study = replace(study, methods=tuple(known.get(name.lower(), name) for name in names or [""]))
+        study = replace(study, methods=_methods(arguments.methods, study.methods))
     for name in ("functions", "budget"):
         if getattr(arguments, name) is not None:
             study = replace(study, **{name: getattr(arguments, name)})
+    return _run(
+        arguments,
+        study,
+        out,
+        lambda records, footnote: write_report(records, study.methods, out, footnote),
+        study_figures,
+    )
+
+
+def _reproduce_gym(arguments: argparse.Namespace, out: Path) -> int:
+    from gibo.experiments.engine import need
+    from gibo.experiments.gym import GymStudy
+    from gibo.experiments.gym_report import write_gym_report
+    from gibo.figures.learning import gym_figures
+
+    _refuse(arguments, "dimensions", "functions")
+    need("rich", "matplotlib", "gymnasium", *([] if arguments.study == "cartpole" else ["mujoco"]))
+    study = GymStudy(arguments.study, out, seed=arguments.seed)
+    if arguments.quick:
+        study = replace(study, trials=2, budget=60)
+    if arguments.methods is not None:
+        study = replace(study, methods=_methods(arguments.methods, study.methods))
+    for name in ("trials", "budget"):
+        if getattr(arguments, name) is not None:
+            study = replace(study, **{name: getattr(arguments, name)})
+    return _run(
+        arguments, study, out, lambda records, footnote: write_gym_report(study, records, out, footnote), gym_figures
+    )
+
+
+def _run(
+    arguments: argparse.Namespace,
+    study: Study,
+    out: Path,
+    report: Callable[[list[Any], str], str],
+    figures: Callable[[Path], list[Path]],
+) -> int:
+    """Run what is not finished of a study, and write its table and figures once all of it is."""
+    from gibo.experiments.engine import cell_bar, run_study
+
     workers = arguments.workers if arguments.workers is not None else _cores()
     if workers < 1:
         raise InputError(f"--workers: expected at least 1, got {workers}")
-    out = arguments.out or Path("results") / (arguments.study + ("-quick" if arguments.quick else ""))
-
     started = time.perf_counter()
     total = len(study.cells())
     before = signal.signal(signal.SIGTERM, _interrupt)
@@ -89,10 +131,22 @@ def _reproduce(arguments: argparse.Namespace) -> int:
     command = "gibo " + shlex.join(arguments.words)
     spent = sum(record["seconds"] for record in records) / 60
     footnote = f"`{command}`: {total} cells, {spent:.1f} minutes of one core; this start took {minutes:.1f} minutes."
-    print(write_report(records, study.methods, out, footnote))
-    paths = study_figures(out)
-    print(f"Data, table and {len(paths)} figures: {out}")
+    print(report(records, footnote))
+    print(f"Data, table and {len(figures(out))} figures: {out}")
     return 0
+
+
+def _refuse(arguments: argparse.Namespace, *names: str) -> None:
+    for name in names:
+        if getattr(arguments, name) is not None:
+            what = "the illustrations have" if arguments.study == "illustrations" else f"{arguments.study} has"
+            raise InputError(f"--{name}: {what} no such option")
+
+
+def _methods(text: str, known: Sequence[str]) -> tuple[str, ...]:
+    names = [part.strip() for part in text.split(";") if part.strip()]
+    own = {method.lower(): method for method in known}
+    return tuple(own.get(name.lower(), name) for name in names or [""])
 
 
 def _cores() -> int:
@@ -116,11 +170,14 @@ def _illustrations(out: Path) -> int:
 
 def _figures(folder: Path) -> int:
     from gibo.figures.illustrations import illustration_figures
+    from gibo.figures.learning import gym_figures
     from gibo.figures.studies import study_figures
 
     saved = folder / "illustrations.json"
     if saved.exists():
         paths = illustration_figures(json.loads(saved.read_text(encoding="utf-8")), folder)
+    elif (folder / "returns.csv").exists():
+        paths = gym_figures(folder)
     else:
         paths = study_figures(folder)
     for path in paths:

@@ -49,7 +49,7 @@ class StudyData(NamedTuple):
 def write_report(records: Sequence[Record], methods: Sequence[str], out: Path, footnote: str) -> str:
     """Write all files of the module's text and return the summary table."""
     regrets = dict(sorted(curves(records).items(), key=lambda item: (item[0][1], methods.index(item[0][0]))))
-    _write_csv(
+    write_csv(
         out / "regret.csv",
         ("method", "d", "function", "evaluation", "regret"),
         (
@@ -59,7 +59,7 @@ def write_report(records: Sequence[Record], methods: Sequence[str], out: Path, f
             for n, regret in enumerate(row, start=1)
         ),
     )
-    _write_csv(
+    write_csv(
         out / "curves.csv",
         ("method", "d", "evaluation", "mean", "sd", "median"),
         (
@@ -70,7 +70,7 @@ def write_report(records: Sequence[Record], methods: Sequence[str], out: Path, f
             )
         ),
     )
-    _write_csv(
+    write_csv(
         out / "marks.csv",
         ("method", "d", "evaluation", "function", "regret"),
         (
@@ -113,11 +113,11 @@ def summary(regrets: Mapping[tuple[str, int], Any]) -> str:
 def read_report(out: Path) -> StudyData:
     """What the figures need, from curves.csv and marks.csv alone."""
     columns: dict[tuple[str, int], list[tuple[float, float, float]]] = {}
-    for row in _read_csv(out / "curves.csv"):
+    for row in read_csv(out / "curves.csv"):
         values = (float(row["mean"]), float(row["sd"]), float(row["median"]))
         columns.setdefault((row["method"], int(row["d"])), []).append(values)
     marks: dict[tuple[str, int], dict[int, list[float]]] = {}
-    for row in _read_csv(out / "marks.csv"):
+    for row in read_csv(out / "marks.csv"):
         at = marks.setdefault((row["method"], int(row["d"])), {})
         at.setdefault(int(row["evaluation"]), []).append(float(row["regret"]))
     return StudyData(
@@ -126,14 +126,16 @@ def read_report(out: Path) -> StudyData:
     )
 
 
-def _write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """A table as a file."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(rows)
 
 
-def _read_csv(path: Path) -> list[dict[str, str]]:
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """The rows of a file that `write_csv` made."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
             return list(csv.DictReader(file))

@@ -33,6 +33,8 @@ LOOKS = {
     "off": Look(GREY, ":"),
     "active": Look(BLUE, "-"),
     "random": Look(ORANGE, "--"),
+    "without gradient normalisation": Look(GREY, ":"),
+    "without state normalisation": Look(PINK, "-."),
 }
 
 

@@ -42,6 +42,14 @@ class Answer:
     traceback: str | None = None
     seconds: float = 0.0
 
+    def __post_init__(self) -> None:
+        # What a database does not keep: the sign of zero, and halves of characters (in file names, say).
+        object.__setattr__(self, "value", None if self.value is None else self.value + 0.0)
+        for name in ("failure", "traceback"):
+            text = getattr(self, name)
+            if text is not None:
+                object.__setattr__(self, name, text.encode("utf-8", "backslashreplace").decode("utf-8"))
+
     def with_value(self, value: float) -> Answer:
         """A failure that is given a value nevertheless."""
         return replace(self, value=value)
@@ -73,6 +81,8 @@ def evaluate(objective: Objective, x: Array, seed: int, options: dict[str, Any])
         return _checked(given, len(x), seconds)
     except InputError as error:
         return Answer(failure=str(error), seconds=seconds)
+    except Exception as error:  # what an Outcome holds is a stranger's
+        return Answer(failure=f"the objective's outcome: {describe_error(error)}", seconds=seconds)
 
 
 def _checked(given: Any, d: int, seconds: float) -> Answer:

@@ -19,6 +19,7 @@ SQLite's write-ahead log lets others read while a run is writing.
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import sqlite3
@@ -96,7 +97,7 @@ class Facts:
         """What differs from those in a journal, for a person to read; empty if nothing does. Names do not matter."""
         ours, theirs = self._flat(), saved._flat()
         names = [name for name in ours | theirs if ours.get(name) != theirs.get(name)]
-        parts = [f"{name} was {theirs.get(name)!r:.60}, now {ours.get(name)!r:.60}" for name in names[:3]]
+        parts = [_difference(name, theirs.get(name), ours.get(name)) for name in names[:3]]
         return "; ".join(parts) + (f"; and {len(names) - 3} more" if len(names) > 3 else "")
 
     def _flat(self) -> dict[str, Any]:
@@ -139,6 +140,8 @@ class Journal:
         self.folder, self._connection, self._closing = folder, connection, closing
         self._start: int | None = None
         self._full: JournalError | None = None  # once the reserve was needed
+        self._inserted: dict[str, int] = {}  # rows, in the present transaction
+        self._read_only = False
 
     # -- open and close -----------------------------------------------------------------------------------------------
 
@@ -154,15 +157,16 @@ class Journal:
 
     @classmethod
     def read(cls, folder: Path | str) -> Journal:
-        """Open a journal to read from it, also while a run is writing."""
+        """Open a journal to read from it, as it is at this moment, also while a run is writing."""
         folder = Path(folder)
         if not has_journal(folder):
             raise InputError(f"{folder}: there is no run; expected a folder with {FILE}")
         closing = ExitStack()
         with closing, _explained(folder):
             journal = cls(folder, _connect(folder, closing), closing)
+            journal._read_only = True
+            journal._connection.execute("BEGIN")  # all is read as it is now, whatever a run writes meanwhile
             journal._check()
-            journal._connection.execute("PRAGMA query_only = ON")
             journal._closing = closing.pop_all()
         return journal
 
@@ -199,6 +203,9 @@ class Journal:
         with self._transaction():
             for name, columns in TABLES.items():
                 self._connection.execute(f"CREATE TABLE {name} ({columns}, crc INTEGER NOT NULL)")
+            self._connection.execute("CREATE TABLE tally (content TEXT NOT NULL, crc INTEGER NOT NULL)")
+            content = json.dumps(dict.fromkeys(TABLES, 0))
+            self._connection.execute("INSERT INTO tally VALUES (?, ?)", (content, _checksum("tally", [content])))
             for field in fields(facts):
                 self._insert("facts", field.name, json.dumps(getattr(facts, field.name)))
             # In the same transaction: either the whole journal is there or nothing.
@@ -338,6 +345,8 @@ class Journal:
     @contextmanager
     def _recording(self) -> Iterator[None]:
         """A transaction; when the disk is full, its error."""
+        if self._read_only:
+            raise InputError(f"{self.folder}: the journal was opened for reading")
         with _explained(self.folder), self._transaction():
             yield
 
@@ -345,7 +354,9 @@ class Journal:
     def _transaction(self) -> Iterator[None]:
         self._connection.execute("BEGIN IMMEDIATE")
         try:
+            self._inserted = {}
             yield
+            self._count()
             self._connection.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):  # SQLite has done it itself after some errors
@@ -355,6 +366,13 @@ class Journal:
     def _insert(self, table: str, *values: Any) -> None:
         marks = ", ".join("?" * (len(values) + 1))
         self._connection.execute(f"INSERT INTO {table} VALUES ({marks})", (*values, _checksum(table, values)))
+        self._inserted[table] = self._inserted.get(table, 0) + 1
+
+    def _count(self) -> None:
+        """Keep the tally: damage that empties a table would not be seen otherwise."""
+        counts = self._tally()
+        content = json.dumps({table: count + self._inserted.get(table, 0) for table, count in counts.items()})
+        self._connection.execute("UPDATE tally SET content = ?, crc = ?", (content, _checksum("tally", [content])))
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -363,10 +381,22 @@ class Journal:
         columns = _columns(table)
         with _explained(self.folder):
             found = self._connection.execute(f"SELECT * FROM {table} ORDER BY {columns[0]}").fetchall()
-        for row in found:
-            if len(row) != len(columns) + 1 or row[-1] != _checksum(table, row[:-1]):
-                raise _damaged(self.folder, f"a row of {table} does not match its checksum")
+        with _sound(self.folder):
+            for row in found:
+                if len(row) != len(columns) + 1 or row[-1] != _checksum(table, row[:-1]):
+                    raise _damaged(self.folder, f"a row of {table} does not match its checksum")
+            if len(found) != self._tally()[table]:
+                raise _damaged(self.folder, f"rows of {table} are missing")
         return [row[:-1] for row in found]
+
+    def _tally(self) -> dict[str, int]:
+        """How many rows each table has, by the journal's own count."""
+        with _explained(self.folder), _sound(self.folder):
+            ((content, crc),) = self._connection.execute("SELECT content, crc FROM tally").fetchall()
+            if crc != _checksum("tally", [content]):
+                raise _damaged(self.folder, "its tally does not match its checksum")
+            counts: dict[str, int] = json.loads(content)
+            return counts
 
     def facts(self) -> Facts:
         """What the run is."""
@@ -478,6 +508,9 @@ def has_journal(folder: Path | str) -> bool:
     with _explained(Path(folder)):
         if not path.is_file() or not path.stat().st_size:
             return False
+        with path.open("rb") as file:
+            if file.read(16) != b"SQLite format 3\0":
+                return True
         with ExitStack() as closing:
             try:
                 (tables,) = _connect(Path(folder), closing).execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -541,12 +574,20 @@ def _damaged(folder: Path, how: str) -> JournalError:
     )
 
 
+def _difference(name: str, was: Any, now: Any) -> str:
+    if isinstance(was, list) and isinstance(now, list) and len(was) == len(now) > 1:
+        i = next(i for i in range(len(was)) if was[i] != now[i])
+        return _difference(f"{name}[{i}]", was[i], now[i])
+    return f"{name} was {was!r:.60}, now {now!r:.60}"
+
+
 def _columns(table: str) -> list[str]:
     return [column.split()[0] for column in TABLES[table].split(", ")]
 
 
 def _checksum(table: str, values: Sequence[Any]) -> int:
-    return zlib.crc32(json.dumps([table, *values]).encode())
+    # SQLite does not keep the sign of zero.
+    return zlib.crc32(json.dumps([table, *(0.0 if value == 0.0 else value for value in values)]).encode())
 
 
 def _vector(x: Array) -> str:
@@ -558,4 +599,6 @@ def _optional(value: Any) -> str | None:
 
 
 def _cell(value: Any) -> Any:
-    return _vector(value) if isinstance(value, np.ndarray) else value
+    if isinstance(value, np.ndarray):
+        return _vector(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value  # SQLite has no NaN

@@ -15,7 +15,7 @@ import threading
 import time
 import warnings
 from collections import deque
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for_connections
@@ -59,8 +59,11 @@ class Pool(Protocol):
     def submit(self, query: Query, options: dict[str, Any]) -> None:
         """Evaluate this query as soon as there is room, with these keyword arguments on top."""
 
-    def collect(self) -> list[Arrival]:
-        """Wait for at least one answer, and give all that have arrived."""
+    def wait(self) -> None:
+        """Wait until there may be an answer."""
+
+    def take(self) -> list[Arrival]:
+        """The answers that have arrived, without waiting."""
 
     def drop_pending(self) -> int:
         """Forget the queries whose evaluation has not begun; returns how many have."""
@@ -94,13 +97,18 @@ class InProcess:
     def __init__(self, objective: Objective) -> None:
         self.objective = objective
         self.queue: deque[Order] = deque()
+        self.arrived: list[Arrival] = []
 
     def submit(self, query: Query, options: dict[str, Any]) -> None:
         self.queue.append(Order.of(query, options))
 
-    def collect(self) -> list[Arrival]:
+    def wait(self) -> None:
         order = self.queue.popleft()
-        return [Arrival(order.id, evaluate(self.objective, order.x, order.seed, order.options))]
+        self.arrived.append(Arrival(order.id, evaluate(self.objective, order.x, order.seed, order.options)))
+
+    def take(self) -> list[Arrival]:
+        arrived, self.arrived = self.arrived, []
+        return arrived
 
     def drop_pending(self) -> int:
         self.queue.clear()
@@ -130,18 +138,22 @@ class Workers:
         self.queue.append(Order.of(query, options))
         self._hand_out()
 
-    def collect(self) -> list[Arrival]:
-        while True:
-            self._hand_out()
-            busy = {worker.connection: worker for worker in self.workers if worker.order is not None}
-            ready = wait_for_connections(list(busy), timeout=self._patience(list(busy.values())))
-            arrivals = [self._receive(busy[connection]) for connection in ready if isinstance(connection, Connection)]
-            # A process that the dead one started may hold its end of the connection open.
-            arrivals += [self._receive(worker) for worker in busy.values() if worker.is_dead]
-            arrivals += [self._end(worker) for worker in self.workers if self._too_long(worker)]
-            if arrivals:
-                self._hand_out()  # before anybody writes anything down: workers need not wait for that
-                return arrivals
+    def wait(self) -> None:
+        self._hand_out()
+        busy = [worker for worker in self.workers if worker.order is not None]
+        if busy:
+            wait_for_connections([worker.connection for worker in busy], timeout=self._patience(busy))
+
+    def take(self) -> list[Arrival]:
+        arrivals = []
+        for worker in [worker for worker in self.workers if worker.order is not None]:
+            # A process that a dead worker started may hold its end of the connection open, so it is asked itself too.
+            if worker.connection.poll() or worker.process.exitcode is not None:
+                arrivals.append(self._receive(worker))
+            elif self.time_limit is not None and worker.seconds > self.time_limit:
+                arrivals.append(self._end(worker))
+        self._hand_out()  # before anybody writes anything down: workers need not wait for that
+        return arrivals
 
     def drop_pending(self) -> int:
         self.queue.clear()
@@ -177,18 +189,16 @@ class Workers:
         worker.order = None
         return arrival
 
-    def _too_long(self, worker: _Worker) -> bool:
-        return worker.order is not None and self.time_limit is not None and worker.seconds > self.time_limit
-
     def _end(self, worker: _Worker) -> Arrival:
         failure = f"the time limit of {self.time_limit:g} s per evaluation was over, and its process was ended"
         return self._replace(worker, Answer(failure=failure, seconds=worker.seconds))
 
     def _replace(self, worker: _Worker, answer: Answer) -> Arrival:
-        assert worker.order is not None
+        order = worker.order
+        assert order is not None
         worker.stop(gently=False)
         self.workers[self.workers.index(worker)] = _Worker(self.objective)
-        return Arrival(worker.order.id, answer)
+        return Arrival(order.id, answer)
 
     def _patience(self, busy: list[_Worker]) -> float:
         """How long to wait before looking whether somebody died or took too long."""
@@ -224,10 +234,6 @@ class _Worker:
     @property
     def seconds(self) -> float:
         return time.monotonic() - self.since
-
-    @property
-    def is_dead(self) -> bool:
-        return self.order is not None and self.process.exitcode is not None
 
     def stop(self, gently: bool) -> None:
         """Let it end, or kill it and what it started."""
@@ -299,6 +305,7 @@ class Futures:
     def __init__(self, objective: Objective, executor: Executor) -> None:
         self.objective, self.executor = objective, executor
         self.running: dict[Future[Answer], int] = {}
+        self.lost: RunError | None = None  # raised once all that did arrive is taken
 
     def submit(self, query: Query, options: dict[str, Any]) -> None:
         try:
@@ -307,16 +314,22 @@ class Futures:
             raise RunError(f"the executor takes no more evaluations: {describe_error(error)}") from error
         self.running[future] = query.id
 
-    def collect(self) -> list[Arrival]:
-        done, _ = wait(self.running, return_when=FIRST_COMPLETED)
+    def wait(self) -> None:
+        wait(self.running, timeout=PATIENCE, return_when=FIRST_COMPLETED)  # of a cancelled one it does not hear
+
+    def take(self) -> list[Arrival]:
         arrivals = []
-        for future in sorted(done, key=lambda future: self.running[future]):
+        lost: RunError | None = None
+        for future in [future for future in self.running if future.done()]:
             number = self.running.pop(future)
-            error = future.exception()
-            if error is not None:  # of the executor, not of the objective: nothing was evaluated
-                raise RunError(f"the executor lost evaluation {number}: {describe_error(error)}") from error
-            arrivals.append(Arrival(number, future.result()))
-        return arrivals
+            try:
+                arrivals.append(Arrival(number, future.result()))
+            except (Exception, CancelledError) as error:  # of the executor, not of the objective: nothing was evaluated
+                lost = RunError(f"the executor lost evaluation {number}: {describe_error(error)}")
+        self.lost = self.lost or lost
+        if self.lost is not None and not arrivals:
+            raise self.lost
+        return sorted(arrivals, key=lambda arrival: arrival.id)
 
     def drop_pending(self) -> int:
         for future in [future for future in self.running if future.cancel()]:

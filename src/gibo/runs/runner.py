@@ -17,7 +17,7 @@ from typing import Any, TypedDict, Unpack
 
 import numpy.typing as npt
 
-from gibo.checks import as_number, describe, describe_error, finite, positive_int
+from gibo.checks import as_number, describe, describe_error, finite, positive, positive_int
 from gibo.errors import InputError, RunError
 from gibo.optimizers.base import Optimizer, Query
 from gibo.optimizers.gibo import GIBO
@@ -241,9 +241,12 @@ def run(
         raise InputError(f"retries: expected a whole number of at least 0, got {retries!r:.80}")
     target = None if target is None else finite("target", target)
     penalty = None if penalty is None else finite("penalty", penalty)
-    if least_certainty is not None and not 0.0 < as_number("least_certainty", least_certainty) < 1.0:
+    time_limit = None if time_limit is None else positive("time_limit", time_limit)
+    least_certainty = None if least_certainty is None else as_number("least_certainty", least_certainty)
+    if least_certainty is not None and not 0.0 < least_certainty < 1.0:
         raise InputError(f"least_certainty: expected a probability between 0 and 1, got {least_certainty}")
-    if not 0.0 < as_number("share", share) <= 1.0:
+    share = as_number("share", share)
+    if not 0.0 < share <= 1.0:
         raise InputError(f"share: expected a number above 0 and at most 1, got {share}")
     if share < 1.0 and learner is not None:
         raise InputError("share: with a learner, such as a state normaliser, an iteration needs all of its values")
@@ -251,9 +254,9 @@ def run(
         raise InputError(f"share: {type(optimizer).__name__} needs all values of an iteration; leave it at 1")
     with ExitStack() as closing:
         facts = Facts.of(optimizer, sign=sign, penalty=penalty, share=share, task=task)
-        log = None if journal is None else closing.enter_context(_journal(Path(journal), optimizer, facts, learner))
         pool = make_pool(objective, workers, executor, time_limit)
         closing.callback(pool.close)
+        log = None if journal is None else closing.enter_context(_journal(Path(journal), optimizer, facts, learner))
         loop = _Loop(optimizer, facts, log, pool, budget, target, least_certainty, callback, retries, max_failures)
         loop.learner = learner
         if log is not None:
@@ -266,6 +269,7 @@ def run(
         reason = loop.until_done()
         with held_back():
             if log is not None:
+                loop.record_elsewhere()
                 log.end(reason, loop.steps)
             return summarise(optimizer, reason, tuple(loop.failures), sign)
 
@@ -324,6 +328,8 @@ class _Loop:
             self.spent = sum(t.query.kind != "told" for t in told)
             self.recorded = {query.id for query in log.queries()}
             self.failures = [_failure(t.query.id, t.answer) for t in told if t.answer.failure is not None]
+            good = [i for i, t in enumerate(told, start=1) if t.answer.failure is None]
+            self.failed_in_a_row = len(told) - (good[-1] if good else 0)
             self.infos = {t.query.id: t.answer.info or {} for t in told if t.query.iteration == optimizer.iteration}
 
     @property
@@ -356,7 +362,8 @@ class _Loop:
         before = self.optimizer.iteration
         self.ask()
         while self.out:
-            self.receive(self.pool.collect())
+            self.pool.wait()
+            self.receive()
             if self.failed_in_a_row >= self.max_failures:
                 last = self.failures[-1].reason
                 return f"stopped: {self.failed_in_a_row} evaluations in a row failed, the last one with {last}"
@@ -384,8 +391,14 @@ class _Loop:
             self.out[query.id] = query
             self.pool.submit(query, self.options)
 
-    def receive(self, arrivals: list[Arrival], last: bool = False) -> None:
-        """Record answers and tell them; a failed one may be tried again."""
+    def receive(self, last: bool = False) -> int:
+        """Record the answers that have arrived and tell them; a failed one may be tried again. Returns how many."""
+        with held_back():
+            arrivals = self.pool.take()
+            self.settle(arrivals, last)
+        return len(arrivals)
+
+    def settle(self, arrivals: list[Arrival], last: bool) -> None:
         settled = []
         for number, answer in arrivals:
             tried = self.attempts.get(number, 0)
@@ -400,37 +413,36 @@ class _Loop:
             else:
                 settled.append(Arrival(number, answer if self.penalty is None else answer.with_value(self.penalty)))
         kinds = [self.out[number].kind for number, _ in settled]
-        with held_back():
-            if self.log is not None and settled:
-                self.log.told(settled)
-            for number, answer in settled:
-                self.spent += 1
-                before = self.optimizer.iteration
-                tell(self.optimizer, self.out.pop(number), answer, self.sign)
-                if self.learner is not None:
-                    self.infos[number] = answer.info or {}
-                    if self.optimizer.iteration > before:
-                        learn(self.learner, self.optimizer, [self.infos[i] for i in sorted(self.infos)])
-                        self.infos = {}
-                if answer.failure is None:
-                    self.failed_in_a_row = 0
-                else:
-                    self.failed_in_a_row += 1
-                    self.failures.append(_failure(number, answer))
-                    self.warn(number, answer, "passed over" if self.penalty is None else "given the penalty")
+        if self.log is not None and settled:
+            self.log.told(settled)
+        for number, answer in settled:
+            self.spent += 1
+            before = self.optimizer.iteration
+            tell(self.optimizer, self.out.pop(number), answer, self.sign)
+            if self.learner is not None:
+                self.infos[number] = answer.info or {}
+                if self.optimizer.iteration > before:
+                    learn(self.learner, self.optimizer, [self.infos[i] for i in sorted(self.infos)])
+                    self.infos = {}
+            if answer.failure is None:
+                self.failed_in_a_row = 0
+            else:
+                self.failed_in_a_row += 1
+                self.failures.append(_failure(number, answer))
+                self.warn(number, answer, "passed over" if self.penalty is None else "given the penalty")
         self.show(list(zip(kinds, (answer for _, answer in settled), strict=True)))
 
     def finish(self) -> None:
         """After Ctrl-C: wait for what is running, unless there is a second one."""
-        with suppress(KeyboardInterrupt):
+        with suppress(KeyboardInterrupt, RunError):
+            self.receive(last=True)
             running = self.pool.drop_pending()
             if running:
                 text = f"gibo: waiting for {running} running evaluation{'s' if running > 1 else ''}; Ctrl-C again ends"
                 sys.stderr.write(text + f" {'them' if running > 1 else 'it'}\n")
             while running > 0:
-                arrivals = self.pool.collect()
-                running -= len(arrivals)
-                self.receive(arrivals, last=True)
+                self.pool.wait()
+                running -= self.receive(last=True)
 
     def record_elsewhere(self) -> None:
         """Record points that a callback told the optimiser."""

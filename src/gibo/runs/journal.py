@@ -346,7 +346,7 @@ class Journal:
     def _recording(self) -> Iterator[None]:
         """A transaction; when the disk is full, its error."""
         if self._read_only:
-            raise InputError(f"{self.folder}: the journal was opened for reading")
+            raise JournalError(f"{self.folder}: the journal was opened for reading")
         with _explained(self.folder), self._transaction():
             yield
 

@@ -767,3 +767,320 @@ def test_another_optimizers_query_is_refused(make):
             with pytest.raises(QueryError, match="unknown to this optimiser"):
                 optimizer.tell(foreign, 1.0)
     assert not optimizer.evaluations
+
+
+# -- a record of asks and tells ---------------------------------------------------------------------------------------
+
+
+def batch_as_text(optimizer, queries):
+    """What an ask leaves for a record."""
+    batch = [{"id": q.id, "x": q.x.tolist(), "seed": q.seed, "kind": q.kind, "iteration": q.iteration} for q in queries]
+    return json.dumps({"batch": batch, "thought": optimizer.thought()}, allow_nan=False)
+
+
+def recall(optimizer, text):
+    data = json.loads(text)
+    batch = [Query(q["id"], np.array(q["x"]), q["seed"], q["kind"], q["iteration"]) for q in data["batch"]]
+    optimizer.recall(batch, data["thought"])
+
+
+class Recorded:
+    """An optimiser and the record from which another one can be brought to where it stands."""
+
+    def __init__(self, optimizer):
+        self.optimizer, self.record = optimizer, []
+
+    def ask(self):
+        fresh = not self.optimizer.is_waiting
+        queries = self.optimizer.ask()
+        if fresh:
+            asked = [query for query in queries if query.id in self.optimizer.state()["batch"]]
+            self.record.append(("ask", batch_as_text(self.optimizer, asked), {}))
+        return queries
+
+    def tell(self, query, value=None, **others):
+        self.optimizer.tell(query, value, **others)
+        self.record.append(("tell", query, {"value": value, **others}))
+
+    def move_on(self):
+        self.optimizer.move_on()
+        self.record.append(("move_on", None, {}))
+
+    def repeat(self, fresh):
+        for what, about, arguments in self.record:
+            if what == "ask":
+                recall(fresh, about)
+            elif what == "tell":
+                fresh.tell(about, **arguments)
+            else:
+                fresh.move_on()
+        return fresh
+
+
+# Points from elsewhere and outcomes of queries, as often as they are to come.
+EVENTS = ["point", "failed point", "point with gradient", *["failed"] * 2, *["gradient"] * 3, *["value"] * 10]
+
+
+def something_happens(recorded, event, rng):
+    """Tell of a point from elsewhere, or of any query that is out; if none is, ask first. Returns what was told."""
+    x = rng.uniform(-0.2, 0.35, D)
+    outcomes = {
+        "point": {"value": 0.3},
+        "failed point": {"failed": "it broke"},
+        "point with gradient": {"value": -1.0, "gradient": x, "gradient_noise": 0.1},
+    }
+    if event in outcomes:
+        recorded.tell(x, **outcomes[event])
+        return x
+    queries = recorded.ask()
+    query = queries[rng.integers(len(queries))]
+    if event == "failed":
+        recorded.tell(query, failed="the robot fell" if query.id % 2 else True)
+    elif event == "gradient":
+        recorded.tell(query, noisy(query), gradient=-2.0 * (query.x - 0.3), gradient_noise=[0.01] * D)
+    else:
+        recorded.tell(query, noisy(query))
+    return query
+
+
+def same_from_here_on(one, two, iterations=2):
+    assert snapshot(one) == snapshot(two)
+    assert as_data(advance(one, iterations)) == as_data(advance(two, iterations))
+    assert snapshot(one) == snapshot(two)
+
+
+@every_optimizer
+@pytest.mark.parametrize(
+    ("seed", "bounds"), [(0, None), (1, ([-1.0, -1.0, -0.3, -0.3], [1.0, np.inf, 0.9, 0.4]))], ids=["free", "bounds"]
+)
+def test_a_record_of_asks_and_tells_brings_another_one_to_the_same_place_at_any_time(make, seed, bounds):
+    recorded, rng = Recorded(make(X0, bounds, seed=4)), np.random.default_rng(seed)
+    for event in rng.permutation(EVENTS):
+        something_happens(recorded, event, rng)
+        assert snapshot(recorded.repeat(make(X0, bounds, seed=4))) == snapshot(recorded.optimizer)
+        if not recorded.optimizer.is_waiting:
+            recorded.ask()
+            assert snapshot(recorded.repeat(make(X0, bounds, seed=4))) == snapshot(recorded.optimizer)
+    same_from_here_on(recorded.repeat(make(X0, bounds, seed=4)), recorded.optimizer)
+
+
+@every_optimizer
+def test_looking_at_an_optimiser_does_not_make_it_differ_from_one_that_recalls(make):
+    """What is computed for a look, such as a model, must not leak into what comes next."""
+    recorded, rng = Recorded(make(X0)), np.random.default_rng(5)
+    for event in rng.permutation(EVENTS):
+        something_happens(recorded, event, rng)
+        _ = recorded.optimizer.best, recorded.optimizer.jacobian(), recorded.optimizer.iterate
+    same_from_here_on(recorded.repeat(make(X0)), recorded.optimizer)
+
+
+@every_optimizer
+def test_a_recalled_batch_is_like_an_asked_one(make):
+    optimizer = Recorded(make(X0))
+    asked = optimizer.ask()
+    again = optimizer.repeat(make(X0))
+    assert again.is_waiting
+    assert as_data(again.ask()) == as_data(asked)
+    with pytest.raises(ValueError, match="read-only"):
+        again.ask()[0].x[0] = 9.0
+
+
+@every_optimizer
+def test_the_order_of_telling_does_not_matter_after_a_recall_either(make):
+    recorded = Recorded(make(X0))
+    for _ in range(3):
+        for query in recorded.ask():
+            recorded.tell(query, noisy(query))
+    again = make(X0)
+    tells = []
+    for what, about, arguments in [*recorded.record, ("ask", None, {})]:
+        if what == "tell":
+            tells.append((about, arguments))
+            continue
+        for query, told in tells[::-1]:
+            again.tell(query, **told)
+        tells = []
+        if about is not None:
+            recall(again, about)
+    same_from_here_on(again, recorded.optimizer)
+
+
+@every_optimizer
+def test_a_batch_is_not_recalled_while_the_one_before_is_out(make):
+    optimizer = Recorded(make(X0))
+    optimizer.ask()
+    text = optimizer.record[0][1]
+    before = snapshot(optimizer.optimizer)
+    with pytest.raises(QueryError, match="still out; tell them first"):
+        recall(optimizer.optimizer, text)
+    assert snapshot(optimizer.optimizer) == before
+
+
+@every_optimizer
+@pytest.mark.parametrize("spoil", ["skipped", "twice", "empty", "gap"])
+def test_queries_that_do_not_come_next_are_not_recalled(make, spoil):
+    recorded = Recorded(make(X0, seed=3))
+    for _ in range(2):
+        for query in recorded.ask():
+            recorded.tell(query, noisy(query))
+    (_, first, _), (_, second, _) = [entry for entry in recorded.record if entry[0] == "ask"][:2]
+    optimizer, text = make(X0, seed=3), first
+    data = json.loads(first)
+    if spoil == "skipped":
+        text = second
+    elif spoil == "twice":
+        recall(optimizer, first)
+        for what, about, arguments in recorded.record[1:]:
+            if what == "ask":
+                break
+            optimizer.tell(about, **arguments)
+    elif spoil == "empty":
+        text = json.dumps({**data, "batch": []})
+    else:
+        text = json.dumps({**data, "batch": [*data["batch"], {**data["batch"][-1], "id": 77}]})
+    before = snapshot(optimizer)
+    with pytest.raises(QueryError, match="not the queries that come next; the next id is"):
+        recall(optimizer, text)
+    assert snapshot(optimizer) == before
+    assert as_data(optimizer.ask()) == as_data(Optimizer.from_state(before).ask())
+
+
+@pytest.mark.parametrize("make", [p for p in OPTIMIZERS if p.id in ("ars", "ars-top", "cma-es", "random-search")])
+def test_those_that_draw_their_points_again_notice_other_points_and_can_then_be_given_the_right_ones(make):
+    recorded = Recorded(make(X0, seed=3))
+    for _ in range(2):
+        for query in recorded.ask():
+            recorded.tell(query, noisy(query))
+    recorded.ask()
+    *before, (_, text, _) = recorded.record
+    recorded.record = before
+    optimizer = recorded.repeat(make(X0, seed=3))
+    data, state = json.loads(text), snapshot(optimizer)
+    data["batch"][0]["x"][0] += 0.01
+    with pytest.raises(InputError, match="would ask other queries than it did"):
+        recall(optimizer, json.dumps(data))
+    assert snapshot(optimizer) == state
+    recall(optimizer, text)
+    same_from_here_on(optimizer, recorded.optimizer)
+
+
+# -- going on before all values are there -----------------------------------------------------------------------------
+
+PATIENT = [p for p in OPTIMIZERS if not p.id.startswith("gibo") and p.id != "random-search"]
+IMPATIENT = [p for p in OPTIMIZERS if p not in PATIENT]
+
+
+def to_a_batch_of_several(optimizer):
+    """Ask until several queries are open at once; with fit-after-iterate the iterate comes alone."""
+    while len(optimizer.ask()) < 2:
+        query = optimizer.ask()[0]
+        optimizer.tell(query, noisy(query))
+    return optimizer.ask()
+
+
+@pytest.mark.parametrize("make", PATIENT)
+def test_those_that_need_all_values_do_not_go_on_without(make):
+    optimizer = make(X0)
+    optimizer.ask()
+    optimizer.tell(optimizer.ask()[0], 0.5)
+    before = snapshot(optimizer)
+    with pytest.raises(InputError, match=f"{type(optimizer).__name__} cannot go on before all values"):
+        optimizer.move_on()
+    assert snapshot(optimizer) == before
+
+
+@pytest.mark.parametrize("make", IMPATIENT)
+def test_going_on_needs_something_told(make):
+    optimizer = make(X0)
+    for _ in range(2):  # before the first ask and after it
+        before = snapshot(optimizer)
+        with pytest.raises(QueryError, match="nothing to go on with"):
+            optimizer.move_on()
+        assert snapshot(optimizer) == before
+        optimizer.ask()
+
+
+@pytest.mark.parametrize("make", IMPATIENT)
+@pytest.mark.parametrize("late_first", [True, False])
+def test_late_values_are_kept_in_their_place_and_the_next_batch_is_asked_meanwhile(make, late_first):
+    optimizer = make(X0)
+    queries = to_a_batch_of_several(optimizer)
+    late = queries[0] if late_first else queries[-1]
+    for query in queries:
+        if query is not late:
+            optimizer.tell(query, noisy(query))
+    assert 0.0 < optimizer.told_share < 1.0
+    before = optimizer.iteration
+    optimizer.move_on()
+    assert optimizer.iteration == before + 1
+    assert not optimizer.is_waiting
+    assert optimizer.told_share == 1.0
+    asked = optimizer.ask()
+    assert late.id in [query.id for query in asked]
+    news = [query for query in asked if query.id != late.id]
+    assert min(query.id for query in news) > max(query.id for query in queries)
+    optimizer.tell(late, 0.123)
+    assert [query.id for query in optimizer.ask()] == [query.id for query in news]
+    for query in news:
+        optimizer.tell(query, noisy(query))
+    told = {e.id: e for e in optimizer.evaluations}
+    assert told[late.id].value == 0.123
+    assert told[late.id].iteration == late.iteration
+    assert sorted(told) == list(range(len(told)))
+    with pytest.raises(QueryError, match="was told before"):
+        optimizer.tell(late, 1.0)
+
+
+@pytest.mark.parametrize("make", IMPATIENT)
+def test_late_values_count(make):
+    def later(value):
+        optimizer = make(X0, seed=1)
+        *others, late = to_a_batch_of_several(optimizer)
+        for query in others:
+            optimizer.tell(query, noisy(query))
+        optimizer.move_on()
+        news = [query for query in optimizer.ask() if query.id != late.id]
+        optimizer.tell(late, value)
+        for query in news:
+            optimizer.tell(query, noisy(query))
+        advance(optimizer, 1)
+        return optimizer
+
+    low, high = later(-3.0), later(3.0)
+    assert high.best_seen.value == 3.0
+    assert low.iterate.tolist() != high.iterate.tolist()
+    if isinstance(low, GIBO):
+        assert low.jacobian().mean.tolist() != high.jacobian().mean.tolist()
+
+
+@pytest.mark.parametrize("make", IMPATIENT)
+def test_a_late_failure_changes_nothing_that_a_value_would(make):
+    optimizer = make(X0)
+    *others, late = to_a_batch_of_several(optimizer)
+    for query in others:
+        optimizer.tell(query, noisy(query))
+    optimizer.move_on()
+    optimizer.tell(late, failed="it took too long")
+    advance(optimizer, 2)
+    assert next(e for e in optimizer.evaluations if e.id == late.id).failure == "it took too long"
+    assert np.isfinite(optimizer.best.value)
+
+
+@pytest.mark.parametrize("make", IMPATIENT)
+def test_a_record_with_late_values_brings_another_one_to_the_same_place_at_any_time(make):
+    recorded, rng = Recorded(make(X0, seed=4)), np.random.default_rng(1)
+    optimizer, went_on, late = recorded.optimizer, 0, 0
+    for event in rng.permutation(EVENTS):
+        if optimizer.is_waiting and optimizer.told_share > 0.0 and rng.random() < 0.6:
+            recorded.move_on()
+            went_on += 1
+        before = optimizer.iteration
+        told = something_happens(recorded, event, rng)
+        late += isinstance(told, Query) and told.iteration < before
+        if went_on:
+            text = snapshot(optimizer)
+            assert snapshot(recorded.repeat(make(X0, seed=4))) == text
+            assert snapshot(Optimizer.from_state(text)) == text
+    assert went_on >= 2
+    assert late >= 1
+    same_from_here_on(recorded.repeat(make(X0, seed=4)), optimizer)

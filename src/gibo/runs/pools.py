@@ -319,17 +319,17 @@ class Futures:
 
     def take(self) -> list[Arrival]:
         arrivals = []
-        lost: RunError | None = None
-        for future in [future for future in self.running if future.done()]:
+        done = [future for future in self.running if future.done()]
+        for future in sorted(done, key=lambda future: self.running[future]):
             number = self.running.pop(future)
             try:
                 arrivals.append(Arrival(number, future.result()))
             except (Exception, CancelledError) as error:  # of the executor, not of the objective: nothing was evaluated
                 lost = RunError(f"the executor lost evaluation {number}: {describe_error(error)}")
-        self.lost = self.lost or lost
+                self.lost = self.lost or lost
         if self.lost is not None and not arrivals:
             raise self.lost
-        return sorted(arrivals, key=lambda arrival: arrival.id)
+        return arrivals
 
     def drop_pending(self) -> int:
         for future in [future for future in self.running if future.cancel()]:

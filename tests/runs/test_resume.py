@@ -1,0 +1,482 @@
+"""Continuing a run: the same call or `gibo.resume`, after whatever ended it, a full disk included."""
+
+import functools
+import itertools
+import multiprocessing
+import os
+import re
+import resource
+import subprocess
+import threading
+import warnings
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gibo
+import gibo.runs.journal
+from gibo import (
+    ARS,
+    CMAES,
+    GIBO,
+    FailedEvaluationWarning,
+    InputError,
+    Journal,
+    JournalError,
+    Outcome,
+    RandomSearch,
+    Settings,
+    VanillaBO,
+)
+from gibo.runs.journal import FILE, Facts
+
+SETTINGS = Settings(lengthscale=1.0, variance=1.0, noise=0.01, M=2, N_m=12)
+X0 = [0.0, 0.1]
+
+
+def hill(x, seed):
+    return 5.0 - float(((x - 1.0) ** 2).sum()) + 0.1 * float(np.random.default_rng(seed).standard_normal())
+
+
+def climb(folder=None, objective=hill, budget=12, **options):
+    return gibo.maximize(objective, X0, **{"budget": budget, "settings": SETTINGS, "journal": folder, **options})
+
+
+def everything(result):
+    """A result as a text that distinguishes floats to the last bit."""
+    history = {name: array.tolist() for name, array in vars(result.history).items()}
+    failures = sorted((failure.id, failure.reason) for failure in result.failures)
+    return repr((result.x.tolist(), result.value, result.iterate.tolist(), history, result.reason, failures))
+
+
+@functools.cache
+def undisturbed(budget, **options):
+    return everything(climb(budget=budget, **options))
+
+
+def recorded(folder):
+    """Everything in a journal but its starts."""
+    with Journal.read(folder) as journal:
+        told = [(vars(t.query) | {"x": t.query.x.tolist()}, t.answer, t.told) for t in journal.evaluations()]
+        return repr((journal.facts(), journal.rows("batches"), journal.rows("iterations"), told))
+
+
+def never(x):
+    pytest.fail("there was nothing to evaluate")
+
+
+VERSIONS = gibo.runs.journal.versions()
+
+
+@pytest.fixture(autouse=True)
+def known_versions(monkeypatch):
+    """To look them up takes longer than all else that a start does; the tests of the journal do."""
+    monkeypatch.setattr(gibo.runs.journal, "versions", lambda: VERSIONS)
+
+
+# -- going on ---------------------------------------------------------------------------------------------------------
+
+OPTIMIZERS = {
+    "GIBO": lambda: GIBO(X0, scale=0.3, seed=2),
+    "GIBO-iterate-first": lambda: GIBO(X0, scale=0.3, seed=2, settings=Settings(fit_after_iterate=True)),
+    "ARS": lambda: ARS(X0, scale=0.3, seed=2, directions=2),
+    "CMAES": lambda: CMAES(X0, scale=0.3, seed=2),
+    "VanillaBO": lambda: VanillaBO(X0, scale=0.3, seed=2, bounds=(-1.0, 1.0)),
+    "RandomSearch": lambda: RandomSearch(X0, scale=0.3, seed=2, batch=4),
+}
+
+
+def fragile(x, seed):
+    if seed % 5 == 0:
+        raise RuntimeError("it broke")
+    if seed % 5 == 1:
+        return Outcome(hill(x, seed), gradient=2.0 - 2.0 * x, gradient_noise=[0.1, 0.2], info={"seed": seed})
+    return hill(x, seed)
+
+
+@pytest.mark.filterwarnings("ignore::gibo.FailedEvaluationWarning")
+@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS.keys())
+def test_a_run_in_many_pieces_is_the_same_as_one(make, tmp_path):
+    whole, budget = make(), 22
+    once = gibo.run(whole, fragile, budget=budget)
+    for part in (1, 2, 5, 12, 13, budget):
+        optimizer = make()
+        result = gibo.run(optimizer, fragile, budget=part, journal=tmp_path)
+        assert result.evaluations == part
+        assert result.reason == f"the budget of {part} evaluation{'s' if part > 1 else ''} is spent"
+        with Journal.read(tmp_path) as journal:
+            assert journal.optimizer().state() == optimizer.state()
+    assert everything(result) == everything(once)
+    assert optimizer.state() == whole.state()
+    with Journal.read(tmp_path) as journal:
+        assert [start.options["budget"] for start in journal.starts()] == [1, 2, 5, 12, 13, budget]
+
+
+def test_the_same_call_continues_and_resume_does_too(tmp_path):
+    expected = undisturbed(20)
+    assert climb(tmp_path / "a", budget=7).evaluations == 7
+    assert everything(climb(tmp_path / "a", budget=20)) == expected
+    climb(tmp_path / "b", budget=7)
+    assert everything(gibo.resume(tmp_path / "b", hill, budget=20)) == expected
+    assert everything(gibo.resume(str(tmp_path / "b"), hill)) == expected
+
+
+@pytest.mark.parametrize("call", [0, 1, 4, 10])
+def test_a_run_that_was_interrupted_goes_on_without_its_budget_being_said_again(call, tmp_path):
+    count = itertools.count()
+
+    def interrupted(x, seed):
+        if next(count) == call:
+            raise KeyboardInterrupt
+        return hill(x, seed)
+
+    first = climb(tmp_path, interrupted)
+    assert first.reason == f"interrupted after {call} of 12 evaluations"
+    again = gibo.resume(tmp_path, hill)
+    assert everything(again) == undisturbed(12)
+    with Journal.read(tmp_path) as journal:
+        assert [start.reason for start in journal.starts()] == [first.reason, again.reason]
+
+
+def test_a_finished_run_is_there_at_once_and_nothing_is_evaluated(tmp_path):
+    first = climb(tmp_path)
+    before = recorded(tmp_path)
+    for again in (lambda: climb(tmp_path, never), lambda: gibo.resume(tmp_path, never), lambda: more_workers(tmp_path)):
+        assert everything(again()) == everything(first)
+    assert recorded(tmp_path) == before
+
+
+def more_workers(folder):
+    return gibo.resume(folder, never, workers=2)
+
+
+def test_a_smaller_budget_than_was_spent_is_spent(tmp_path):
+    climb(tmp_path, budget=12)
+    result = climb(tmp_path, never, budget=5)
+    assert result.reason == "the budget of 5 evaluations is spent"
+    assert result.evaluations == 12
+
+
+def test_a_reached_target_stays_reached(tmp_path):
+    first = climb(tmp_path, budget=300, target=4.5)
+    assert first.reason.startswith("the target of 4.5 is reached")
+    for again in (climb(tmp_path, never, budget=300, target=4.5), gibo.resume(tmp_path, never)):
+        assert everything(again) == everything(first)
+    further = gibo.resume(tmp_path, hill, target=None, budget=first.evaluations + 4)
+    assert everything(further) == everything(climb(budget=first.evaluations + 4))
+
+
+def test_a_lost_gradient_stays_lost(tmp_path):
+    options = {"budget": 300, "least_certainty": 0.9}
+    first = climb(tmp_path, lambda x: 0.0, **options)
+    assert "lost in its uncertainty" in first.reason
+    assert everything(climb(tmp_path, never, **options)) == everything(first)
+    assert everything(gibo.resume(tmp_path, never)) == everything(first)
+
+
+def test_a_run_that_a_callback_stopped_goes_on(tmp_path):
+    first = climb(tmp_path, callback=lambda so_far: so_far.evaluations >= 6)
+    assert (first.evaluations, first.reason) == (6, "the callback asked to stop")
+    seen = []
+    assert everything(climb(tmp_path, callback=lambda so_far: seen.append(so_far.evaluations))) == undisturbed(12)
+    assert seen == [9]
+
+
+def test_a_run_that_too_many_failures_stopped_goes_on_when_they_are_over(tmp_path):
+    def off(x, seed):
+        raise OSError("the robot is off")
+
+    with pytest.warns(FailedEvaluationWarning):
+        first = climb(tmp_path, off, max_failures=3)
+    assert first.reason.startswith("stopped: 3 evaluations in a row failed")
+    result = gibo.resume(tmp_path, hill)
+    assert result.evaluations == 12
+    assert [failure.id for failure in result.failures] == [0, 1, 2]
+    assert "the robot is off" in result.failures[0].traceback
+    assert np.isfinite(result.history.value[3:]).all()
+
+
+@pytest.mark.filterwarnings("ignore::gibo.FailedEvaluationWarning")
+def test_failures_in_a_row_are_counted_over_a_restart(tmp_path):
+    calls = []
+
+    def objective(x):
+        calls.append(x)
+        if len(calls) == 7:
+            raise KeyboardInterrupt
+        raise ValueError("no")
+
+    gibo.run(RandomSearch(X0), objective, budget=40, journal=tmp_path)
+    result = gibo.resume(tmp_path, objective)
+    assert result.evaluations == gibo.run(RandomSearch(X0), lambda x: np.nan, budget=40).evaluations == 10
+
+
+def test_what_a_start_was_given_is_what_the_next_one_gets_unless_told_otherwise(tmp_path):
+    given = {"budget": 9, "target": 400.0, "least_certainty": 0.01, "time_limit": 50.0, "retries": 2, "max_failures": 4}
+    climb(tmp_path, **given)
+    gibo.resume(tmp_path, hill)
+    gibo.resume(tmp_path, hill, budget=np.int64(10), retries=0, target=None, time_limit=None)
+    gibo.resume(tmp_path, hill, workers=2)
+    with Journal.read(tmp_path) as journal:
+        options = [start.options for start in journal.starts()]
+    assert options[0] == options[1] == {**given, "workers": None}
+    assert options[2] == {**options[0], "budget": 10, "retries": 0, "target": None, "time_limit": None}
+    assert options[3] == {**options[2], "workers": 2}
+
+
+def test_a_journal_without_a_budget_asks_for_one(tmp_path):
+    Journal.create(tmp_path, Facts.of(GIBO(X0, settings=SETTINGS))).close()
+    with pytest.raises(InputError, match=r"budget: .* has none yet; say how many .* with budget=n"):
+        gibo.resume(tmp_path, hill)
+    assert everything(gibo.resume(tmp_path, hill, budget=12)) == undisturbed(12)
+
+
+def test_attempts_of_an_earlier_start_count(tmp_path):
+    """A query that is tried three times in all, the first two before Ctrl-C."""
+    tried = []
+
+    def failing(x, seed):
+        tried.append(seed)
+        if len(tried) == 6:
+            raise KeyboardInterrupt
+        if len(tried) > 3:
+            raise ConnectionError("gone")
+        return hill(x, seed)
+
+    with pytest.warns(FailedEvaluationWarning, match="tried again"):
+        gibo.run(RandomSearch(X0, batch=1), failing, budget=4, retries=2, journal=tmp_path)
+    with pytest.warns(FailedEvaluationWarning, match="passed over"):
+        gibo.resume(tmp_path, lambda x: np.nan)
+    with Journal.read(tmp_path) as journal:
+        assert journal.attempts() == {3: 2}
+        assert journal.evaluations()[3].answer.failure is not None
+
+
+def test_a_minimised_run_goes_on(tmp_path):
+    def valley(x, seed):
+        return -hill(x, seed)
+
+    options = {"settings": SETTINGS, "penalty": 9.0}
+    whole = gibo.minimize(valley, X0, budget=14, **options)
+    gibo.minimize(valley, X0, budget=5, journal=tmp_path, **options)
+    assert everything(gibo.resume(tmp_path, valley, budget=14)) == everything(whole)
+    assert everything(gibo.minimize(valley, X0, budget=14, journal=tmp_path, **options)) == everything(whole)
+
+
+@pytest.mark.parametrize("order", [(None, 3), (3, None), (2, 4)], ids=str)
+def test_workers_may_differ_from_start_to_start(order, tmp_path):
+    expected = undisturbed(17)
+    climb(tmp_path, budget=7, workers=order[0])
+    assert everything(climb(tmp_path, budget=17, workers=order[1])) == expected
+
+
+def test_a_run_in_a_thread_is_no_different(tmp_path):
+    results = []
+    for options in ({"budget": 5, "workers": 2}, {"budget": 12}):
+        thread = threading.Thread(target=lambda options=options: results.append(climb(tmp_path, **options)))
+        thread.start()
+        thread.join()
+    assert everything(results[1]) == undisturbed(12)
+
+
+@pytest.mark.parametrize("name", ["a/b/c", "with space", "ünïcode 🤖", "question?mode=ro", "hash#tag", "per%20cent"])
+def test_any_folder_will_do(name, tmp_path):
+    climb(tmp_path / name, budget=3)
+    assert (tmp_path / name / FILE).exists()
+    assert gibo.resume(tmp_path / name, hill, budget=6).evaluations == 6
+
+
+def test_a_folder_that_is_relative_and_a_folder_with_other_files_in_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("notes.txt").write_text("mine")
+    climb(".", budget=3)
+    assert gibo.resume("", hill, budget=6).evaluations == 6
+    assert Path("notes.txt").read_text() == "mine"
+
+
+# -- another run ------------------------------------------------------------------------------------------------------
+
+OTHERS = {
+    "x0": ({"x0": [0.0, 0.2]}, r"x0\[1\] was 0.1, now 0.2"),
+    "dimension": ({"x0": [0.0, 0.1, 0.0]}, r"x0 was \[0.0, 0.1\], now \[0.0, 0.1, 0.0\]"),
+    "last-bit": ({"x0": [0.0, np.nextafter(0.1, 1.0)]}, r"x0\[1\] was 0.1, now 0.1000"),
+    "seed": ({"seed": 4}, "seed was 3, now 4"),
+    "scale": ({"scale": [1.0, 2.0]}, r"scale\[1\] was 1.0, now 2.0"),
+    "bounds": ({"bounds": (-1.0, 1.0)}, "bounds was None, now "),
+    "settings": ({"settings": Settings(**{**vars(SETTINGS), "M": 3})}, "M was 2, now 3"),
+    "noise": ({"settings": Settings(**{**vars(SETTINGS), "noise": 0.02})}, "noise was 0.01, now 0.02"),
+    "defaults": ({"settings": None}, "lengthscale was "),
+    "penalty": ({"penalty": -1.0}, "penalty was None, now -1.0"),
+    "share": ({"share": 0.5}, "share was 1.0, now 0.5"),
+    "sign": ({"start": gibo.minimize}, "sign was 1.0, now -1.0"),
+}
+
+
+@pytest.mark.parametrize(("options", "words"), OTHERS.values(), ids=OTHERS.keys())
+def test_another_run_is_refused_with_the_difference_and_nothing_changes(options, words, tmp_path):
+    climb(tmp_path, seed=3, budget=7)
+    before = (tmp_path / FILE).read_bytes()
+    start = options.get("start", gibo.maximize)
+    arguments = {"x0": X0, "budget": 20, "seed": 3, "settings": SETTINGS, **options}
+    arguments.pop("start", None)
+    with pytest.raises(InputError, match=f"holds another run: (.*; )?{words}.*Name another folder, or use the old"):
+        start(never, journal=tmp_path, **arguments)
+    assert (tmp_path / FILE).read_bytes() == before
+    assert everything(climb(tmp_path, seed=3, budget=20)) == undisturbed(20, seed=3)
+
+
+def test_the_difference_between_long_vectors_is_shown(tmp_path):
+    x0 = np.linspace(0.123456, 1.0, 12)
+    gibo.run(RandomSearch(x0), lambda x: 1.0, budget=1, journal=tmp_path)
+    x0[-1] = 5.0
+    with pytest.raises(InputError, match=r"x0\[11\] was 1.0, now 5.0"):
+        gibo.run(RandomSearch(x0), never, budget=1, journal=tmp_path)
+
+
+def test_another_optimizer_is_refused(tmp_path):
+    climb(tmp_path, budget=7)
+    before = (tmp_path / FILE).read_bytes()
+    with pytest.raises(InputError, match="optimizer was 'GIBO', now 'ARS'"):
+        gibo.run(ARS(X0), never, budget=20, journal=tmp_path)
+    assert (tmp_path / FILE).read_bytes() == before
+
+
+def test_an_optimizer_that_was_told_something_is_refused_before_anything_is_made(tmp_path):
+    optimizer = RandomSearch(X0)
+    optimizer.tell([0.3, 0.3], 1.0)
+    with pytest.raises(InputError, match="optimizer: it was told 1 values before; a journal needs a fresh one"):
+        gibo.run(optimizer, never, budget=5, journal=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"workers": 0}, {"workers": 2, "executor": object()}, {"time_limit": -1.0}, {"share": 2.0}, {"penalty": np.nan}],
+    ids="-".join,
+)
+def test_a_mistake_in_the_options_leaves_no_journal(options, tmp_path):
+    with pytest.raises(InputError):
+        climb(tmp_path / "run", never, **options)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"share": np.float32(0.5)},
+        {"share": Decimal("0.5")},
+        {"least_certainty": Decimal("0.5")},
+        {"time_limit": Decimal(9)},
+    ],
+    ids=str,
+)
+def test_any_number_will_do_for_an_option(options, tmp_path):
+    assert climb(tmp_path, budget=3, **options).evaluations == 3
+    assert gibo.resume(tmp_path, hill, budget=4).evaluations == 4
+    assert climb(tmp_path, budget=5, **options).evaluations == 5
+
+
+def test_defaults_that_are_spelt_out_are_the_same_run(tmp_path):
+    gibo.maximize(hill, X0, budget=3, journal=tmp_path)
+    result = gibo.maximize(
+        hill, np.array(X0), budget=4, journal=tmp_path, scale=[1, 1], seed=np.int64(0), settings=Settings(), bounds=None
+    )
+    assert result.evaluations == 4
+
+
+# -- a full disk ------------------------------------------------------------------------------------------------------
+
+
+def wordy(calls, words=3000):
+    """An objective whose records are large."""
+
+    def objective(x, seed):
+        value = hill(x, seed)
+        calls.append(value)
+        return Outcome(value, info={"log": "x" * words})
+
+    return objective
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of a given size in kB, and how to enlarge it."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+
+    def mount(*options):
+        done = subprocess.run(["mount", *options, str(folder)], capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"a file system cannot be mounted here: {done.stderr.strip()}")
+
+    def make(size):
+        mount("-t", "tmpfs", "-o", f"size={size}k", "tmpfs")
+        return folder
+
+    yield make, lambda: mount("-o", "remount,size=30m")
+    subprocess.run(["umount", str(folder)], capture_output=True, check=False)
+
+
+# Where it gets full differs: when the journal is laid out, when queries are recorded, when values are.
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small file system")
+@pytest.mark.parametrize(
+    ("size", "words", "workers"),
+    [
+        (1100, 3000, None),
+        (1150, 9000, None),
+        (1250, 3000, None),
+        (1300, 200, None),
+        (1300, 3000, 2),
+        (1450, 30000, None),
+    ],
+)
+def test_on_a_full_disk_no_value_is_lost_and_the_run_goes_on_when_there_is_space(size, words, workers, small_disk):
+    make, enlarge = small_disk
+    folder, calls = make(size) / "run", []
+    with pytest.raises(JournalError, match=r"disk may be full|No space left on device"):
+        climb(folder, wordy(calls, words), budget=60, workers=workers)
+    with Journal.read(folder) as journal:
+        values = [t.answer.value for t in journal.evaluations()]
+        journal.optimizer()
+    assert workers or values == calls  # workers' calls are not seen here
+    assert len(values) < 60
+    with pytest.raises(JournalError, match=r"disk may be full|No space left on device"):
+        climb(folder, wordy(calls, words), budget=60)
+    enlarge()
+    assert everything(climb(folder, wordy(calls, words), budget=60)) == undisturbed(60)
+    with Journal.read(folder) as journal:
+        assert sorted(t.query.id for t in journal.evaluations()) == list(range(60))
+    assert workers or len(calls) == 60  # each was evaluated once
+
+
+def climb_with_small_files(folder, connection):
+    """No file may grow beyond what the journal keeps as its reserve, and a bit."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, ((1 << 20) + 50_000,) * 2)
+    calls = []
+    try:
+        climb(folder, wordy(calls, 20_000), budget=60)
+    except Exception as error:
+        connection.send((type(error).__name__, str(error), calls))
+
+
+def test_a_value_that_cannot_be_recorded_is_in_the_message(tmp_path):
+    ours, theirs = multiprocessing.Pipe()
+    process = multiprocessing.get_context("fork").Process(target=climb_with_small_files, args=(tmp_path, theirs))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forking beside threads
+        process.start()
+    theirs.close()
+    name, text, calls = ours.recv()
+    process.join()
+    assert name == "JournalError"
+    assert "the disk may be full" in text
+    assert "\n" not in text
+    with Journal.read(tmp_path) as journal:
+        values = [t.answer.value for t in journal.evaluations()]
+    assert 5 < len(values) < 60
+    noted = re.search(r"not recorded, so note it down: query (\d+): (\S+)$", text)
+    assert [*values, float(noted[2])] == calls
+    assert int(noted[1]) == len(values)
+    assert everything(climb(tmp_path, budget=60)) == undisturbed(60)

@@ -73,7 +73,9 @@ def evaluate(objective: Objective, x: Array, seed: int, options: dict[str, Any])
     started = time.perf_counter()
     try:
         given = objective(x, **options)
-    except (Exception, SystemExit) as error:  # whatever an objective raises must not end the run
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever else an objective raises must not end the run
         seconds = time.perf_counter() - started
         return Answer(failure=describe_error(error), traceback=_traceback(error), seconds=seconds)
     seconds = time.perf_counter() - started

@@ -288,6 +288,8 @@ class Journal:
             with self._recording():
                 self._record_answers(arrivals)
         except JournalError as error:
+            if self._read_only:
+                raise
             (self.folder / "reserve").unlink(missing_ok=True)
             self._full = error
             try:

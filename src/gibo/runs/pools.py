@@ -327,7 +327,7 @@ class Futures:
             except (Exception, CancelledError) as error:  # of the executor, not of the objective: nothing was evaluated
                 lost = RunError(f"the executor lost evaluation {number}: {describe_error(error)}")
                 self.lost = self.lost or lost
-        if self.lost is not None and not arrivals:
+        if self.lost is not None and not self.drop_pending() and not arrivals:  # what still runs is waited for
             raise self.lost
         return arrivals
 

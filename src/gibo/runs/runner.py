@@ -161,6 +161,8 @@ def resume(journal: str | Path, objective: Objective, **options: Unpack[ResumeOp
     """
     with Journal.read(journal) as saved:
         facts, starts = saved.facts(), saved.starts()
+    if facts.task is not None:
+        raise InputError(f"{journal}: a run of gibo train; continue it with the same command, gibo train ...")
     remembered = {name: value for name, value in starts[-1].options.items() if name in REMEMBERED} if starts else {}
     given: dict[str, Any] = {**remembered, **options}
     if "budget" not in given:
@@ -195,7 +197,8 @@ def run(
     """Run any optimiser on an objective.
 
     The result does not depend on how many workers there are or on the order in which values arrive, but where `share`
-    says otherwise.
+    says otherwise, if the objective depends on its arguments alone. (In worker processes the global generators of
+    Python and NumPy are seeded for each evaluation; in this process and in executors they are left alone.)
 
     Args:
         optimizer: a fresh one.
@@ -349,9 +352,10 @@ class _Loop:
                 if reason is not None:
                     return reason
         except KeyboardInterrupt:
-            self.finish()
+            self.finish(" again")
             return f"interrupted after {self.spent} of {self.budget} evaluations"
         except RunError as error:
+            self.finish()
             return f"stopped: {error}"
 
     def iteration(self) -> str | None:
@@ -365,8 +369,9 @@ class _Loop:
             self.pool.wait()
             self.receive()
             if self.failed_in_a_row >= self.max_failures:
-                last = self.failures[-1].reason
-                return f"stopped: {self.failed_in_a_row} evaluations in a row failed, the last one with {last}"
+                row, last = self.failed_in_a_row, self.failures[-1].reason
+                self.finish()
+                return f"stopped: {row} evaluations in a row failed, the last one with {last}"
             if not self.optimizer.is_waiting:
                 break
             if self.share <= self.optimizer.told_share < 1.0:
@@ -432,14 +437,14 @@ class _Loop:
                 self.warn(number, answer, "passed over" if self.penalty is None else "given the penalty")
         self.show(list(zip(kinds, (answer for _, answer in settled), strict=True)))
 
-    def finish(self) -> None:
-        """After Ctrl-C: wait for what is running, unless there is a second one."""
+    def finish(self, again: str = "") -> None:
+        """Wait for what is running, and record it, unless Ctrl-C is pressed."""
         with suppress(KeyboardInterrupt, RunError):
             self.receive(last=True)
             running = self.pool.drop_pending()
             if running:
-                text = f"gibo: waiting for {running} running evaluation{'s' if running > 1 else ''}; Ctrl-C again ends"
-                sys.stderr.write(text + f" {'them' if running > 1 else 'it'}\n")
+                text = f"gibo: waiting for {running} running evaluation{'s' if running > 1 else ''}"
+                sys.stderr.write(f"{text}; Ctrl-C{again} ends {'them' if running > 1 else 'it'}\n")
             while running > 0:
                 self.pool.wait()
                 running -= self.receive(last=True)

@@ -1,0 +1,70 @@
+"""Cases that lost or damaged something once."""
+
+import asyncio
+import time
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+
+import pytest
+
+import gibo
+from gibo import Journal, JournalError, RandomSearch
+from gibo.runs.evaluation import Answer
+
+X0 = [0.0, 0.2, -0.1]
+
+
+def climb(folder, objective=lambda x: 1.0, **options):
+    return gibo.run(RandomSearch(X0, batch=2), objective, journal=folder, **{"budget": 6, **options})
+
+
+class Losing(Executor):
+    """The first evaluation is lost, or the third is refused; the others run in threads."""
+
+    def __init__(self, refuse):
+        self.refuse, self.submitted, self.pool = refuse, 0, ThreadPoolExecutor(3)
+
+    def submit(self, function, *arguments):
+        self.submitted += 1
+        if self.refuse and self.submitted == 3:
+            raise RuntimeError("cannot schedule new futures")
+        if not self.refuse and self.submitted == 1:
+            future = Future()
+            future.set_exception(OSError("node lost"))
+            return future
+        return self.pool.submit(function, *arguments)
+
+
+@pytest.mark.parametrize("refuse", [False, True])
+def test_what_runs_when_an_executor_fails_is_waited_for_and_recorded(refuse, tmp_path):
+    executor, calls = Losing(refuse), []
+
+    def objective(x):
+        calls.append(1)
+        time.sleep(0.2)
+        return 1.0
+
+    result = gibo.run(RandomSearch(X0, batch=4), objective, budget=8, executor=executor, journal=tmp_path)
+    executor.pool.shutdown()
+    assert result.reason.startswith("stopped: the executor ")
+    assert result.evaluations == len(calls) > 0
+
+
+@pytest.mark.filterwarnings("ignore::gibo.FailedEvaluationWarning")
+@pytest.mark.parametrize("error", [asyncio.CancelledError, GeneratorExit])
+@pytest.mark.parametrize("threads", [False, True])
+def test_no_exception_of_the_objective_ends_the_run(error, threads):
+    def objective(x):
+        raise error
+
+    with ThreadPoolExecutor(1) as executor:
+        result = gibo.run(RandomSearch(X0), objective, budget=2, executor=executor if threads else None)
+    assert len(result.failures) == 2
+
+
+def test_a_readers_attempt_to_write_leaves_the_writers_reserve(tmp_path):
+    climb(tmp_path)
+    with Journal.open(tmp_path), Journal.read(tmp_path) as reader:
+        assert (tmp_path / "reserve").exists()
+        with pytest.raises(JournalError):
+            reader.told([(50, Answer(1.0))])
+        assert (tmp_path / "reserve").exists()

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from gibo.cli import by_hand, reproduce, train
+from gibo.cli import by_hand, play, plot, reproduce, train
 from gibo.errors import GiboError
 
 
@@ -38,6 +38,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="gibo", description="Local policy search with Bayesian optimisation.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     train.add_commands(commands)
+    play.add_commands(commands)
+    plot.add_commands(commands)
     by_hand.add_commands(commands)
     reproduce.add_commands(commands)
     return parser

@@ -7,6 +7,7 @@ import signal
 import statistics
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from gibo.runs.progress import Standing
+    from gibo.runs.training import Training
 
 
 def add_commands(commands: Any) -> None:
@@ -27,18 +29,26 @@ def add_commands(commands: Any) -> None:
     )
     train.set_defaults(run=_train)
     train.add_argument("environment", metavar="ENV", help="a Gymnasium id, such as CartPole-v1")
-    train.add_argument("--policy", default="linear", help='"linear" (default), "affine", "mlp:16,16", "mlp:16,16:relu"')
+    train.add_argument(
+        "--preset",
+        metavar="NAME",
+        help="paper or published: the settings of the paper's tables or of its published code for ENV and the method; "
+        "options given besides override them",
+    )
+    train.add_argument("--policy", help='"linear" (default), "affine", "mlp:16,16", "mlp:16,16:relu"')
     train.add_argument("--method", default="gibo", help="gibo (default), ars or cma-es")
     train.add_argument("--budget", type=int, default=100, metavar="N", help="evaluations per trial (default: 100)")
-    train.add_argument("--episodes", type=int, default=1, metavar="N", help="per evaluation (default: 1)")
+    train.add_argument("--episodes", type=int, metavar="N", help="per evaluation (default: 1)")
     train.add_argument("--trials", type=int, default=1, metavar="N", help="with seeds from --seed on (default: 1)")
     train.add_argument("--seed", type=int, default=0, metavar="N", help="of the first trial (default: 0)")
     train.add_argument(
-        "--scale", type=float, default=0.1, metavar="X", help="by how much a parameter must change to matter"
+        "--scale", type=float, metavar="X", help="by how much a parameter must change to matter (default: 0.1)"
     )
-    train.add_argument("--normalize-states", action="store_true", help="the policy sees normalised states")
-    train.add_argument("--reward-shift", type=float, default=0.0, metavar="X", help="subtracted from each reward")
-    train.add_argument("--reward-scale", type=float, default=1.0, metavar="X", help="multiplies what is left")
+    train.add_argument(
+        "--normalize-states", action=argparse.BooleanOptionalAction, help="the policy sees normalised states"
+    )
+    train.add_argument("--reward-shift", type=float, metavar="X", help="subtracted from each reward (default: 0)")
+    train.add_argument("--reward-scale", type=float, metavar="X", help="multiplies what is left (default: 1)")
     train.add_argument("--max-steps", type=int, metavar="N", help="cut episodes off")
     train.add_argument("--workers", type=int, metavar="N", help="processes (default: none but this one)")
     train.add_argument(
@@ -55,26 +65,15 @@ def add_commands(commands: Any) -> None:
 
 
 def _train(arguments: argparse.Namespace) -> int:
-    from gibo.runs.training import Training, train
+    from gibo.runs.training import train
 
-    training = Training(
-        environment=arguments.environment,
-        policy=arguments.policy,
-        method=arguments.method,
-        scale=arguments.scale,
-        episodes=arguments.episodes,
-        normalize_states=arguments.normalize_states,
-        reexpressed="data" if arguments.method == "gibo" else "off",
-        reward_shift=arguments.reward_shift,
-        reward_scale=arguments.reward_scale,
-        max_steps=arguments.max_steps,
-    )
+    training = _training(arguments)
     if arguments.trials < 1:
         raise InputError(f"--trials: expected at least 1, got {arguments.trials}")
     if arguments.dask is not None and arguments.workers is not None:
         raise InputError("--workers, --dask: give one of them; the cluster has its own workers")
     out = arguments.out or Path("runs") / arguments.environment.replace("/", "-")
-    with _like_ctrl_c(), _cluster(arguments.dask) as executor:
+    with like_ctrl_c(), _cluster(arguments.dask) as executor:
         for trial in range(arguments.trials):
             folder = out / f"trial-{trial:02d}"
             with _bar(arguments.budget, f"trial {trial + 1}/{arguments.trials}") as bar:
@@ -92,8 +91,34 @@ def _train(arguments: argparse.Namespace) -> int:
             if result.reason.startswith(("interrupted", "stopped")):
                 print("The same command continues.")
                 return 130 if result.reason.startswith("interrupted") else 1
-    print(f"Next: gibo evaluate {out}")
+    print(f"Next: gibo evaluate {out}, gibo play {out}, gibo plot {out}")
     return 0
+
+
+def _training(arguments: argparse.Namespace) -> Training:
+    """The preset, or our defaults, with what was given besides."""
+    from gibo.runs.training import Training
+
+    if arguments.preset is None:
+        reexpressed: Any = "data" if arguments.method == "gibo" else "off"
+        training = Training(arguments.environment, "linear", arguments.method, reexpressed=reexpressed)
+    else:
+        training = _preset(arguments.preset, arguments.environment, arguments.method)
+    names = ("policy", "episodes", "scale", "normalize_states", "reward_shift", "reward_scale", "max_steps")
+    given = {name: getattr(arguments, name) for name in names}
+    return replace(training, **{name: value for name, value in given.items() if value is not None})
+
+
+def _preset(name: str, environment: str, method: str) -> Training:
+    from gibo.experiments.presets import PRESETS
+
+    if name not in PRESETS:
+        raise InputError(f"--preset: expected one of {', '.join(PRESETS)}, got {name!r}")
+    known = PRESETS[name]
+    if (environment, method) not in known:
+        there = ", ".join(" with ".join(pair) for pair in known)
+        raise InputError(f"--preset {name}: there is none for {environment} with {method}; there are: {there}")
+    return known[environment, method]
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:
@@ -178,7 +203,7 @@ def _bar(budget: int, title: str) -> Iterator[Any]:
 
 
 @contextmanager
-def _like_ctrl_c() -> Iterator[None]:
+def like_ctrl_c() -> Iterator[None]:
     """A polite request to end is like Ctrl-C."""
 
     def interrupt(number: int, frame: object) -> None:

@@ -65,9 +65,10 @@ def pyplot() -> Iterator[Any]:
 
 
 def save(figure: Any, plt: Any, path: Path) -> list[Path]:
-    """As PNG and SVG; `path` has no ending."""
+    """As PNG and SVG; the ending of `path`, if it is one of these, is left out."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    paths = [path.with_suffix(".png"), path.with_suffix(".svg")]
+    stem = path.stem if path.suffix in (".png", ".svg") else path.name
+    paths = [path.with_name(stem + ".png"), path.with_name(stem + ".svg")]
     figure.savefig(paths[0], dpi=150)
     figure.savefig(paths[1], metadata={"Date": None})
     plt.close(figure)

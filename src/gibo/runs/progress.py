@@ -71,7 +71,8 @@ def progress_bar(budget: int, text: Callable[[Standing], str] | None = None) -> 
     try:
         yield Bar()
     finally:
-        bar.stop()
+        if bar.live.is_started:  # or it would leave an empty line
+            bar.stop()
 
 
 def _best_and_failures(standing: Standing) -> str:

@@ -1,0 +1,271 @@
+"""`gibo play`: a trained policy in a window, or as a video."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import math
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from gibo.checks import describe_error
+from gibo.cli.train import like_ctrl_c, trial_folders
+from gibo.errors import InputError, MissingExtraError
+from gibo.runs.interrupts import held_back
+
+if TYPE_CHECKING:
+    from gibo.policies.task import Task
+
+# By the ending of a video, what writes it.
+WRITERS = {".gif": ("imageio", "PIL"), ".mp4": ("imageio", "imageio_ffmpeg")}
+PACKAGES = {"imageio": "imageio", "PIL": "pillow", "imageio_ffmpeg": "imageio-ffmpeg"}
+# Frames per second; most programs show a faster GIF slowly.
+FASTEST_GIF = 50.0
+# What off-screen rendering needs where there is no display: MuJoCo draws with EGL, whose log is not for us to show,
+# and pygame with no driver at all.
+WITHOUT_DISPLAY = {"MUJOCO_GL": "egl", "EGL_LOG_LEVEL": "fatal", "SDL_VIDEODRIVER": "dummy"}
+GL_PACKAGES = "libegl1 libgl1-mesa-dri libopengl0"
+
+
+def add_commands(commands: Any) -> None:
+    """Add this command to the command line."""
+    play = commands.add_parser(
+        "play",
+        help="show a trained policy in a window, or write a video of it",
+        description="Show the policy that a run of gibo train has come to, in a window or as a video. The run stays as "
+        "it is, and may still be running.",
+    )
+    play.set_defaults(run=_play)
+    play.add_argument("folder", type=Path, metavar="RUN", help="of gibo train, or one of its trials")
+    play.add_argument("--trial", type=int, metavar="N", help="which one, from 0 on (default: the first)")
+    play.add_argument("--episodes", type=int, default=1, metavar="N", help="(default: 1)")
+    play.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="the episodes are those of gibo evaluate --seed N (default: 0)"
+    )
+    play.add_argument("--video", type=Path, metavar="FILE", help=".mp4 or .gif: write a video, open no window")
+
+
+def _play(arguments: argparse.Namespace) -> int:
+    import numpy as np
+
+    from gibo.policies.rollout import rollout
+    from gibo.runs.training import read_trial
+
+    if arguments.episodes < 1:
+        raise InputError(f"--episodes: expected at least 1, got {arguments.episodes}")
+    if arguments.seed < 0:
+        raise InputError(f"--seed: expected at least 0, got {arguments.seed}")
+    if arguments.video is not None:
+        _check_video(arguments.video)
+    folder = _trial_folder(arguments.folder, arguments.trial)
+    try:
+        trial = read_trial(folder)
+    except InputError as error:
+        if os.environ.get("MUJOCO_GL") and isinstance(error.__cause__, (AttributeError, ImportError)):
+            raise InputError(f"{error} ({_gl_advice()})") from None  # MuJoCo is not even loaded without its libraries
+        raise
+    with like_ctrl_c(), trial.training.task() as task, closing(_Screen(task, arguments.video)) as screen:
+        for e in range(arguments.episodes):
+            seed = int(np.random.SeedSequence((arguments.seed, e, 1)).generate_state(1)[0])  # as in Task.evaluate
+            try:
+                episode = rollout(screen, trial.policy, seed=seed, max_steps=task.max_steps)
+            except _WindowClosedError:
+                print("the window was closed")
+                break
+            print(f"episode {e + 1}: return {episode.value:.1f} in {episode.steps} steps", flush=True)
+    return 0
+
+
+def _trial_folder(folder: Path, number: int | None) -> Path:
+    folders = trial_folders(folder)
+    if number is None:
+        return folders[0]
+    for each in folders:
+        if each.resolve().name == f"trial-{number:02d}":
+            return each
+    there = ", ".join(each.resolve().name for each in folders)
+    raise InputError(f"--trial: there is no trial {number} in {folder}; there is {there}")
+
+
+# -- what is seen -----------------------------------------------------------------------------------------------------
+
+
+class _WindowClosedError(Exception):
+    """Whoever was watching has seen enough."""
+
+
+class _Screen:
+    """An environment that shows each of its states: in its window, or as a frame of a video."""
+
+    def __init__(self, task: Task, video: Path | None) -> None:
+        self._path = video
+        self._film: _Film | None = None
+        self._count = 0  # states so far
+        if video is not None and sys.platform.startswith("linux") and not os.environ.get("DISPLAY"):
+            for name, value in WITHOUT_DISPLAY.items():
+                os.environ.setdefault(name, value)
+        elif video is None and sys.platform.startswith("linux") and not _display():
+            raise InputError("there is no display for a window (DISPLAY is not set); write a video: --video FILE.mp4")
+        mode = "human" if video is None else "rgb_array"
+        self._environment = task.make(render_mode=mode)
+        self._is_mujoco = any("mujoco" in kind.__module__ for kind in type(self._environment.unwrapped).__mro__)
+        with ExitStack() as if_it_fails:
+            if_it_fails.callback(self._environment.close)
+            self._check(mode)
+            if_it_fails.pop_all()
+        rate = float(self._environment.metadata.get("render_fps") or 30.0)
+        is_gif = video is not None and video.suffix.lower() == ".gif"
+        self._every = math.ceil(rate / FASTEST_GIF) if is_gif else 1
+        self._rate = rate / self._every
+
+    def _check(self, mode: str) -> None:
+        """That the environment can be shown in this way."""
+        modes = self._environment.metadata.get("render_modes", [])
+        if mode not in modes and not (mode == "human" and "rgb_array" in modes):  # of the latter Gymnasium makes one
+            raise InputError(f"this environment cannot be shown with {mode!r}; it has {', '.join(modes) or 'nothing'}")
+        if mode == "human" and self._is_mujoco:
+            glfw = importlib.import_module("glfw")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                answers = glfw.init()
+            if not answers:  # MuJoCo's viewer would end the whole process
+                raise InputError(f"the display {_display()} does not answer; write a video instead: --video FILE.mp4")
+
+    def reset(self, seed: int | None) -> Any:
+        first = self._rendering(lambda: self._environment.reset(seed=seed))
+        self._show()
+        return first
+
+    def step(self, action: Any) -> Any:
+        after = self._environment.step(action)
+        self._show()
+        return after
+
+    def _show(self) -> None:
+        if self._path is None:  # the environment does it itself
+            if self._window_closed():
+                raise _WindowClosedError
+            return
+        if self._count % self._every == 0:
+            frame = self._rendering(self._environment.render)
+            if self._film is None:
+                _check_writable(self._path)
+                self._film = (_GIF if self._path.suffix.lower() == ".gif" else _MP4)(self._path, self._rate)
+            with held_back():  # in the middle of a frame, Ctrl-C would cost the video
+                self._film.add(frame)
+        self._count += 1
+
+    def _window_closed(self) -> bool:
+        """Gymnasium takes no notice of a click on the window's cross, and MuJoCo's viewer breaks at the next frame."""
+        if self._is_mujoco:
+            glfw = importlib.import_module("glfw")
+            window = glfw.get_current_context()
+            return bool(window) and bool(glfw.window_should_close(window))
+        pygame = sys.modules.get("pygame")  # with which most others draw
+        return pygame is not None and pygame.display.get_init() and bool(pygame.event.peek(pygame.QUIT))
+
+    def _rendering(self, call: Callable[[], Any]) -> Any:
+        """What a call that renders returns; what goes wrong, in one line."""
+        hook = sys.unraisablehook
+        sys.unraisablehook = lambda _: None  # MuJoCo's viewer, if it cannot be made, raises again when it is deleted
+        try:
+            return call()
+        except Warning:  # the user made warnings errors
+            raise
+        except Exception as error:  # from OpenGL, pygame, MuJoCo or the environment: anything
+            cause, lacks = " ".join(describe_error(error).split()), type(error).__name__ == "DependencyNotInstalled"
+        finally:
+            sys.unraisablehook = hook
+        if lacks:
+            raise MissingExtraError(f"it cannot be shown: {cause}")
+        if self._is_mujoco:
+            raise InputError(f"it cannot be shown: {cause[:160]} ({_gl_advice()})")
+        raise InputError(f"it cannot be shown: {cause}")
+
+    def close(self) -> None:
+        """Also after Ctrl-C: the video has what was seen until then."""
+        try:
+            if self._film is not None:
+                with held_back():
+                    self._film.close()
+                print(f"video: {self._path}")
+        finally:
+            self._environment.close()
+
+
+def _display() -> str | None:
+    return os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+
+
+def _gl_advice() -> str:
+    way = f"MUJOCO_GL is {os.environ.get('MUJOCO_GL', 'not set')}"
+    return f"{way}; to render off-screen on Debian: apt-get install {GL_PACKAGES}, and set MUJOCO_GL=egl"
+
+
+# -- videos -----------------------------------------------------------------------------------------------------------
+
+
+class _Film(Protocol):
+    def add(self, frame: Any) -> None: ...
+    def close(self) -> None: ...
+
+
+def _check_video(path: Path) -> None:
+    """That its ending is known, and that what writes it is installed."""
+    needed = WRITERS.get(path.suffix.lower())
+    if needed is None:
+        raise InputError(f"--video: expected a file that ends in .mp4 or .gif, got {path.name!r}")
+    for name in needed:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            package = PACKAGES[name]
+            text = f"a {path.suffix.lower()} video needs {package}, which is not installed: pip install {package}"
+            if package == "imageio-ffmpeg":
+                text += "; or write a .gif"
+            raise MissingExtraError(text) from None
+
+
+def _check_writable(path: Path) -> None:
+    """The system's own error if nothing can be written there; imageio's are long."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    is_new = not path.exists()
+    path.open("ab").close()
+    if is_new:
+        path.unlink()
+
+
+class _GIF:
+    """All frames are in memory until it is closed."""
+
+    def __init__(self, path: Path, rate: float) -> None:
+        self._file = importlib.import_module("imageio.v3").imopen(path, "w", plugin="pillow", extension=".gif")
+        self._rate = rate
+        self._durations: list[int] = []  # in ms, and multiples of 10 as the format has them; errors do not add up
+
+    def add(self, frame: Any) -> None:
+        n = len(self._durations)
+        self._durations.append(10 * (round(100.0 * (n + 1) / self._rate) - round(100.0 * n / self._rate)))
+        # 8 bits: a palette for each frame, and a third of the memory. The list is read when the file is closed.
+        self._file.write(frame, is_batch=False, bits=8, duration=self._durations, loop=0)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _MP4:
+    def __init__(self, path: Path, rate: float) -> None:
+        v2 = importlib.import_module("imageio.v2")
+        # The codec needs even sizes; imageio's own choice is multiples of 16, and it stretches frames to it.
+        self._writer = v2.get_writer(path, format="FFMPEG", fps=rate, macro_block_size=2)
+
+    def add(self, frame: Any) -> None:
+        self._writer.append_data(frame)
+
+    def close(self) -> None:
+        self._writer.close()

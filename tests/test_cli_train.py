@@ -1,0 +1,400 @@
+"""`gibo train`, `evaluate`, `play` and `plot`, as they are typed."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from gibo.cli import main, play
+from gibo.errors import InputError
+from gibo.figures.training import Curve, read_curve
+from gibo.policies import load_policy
+from gibo.runs.journal import Journal, has_journal
+from gibo.runs.training import read_trial, train
+
+SHORT = ["--max-steps", "30"]  # of an episode
+
+
+def values(folder):
+    """All that was asked and told in a trial, by the queries' ids, and no times."""
+    with Journal.read(folder) as journal:
+        told = sorted(journal.evaluations(), key=lambda t: t.query.id)
+        return [(t.query.id, t.query.kind, t.query.seed, t.query.x.tolist(), t.answer.value) for t in told]
+
+
+def training_of(folder):
+    with Journal.read(folder) as journal:
+        return journal.facts().task
+
+
+def error_of(capsys, words):
+    """The one line on standard error of a call that is wrong."""
+    capsys.readouterr()
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("gibo: ")
+    assert len(error.splitlines()) == 1, error
+    return error
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Two trials with GIBO, and one with each of the others; not to be changed."""
+    folder = tmp_path_factory.mktemp("runs")
+    words = ["train", "CartPole-v1", *SHORT]
+    assert main([*words, "--preset", "published", "--budget", "20", "--trials", "2", "--out", f"{folder}/gibo"]) == 0
+    for method, budget in (("ars", "7"), ("cma-es", "17")):
+        assert main([*words, "--method", method, "--budget", budget, "--out", f"{folder}/{method}"]) == 0
+    return folder
+
+
+# -- train ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_start_continues_and_the_policy_can_be_used_without_the_run(tmp_path, capsys):
+    words = ["train", "CartPole-v1", "--seed", "3"]
+    assert main([*words, "--budget", "7", "--out", str(tmp_path / "two")]) == 0
+    first = values(tmp_path / "two" / "trial-00")
+    assert main([*words, "--budget", "12", "--out", str(tmp_path / "two")]) == 0
+    assert main([*words, "--budget", "12", "--out", str(tmp_path / "one")]) == 0
+    assert f"Next: gibo evaluate {tmp_path / 'one'}" in capsys.readouterr().out
+    both = values(tmp_path / "two" / "trial-00")
+    assert both[:7] == first
+    assert both == values(tmp_path / "one" / "trial-00")
+    policies = [(tmp_path / name / "trial-00" / "policy.json") for name in ("one", "two")]
+    assert policies[0].read_bytes() == policies[1].read_bytes()
+    policy = load_policy(policies[0])
+    assert policy([0.0, 0.0, 0.2, 1.0]) in (0, 1)
+    assert np.array_equal(policy.theta, read_trial(tmp_path / "one" / "trial-00").policy.theta)
+
+
+def test_trials_differ_by_their_seeds(runs):
+    first, second = (values(runs / "gibo" / f"trial-{i:02d}") for i in range(2))
+    assert len(first) == len(second) == 20
+    assert first != second
+
+
+def test_workers_change_nothing(tmp_path):
+    words = ["train", "CartPole-v1", *SHORT, "--budget", "9"]
+    assert main([*words, "--out", str(tmp_path / "none")]) == 0
+    assert main([*words, "--workers", "2", "--out", str(tmp_path / "two")]) == 0
+    assert values(tmp_path / "none" / "trial-00") == values(tmp_path / "two" / "trial-00")
+
+
+def test_ctrl_c_then_the_same_command_continues_to_the_same_values(tmp_path):
+    words = ["train", "CartPole-v1", "--preset", "published", "--episodes", "5", "--budget", "60"]
+    command = [sys.executable, "-c", "from gibo.cli import main; raise SystemExit(main())", *words, "--out", "x"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command, cwd=tmp_path, start_new_session=True, **pipes)
+    trial = tmp_path / "x" / "trial-00"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (has_journal(trial) and len(values(trial)) >= 10):
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGINT)
+    output, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted after" in output
+    assert "The same command continues." in output
+    assert "Traceback" not in error
+    assert 10 <= len(values(trial)) < 60
+    assert (trial / "policy.json").exists()
+    assert main([*words, "--out", str(tmp_path / "x")]) == 0
+    assert main([*words, "--out", str(tmp_path / "whole")]) == 0
+    assert values(trial) == values(tmp_path / "whole" / "trial-00")
+
+
+def test_a_preset_and_what_overrides_it(runs, tmp_path):
+    plain = training_of(runs / "gibo" / "trial-00")
+    assert (plain["policy"], plain["reward_scale"], plain["max_steps"]) == ("linear", 1 / 500, 30)
+    assert plain["options"]["settings"]["N_m"] == 20
+    options = ["--policy", "affine", "--no-normalize-states", "--reward-shift", "0.5", "--scale", "0.7"]
+    words = ["train", "Hopper-v5", "--preset", "paper", *options, "--budget", "1", "--max-steps", "3"]
+    assert main([*words, "--out", str(tmp_path / "x")]) == 0
+    hopper = training_of(tmp_path / "x" / "trial-00")
+    names = ("policy", "normalize_states", "reward_shift", "scale", "max_steps", "reward_scale")
+    assert [hopper[name] for name in names] == ["affine", False, 0.5, 0.7, 3, 1 / 1000]
+    assert hopper["options"]["settings"]["N_m"] == 48
+
+
+def test_without_a_preset_the_defaults_are_ours(runs):
+    ars = training_of(runs / "ars" / "trial-00")
+    names = ("policy", "method", "scale", "episodes", "normalize_states", "reexpressed", "reward_scale")
+    assert [ars[name] for name in names] == ["linear", "ars", 0.1, 1, False, "off", 1.0]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["CartPoll-v1"], "CartPoll"),
+        (["FrozenLake-v1"], "observation space Discrete(16): not supported; expected a Box"),
+        (["CartPole-v1", "--budget", "-3"], "budget: expected"),
+        (["CartPole-v1", "--trials", "0"], "--trials: expected at least 1, got 0"),
+        (["CartPole-v1", "--method", "sgd"], "method: expected one of gibo, ars, cma-es, got 'sgd'"),
+        (["CartPole-v1", "--policy", "deep"], "policy"),
+        (["CartPole-v1", "--seed", "-1"], "seed"),
+        (["CartPole-v1", "--scale", "0"], "scale"),
+        (["CartPole-v1", "--workers", "0"], "workers"),
+        (["CartPole-v1", "--workers", "2", "--dask", "tcp://127.0.0.1:1"], "--workers, --dask: give one of them"),
+        (["CartPole-v1", "--preset", "papre"], "--preset: expected one of paper, published, got 'papre'"),
+        (["CartPole-v1", "--preset", "paper", "--method", "cma-es"], "none for CartPole-v1 with cma-es; there are: "),
+        (["Pendulum-v1", "--preset", "paper"], "CartPole-v1 with gibo, CartPole-v1 with ars, Swimmer-v5 with gibo"),
+    ],
+)
+def test_a_mistake_is_one_line_and_nothing_is_left_behind(tmp_path, monkeypatch, capsys, words, message):
+    monkeypatch.chdir(tmp_path)
+    assert message in error_of(capsys, ["train", *words])
+    assert not list(tmp_path.rglob("journal.sqlite"))
+
+
+def test_what_to_install_where_gymnasium_is_missing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    assert "pip install 'gibo[gym]'" in error_of(capsys, ["train", "CartPole-v1"])
+
+
+def test_other_settings_in_the_same_folder_are_refused(runs, capsys):
+    words = ["train", "CartPole-v1", *SHORT, "--method", "ars", "--budget", "9", "--out", str(runs / "ars")]
+    assert "was 0.1, now 0.2" in error_of(capsys, [*words, "--scale", "0.2"])
+
+
+# -- evaluate ---------------------------------------------------------------------------------------------------------
+
+
+def test_evaluate_prints_mean_standard_deviation_and_quantiles_of_each_trial(runs, capsys):
+    assert main(["evaluate", str(runs / "gibo"), "--episodes", "5", "--seed", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    for line, trial in zip(lines, ("trial-00", "trial-01"), strict=True):
+        read = read_trial(runs / "gibo" / trial)
+        with read.training.task() as task:
+            returns = [e.value for e in task.evaluate(read.policy.theta, 5, seed=2)]
+        numbers = f"mean {np.mean(returns):.1f}, standard deviation {np.std(returns, ddof=1):.1f}"
+        assert line.startswith(f"{runs / 'gibo' / trial}: 5 episodes, {numbers}, 10 % ")
+        assert f"median {np.median(returns):.1f}, 90 % {max(returns):.1f}" in line
+
+
+def test_mistakes_of_evaluate(runs, tmp_path, capsys):
+    assert "no run of gibo train" in error_of(capsys, ["evaluate", str(tmp_path)])
+    assert "--episodes: expected at least 1" in error_of(capsys, ["evaluate", str(runs / "gibo"), "--episodes", "0"])
+    assert main(["init", str(tmp_path / "by-hand"), "--dim", "2"]) == 0
+    assert "not one of gibo train" in error_of(capsys, ["evaluate", str(tmp_path / "by-hand")])
+
+
+# -- play -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def headless(monkeypatch):
+    """No display; what the command sets is taken back."""
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", *play.WITHOUT_DISPLAY):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def frames(path):
+    with Image.open(path) as image:
+        durations = []
+        for i in range(image.n_frames):
+            image.seek(i)
+            durations.append(image.info["duration"])
+        return image.size, durations
+
+
+@pytest.mark.usefixtures("headless")
+def test_a_video_shows_the_episodes_of_evaluate_and_leaves_the_run_alone(runs, tmp_path, capsys):
+    before = contents(runs / "gibo")
+    video = tmp_path / "new" / "pole.gif"
+    words = [str(runs / "gibo"), "--episodes", "2", "--seed", "4"]
+    assert main(["play", *words, "--trial", "1", "--video", str(video)]) == 0
+    said = capsys.readouterr().out
+    returns = [float(text) for text in re.findall(r"return ([\d.]+)", said)]
+    assert said.splitlines()[-1] == f"video: {video}"
+    assert main(["evaluate", str(runs / "gibo" / "trial-01"), *words[1:]]) == 0
+    assert f"mean {np.mean(returns):.1f}," in capsys.readouterr().out
+    size, durations = frames(video)
+    assert size == (600, 400)
+    assert sum(durations) == 20 * (sum(returns) + 2)  # 50 a second, a reward of 1 for each step, and the first states
+    assert contents(runs / "gibo") == before
+
+
+@pytest.mark.usefixtures("headless")
+@pytest.mark.parametrize(("rate", "count"), [(50, 31), (125, 11), (30, 31)])
+def test_a_gif_keeps_the_time_of_the_environment(runs, tmp_path, monkeypatch, rate, count):
+    from gymnasium.envs.classic_control import CartPoleEnv
+
+    monkeypatch.setattr(CartPoleEnv, "metadata", {**CartPoleEnv.metadata, "render_fps": rate})
+    monkeypatch.setattr(CartPoleEnv, "render", lambda self: np.full((4, 4, 3), int(9 * self.state[1]) % 256, np.uint8))
+    added = []
+    monkeypatch.setattr(play._GIF, "add", lambda self, frame, add=play._GIF.add: (added.append(1), add(self, frame)))
+    assert main(["play", str(runs / "gibo"), "--video", str(tmp_path / "x.gif")]) == 0
+    assert len(added) == count
+    durations = frames(tmp_path / "x.gif")[1]
+    assert min(durations) >= 20
+    assert sum(durations) == pytest.approx(1000 * 31 / rate, abs=1000 * 3 / rate)
+
+
+@pytest.mark.usefixtures("headless")
+def test_ctrl_c_keeps_the_video_so_far(runs, tmp_path, monkeypatch, capsys):
+    def interrupted(screen, policy, **_):
+        observation, _ = screen.reset(seed=0)
+        for _ in range(4):
+            observation, *_ = screen.step(policy(observation))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules["gibo.policies.rollout"], "rollout", interrupted)
+    assert main(["play", str(runs / "gibo"), "--video", str(tmp_path / "x.gif")]) == 130
+    assert capsys.readouterr().err == "gibo: interrupted\n"
+    assert sum(frames(tmp_path / "x.gif")[1]) == 5 * 20
+
+
+@pytest.mark.usefixtures("headless")
+def test_a_window_and_its_end(runs, monkeypatch, capsys):
+    monkeypatch.setenv("DISPLAY", ":of the imagination")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    assert main(["play", str(runs / "gibo" / "trial-00")]) == 0
+    assert capsys.readouterr().out.startswith("episode 1: return ")
+    import pygame
+
+    looks = iter(range(100))
+    closed = play._Screen._window_closed
+
+    def click_on_the_cross(screen):
+        if next(looks) == 3:
+            pygame.event.post(pygame.event.Event(pygame.QUIT))
+        return closed(screen)
+
+    monkeypatch.setattr(play._Screen, "_window_closed", click_on_the_cross)
+    assert main(["play", str(runs / "gibo" / "trial-00"), "--episodes", "3"]) == 0
+    assert capsys.readouterr().out == "the window was closed\n"
+    assert next(looks) == 4
+
+
+@pytest.mark.usefixtures("headless")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "there is no display for a window (DISPLAY is not set); write a video: --video FILE.mp4"),
+        (["--video", "x.avi"], "--video: expected a file that ends in .mp4 or .gif, got 'x.avi'"),
+        (["--video", "/proc/nowhere/x.gif"], "/proc/nowhere: No such file or directory"),
+        (["--video", "x.gif", "--episodes", "0"], "--episodes: expected at least 1, got 0"),
+        (["--video", "x.gif", "--seed", "-1"], "--seed: expected at least 0, got -1"),
+        (["--video", "x.gif", "--trial", "7"], "there is trial-00, trial-01"),
+    ],
+)
+def test_mistakes_of_play(runs, tmp_path, monkeypatch, capsys, words, message):
+    monkeypatch.chdir(tmp_path)
+    assert message in error_of(capsys, ["play", str(runs / "gibo"), *words])
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("headless")
+@pytest.mark.parametrize(
+    ("missing", "video", "advice"),
+    [
+        ("imageio", "x.gif", "pip install imageio"),
+        ("imageio_ffmpeg", "x.mp4", "pip install imageio-ffmpeg; or write a .gif"),
+        ("pygame", "x.gif", "gymnasium[classic-control]"),
+    ],
+)
+def test_what_to_install_for_a_video(runs, tmp_path, monkeypatch, capsys, missing, video, advice):
+    monkeypatch.setitem(sys.modules, missing, None)
+    error = error_of(capsys, ["play", str(runs / "gibo"), "--video", str(tmp_path / video)])
+    assert advice in error
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("headless")
+def test_the_packages_that_mujoco_lacks_to_render(tmp_path, monkeypatch, capsys):
+    words = ["train", "Swimmer-v5", "--budget", "1", "--max-steps", "2"]
+    assert main([*words, "--out", str(tmp_path / "x")]) == 0
+    from gymnasium.envs.mujoco import mujoco_rendering
+
+    def no_library(width, height):
+        raise ImportError("Cannot initialize\nan EGL device display")
+
+    monkeypatch.setitem(mujoco_rendering._ALL_RENDERERS, "egl", no_library)
+    error = error_of(capsys, ["play", str(tmp_path / "x"), "--video", str(tmp_path / "x.gif")])
+    assert "apt-get install libegl1 libgl1-mesa-dri libopengl0" in error
+    assert not (tmp_path / "x.gif").exists()
+    monkeypatch.setenv("DISPLAY", ":of the imagination")
+    assert "the display :of the imagination does not answer" in error_of(capsys, ["play", str(tmp_path / "x")])
+
+
+# -- plot -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_curve_of_gibo_is_that_of_its_iterates_own_episodes(runs):
+    curve, trial = read_curve(runs / "gibo" / "trial-00"), read_trial(runs / "gibo" / "trial-00")
+    at = [i for i, kind in enumerate(trial.kinds) if kind == "iterate"]
+    assert len(at) == 3
+    assert curve.episodes.tolist() == [i + 1 for i in at]
+    assert curve.returns.tolist() == [trial.returns[i] for i in at]
+    assert (curve.method, curve.of_iterates, curve.spent) == ("gibo", True, 20)
+
+
+@pytest.mark.parametrize("method", ["ars", "cma-es"])
+def test_a_curve_of_the_others_is_the_mean_of_each_whole_batch(runs, method):
+    curve, trial = read_curve(runs / method / "trial-00"), read_trial(runs / method / "trial-00")
+    size = 2 if method == "ars" else 8
+    whole = len(trial.returns) // size
+    assert whole * size < len(trial.returns)  # so that there is one which is not
+    assert curve.episodes.tolist() == [size * (i + 1) for i in range(whole)]
+    assert curve.returns == pytest.approx([np.mean(trial.returns[size * i :][:size]) for i in range(whole)])
+    assert not curve.of_iterates
+
+
+def test_a_trial_that_is_behind_counts_as_far_as_it_has_come():
+    curve = Curve("E", "gibo", True, np.array([2.0, 6.0]), np.array([10.0, 20.0]), 8)
+    assert curve.at(np.array([1, 2, 5, 6, 8, 9])) == pytest.approx([np.nan, 10, 10, 20, 20, np.nan], nan_ok=True)
+
+
+def test_several_runs_in_one_figure(runs, tmp_path, capsys):
+    folders = [str(runs / name) for name in ("gibo", "ars", "gibo/trial-00")]
+    assert main(["plot", *folders, "--out", str(tmp_path / "new" / "v1.2.png")]) == 0
+    paths = [tmp_path / "new" / f"v1.2.{ending}" for ending in ("png", "svg")]
+    assert capsys.readouterr().out.splitlines() == [str(path) for path in paths]
+    with Image.open(paths[0]) as image:
+        assert image.size[0] > 500
+    ET.parse(paths[1])
+    text = paths[1].read_text()
+    for label in (
+        "gibo: GIBO, mean ± standard deviation of 2 trials",
+        "ars: ARS, one trial (batch means; the iterate is not evaluated)",
+        "gibo/trial-00: GIBO, one trial",
+    ):
+        assert f"<!-- {label} -->" in text
+
+
+def test_plot_needs_no_environment_and_does_not_disturb_a_run_that_is_writing(runs, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    with Journal.open(runs / "ars" / "trial-00"):  # as a run has it
+        assert main(["plot", str(runs / "ars")]) == 0
+    for path in capsys.readouterr().out.splitlines():
+        os.unlink(path)  # learning.png and learning.svg, in the run's folder
+
+
+def test_mistakes_of_plot(runs, tmp_path, capsys):
+    assert "no run of gibo train" in error_of(capsys, ["plot", str(tmp_path)])
+    assert ".png, .svg or nothing" in error_of(capsys, ["plot", str(runs / "gibo"), "--out", "x.pdf"])
+    assert main(["init", str(tmp_path / "by-hand"), "--dim", "2"]) == 0
+    assert "not one of gibo train" in error_of(capsys, ["plot", str(tmp_path / "by-hand")])
+
+
+def test_nothing_to_draw_yet(runs, tmp_path, capsys):
+    training = read_trial(runs / "ars" / "trial-00").training
+    train(training, tmp_path / "trial-00", budget=1)
+    assert read_curve(tmp_path / "trial-00") is None
+    assert "nothing to draw yet" in error_of(capsys, ["plot", str(tmp_path)])
+    with pytest.raises(InputError, match="there is no run"):
+        read_curve(tmp_path)

@@ -575,7 +575,7 @@ def test_too_many_failures_in_a_row_stop_the_run_with_workers(workers):
         result = climb(broken, budget=100, max_failures=6, workers=workers)
     assert result.reason.startswith("stopped: ")
     assert result.reason.endswith(" evaluations in a row failed, the last one with ZeroDivisionError: the robot fell")
-    assert 6 <= result.evaluations <= 6 + workers
+    assert 6 <= result.evaluations < 6 + 2 * workers  # what arrived at once, and what was running
     assert np.isnan(result.value)
 
 

@@ -28,6 +28,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -521,8 +522,9 @@ def has_journal(folder: Path | str) -> bool:
             return bool(tables)
 
 
+@cache
 def versions() -> dict[str, str]:
-    """What computes here, for the record."""
+    """What computes here, for the record; looked up once, because it is slow."""
     from importlib.metadata import PackageNotFoundError, version  # here, because it is slow to load
 
     found = {"python": platform.python_version(), "platform": platform.platform()}

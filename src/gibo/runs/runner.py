@@ -440,8 +440,8 @@ class _Loop:
     def finish(self, again: str = "") -> None:
         """Wait for what is running, and record it, unless Ctrl-C is pressed."""
         with suppress(KeyboardInterrupt, RunError):
-            self.receive(last=True)
             running = self.pool.drop_pending()
+            running -= self.receive(last=True)
             if running:
                 text = f"gibo: waiting for {running} running evaluation{'s' if running > 1 else ''}"
                 sys.stderr.write(f"{text}; Ctrl-C{again} ends {'them' if running > 1 else 'it'}\n")

@@ -1,4 +1,4 @@
-# make demo   set up and run GIBO on a noisy function
+# make demo   set up, train three policies on CartPole-v1 and draw their learning curve
 # make test   set up and run ruff, mypy and the tests
 # make bench  set up and run the benchmarks
 PYTHON ?= python3
@@ -10,7 +10,9 @@ export OPENBLAS_NUM_THREADS ?= 1
 .PHONY: demo test bench clean
 
 demo: .venv/installed-demo
-	$(BIN)/python examples/demo.py
+	$(BIN)/gibo train CartPole-v1 --trials 3 --out demo
+	$(BIN)/gibo evaluate demo
+	$(BIN)/gibo plot demo
 
 test: .venv/installed-dev
 	$(BIN)/ruff check .

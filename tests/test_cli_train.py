@@ -14,12 +14,13 @@ from PIL import Image
 
 from gibo.cli import main, play
 from gibo.errors import InputError
+from gibo.experiments.presets import PRESETS
 from gibo.figures.training import Curve, read_curve
 from gibo.policies import load_policy
 from gibo.runs.journal import Journal, has_journal
-from gibo.runs.training import read_trial, train
+from gibo.runs.training import Training, read_trial, train
 
-SHORT = ["--max-steps", "30"]  # of an episode
+SHORT = ["--preset", "none", "--max-steps", "30"]  # of an episode
 
 
 def values(folder):
@@ -129,6 +130,28 @@ def test_without_a_preset_the_defaults_are_ours(runs):
     assert [ars[name] for name in names] == ["linear", "ars", 0.1, 1, False, "off", 1.0]
 
 
+def test_where_there_is_a_preset_it_is_used_unless_told_otherwise(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "CartPole-v1", "--budget", "1", "--out", "a"]) == 0
+    assert "preset published for CartPole-v1" in capsys.readouterr().out
+    assert training_of(tmp_path / "a" / "trial-00") == PRESETS["published"]["CartPole-v1", "gibo"].to_plain()
+    assert main(["train", "CartPole-v1", "--budget", "1", "--preset", "none", "--out", "b"]) == 0
+    assert "preset" not in capsys.readouterr().out
+    assert training_of(tmp_path / "b" / "trial-00") == Training("CartPole-v1", "linear").to_plain()
+
+
+def test_a_missing_library_for_drawing_is_named(tmp_path, monkeypatch, capsys):
+    def make(*_, **__):
+        raise AttributeError("'NoneType' object has no attribute 'glGetError'")
+
+    monkeypatch.setattr("gymnasium.make", make)
+    words = ["train", "Swimmer-v5", "--out", str(tmp_path / "run")]
+    monkeypatch.setenv("MUJOCO_GL", "osmesa")
+    assert "MUJOCO_GL is osmesa; to render off-screen on Debian: apt-get install libegl1" in error_of(capsys, words)
+    monkeypatch.delenv("MUJOCO_GL")
+    assert "apt-get" not in error_of(capsys, words)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -142,7 +165,7 @@ def test_without_a_preset_the_defaults_are_ours(runs):
         (["CartPole-v1", "--scale", "0"], "scale"),
         (["CartPole-v1", "--workers", "0"], "workers"),
         (["CartPole-v1", "--workers", "2", "--dask", "tcp://127.0.0.1:1"], "--workers, --dask: give one of them"),
-        (["CartPole-v1", "--preset", "papre"], "--preset: expected one of paper, published, got 'papre'"),
+        (["CartPole-v1", "--preset", "papre"], "--preset: expected one of paper, published, gibo, none, got 'papre'"),
         (["CartPole-v1", "--preset", "paper", "--method", "cma-es"], "none for CartPole-v1 with cma-es; there are: "),
         (["Pendulum-v1", "--preset", "paper"], "CartPole-v1 with gibo, CartPole-v1 with ars, Swimmer-v5 with gibo"),
     ],

@@ -29,7 +29,6 @@ FASTEST_GIF = 50.0
 # What off-screen rendering needs where there is no display: MuJoCo draws with EGL, whose log is not for us to show,
 # and pygame with no driver at all.
 WITHOUT_DISPLAY = {"MUJOCO_GL": "egl", "EGL_LOG_LEVEL": "fatal", "SDL_VIDEODRIVER": "dummy"}
-GL_PACKAGES = "libegl1 libgl1-mesa-dri libopengl0"
 
 
 def add_commands(commands: Any) -> None:
@@ -63,12 +62,7 @@ def _play(arguments: argparse.Namespace) -> int:
     if arguments.video is not None:
         _check_video(arguments.video)
     folder = _trial_folder(arguments.folder, arguments.trial)
-    try:
-        trial = read_trial(folder)
-    except InputError as error:
-        if os.environ.get("MUJOCO_GL") and isinstance(error.__cause__, (AttributeError, ImportError)):
-            raise InputError(f"{error} ({_gl_advice()})") from None  # MuJoCo is not even loaded without its libraries
-        raise
+    trial = read_trial(folder)
     with like_ctrl_c(), trial.training.task() as task, closing(_Screen(task, arguments.video)) as screen:
         for e in range(arguments.episodes):
             seed = int(np.random.SeedSequence((arguments.seed, e, 1)).generate_state(1)[0])  # as in Task.evaluate
@@ -184,7 +178,9 @@ class _Screen:
         if lacks:
             raise MissingExtraError(f"it cannot be shown: {cause}")
         if self._is_mujoco:
-            raise InputError(f"it cannot be shown: {cause[:160]} ({_gl_advice()})")
+            from gibo.policies.environments import gl_advice
+
+            raise InputError(f"it cannot be shown: {cause[:160]} ({gl_advice()})")
         raise InputError(f"it cannot be shown: {cause}")
 
     def close(self) -> None:
@@ -200,11 +196,6 @@ class _Screen:
 
 def _display() -> str | None:
     return os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-
-
-def _gl_advice() -> str:
-    way = f"MUJOCO_GL is {os.environ.get('MUJOCO_GL', 'not set')}"
-    return f"{way}; to render off-screen on Debian: apt-get install {GL_PACKAGES}, and set MUJOCO_GL=egl"
 
 
 # -- videos -----------------------------------------------------------------------------------------------------------

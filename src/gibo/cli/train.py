@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from gibo.runs.progress import Standing
     from gibo.runs.training import Training
 
+# Evaluations per trial where nothing is known.
+BUDGET = 300
+
 
 def add_commands(commands: Any) -> None:
     """Add these commands to the command line."""
@@ -32,12 +35,17 @@ def add_commands(commands: Any) -> None:
     train.add_argument(
         "--preset",
         metavar="NAME",
-        help="paper or published: the settings of the paper's tables or of its published code for ENV and the method; "
-        "options given besides override them",
+        help="paper, published or gibo: the settings of the paper's tables, of its published code or our own, for ENV "
+        "and the method; none: those that need no knowledge of ENV (default: the published ones or our own where "
+        "there are any, else none). Options given besides override them",
     )
-    train.add_argument("--policy", help='"linear" (default), "affine", "mlp:16,16", "mlp:16,16:relu"')
+    train.add_argument(
+        "--policy", help='"linear", "affine", "mlp:16,16", "mlp:16,16:relu" (default: linear, or that of the preset)'
+    )
     train.add_argument("--method", default="gibo", help="gibo (default), ars or cma-es")
-    train.add_argument("--budget", type=int, default=100, metavar="N", help="evaluations per trial (default: 100)")
+    train.add_argument(
+        "--budget", type=int, metavar="N", help="evaluations per trial (default: 300, or what the preset needs)"
+    )
     train.add_argument("--episodes", type=int, metavar="N", help="per evaluation (default: 1)")
     train.add_argument("--trials", type=int, default=1, metavar="N", help="with seeds from --seed on (default: 1)")
     train.add_argument("--seed", type=int, default=0, metavar="N", help="of the first trial (default: 0)")
@@ -65,9 +73,13 @@ def add_commands(commands: Any) -> None:
 
 
 def _train(arguments: argparse.Namespace) -> int:
+    from gibo.experiments.presets import BUDGETS
     from gibo.runs.training import train
 
     training = _training(arguments)
+    budget = arguments.budget
+    if budget is None:
+        budget = BUDGETS.get(arguments.environment, BUDGET) if arguments.preset != "none" else BUDGET
     if arguments.trials < 1:
         raise InputError(f"--trials: expected at least 1, got {arguments.trials}")
     if arguments.dask is not None and arguments.workers is not None:
@@ -76,11 +88,11 @@ def _train(arguments: argparse.Namespace) -> int:
     with like_ctrl_c(), _cluster(arguments.dask) as executor:
         for trial in range(arguments.trials):
             folder = out / f"trial-{trial:02d}"
-            with _bar(arguments.budget, f"trial {trial + 1}/{arguments.trials}") as bar:
+            with _bar(budget, f"trial {trial + 1}/{arguments.trials}") as bar:
                 result = train(
                     training,
                     folder,
-                    budget=arguments.budget,
+                    budget=budget,
                     seed=arguments.seed + trial,
                     workers=arguments.workers,
                     executor=executor,
@@ -97,9 +109,14 @@ def _train(arguments: argparse.Namespace) -> int:
 
 def _training(arguments: argparse.Namespace) -> Training:
     """The preset, or our defaults, with what was given besides."""
+    from gibo.experiments.presets import preset
     from gibo.runs.training import Training
 
-    if arguments.preset is None:
+    usual = preset(arguments.environment, arguments.method) if arguments.preset is None else None
+    if usual is not None:
+        name, training = usual
+        print(f"Settings: preset {name} for {arguments.environment}; --preset none trains without")
+    elif arguments.preset in (None, "none"):
         reexpressed: Any = "data" if arguments.method == "gibo" else "off"
         training = Training(arguments.environment, "linear", arguments.method, reexpressed=reexpressed)
     else:
@@ -113,7 +130,7 @@ def _preset(name: str, environment: str, method: str) -> Training:
     from gibo.experiments.presets import PRESETS
 
     if name not in PRESETS:
-        raise InputError(f"--preset: expected one of {', '.join(PRESETS)}, got {name!r}")
+        raise InputError(f"--preset: expected one of {', '.join(PRESETS)}, none, got {name!r}")
     known = PRESETS[name]
     if (environment, method) not in known:
         there = ", ".join(" with ".join(pair) for pair in known)

@@ -61,6 +61,13 @@ STUDIES: dict[str, dict[str, Comparison]] = {
             {"GIBO": _PUBLISHED["Hopper-v5", "gibo"], "ARS": _PUBLISHED["Hopper-v5", "ars"]},
         )
     },
+    "cheetah": {
+        "HalfCheetah-v5": Comparison(
+            2000,
+            (250, 500, 1000, 2000),
+            {"GIBO": PRESETS["gibo"]["HalfCheetah-v5", "gibo"], "ARS": PRESETS["gibo"]["HalfCheetah-v5", "ars"]},
+        )
+    },
     "ablation-gym": {
         "CartPole-v1": Comparison(
             100,
@@ -72,10 +79,14 @@ STUDIES: dict[str, dict[str, Comparison]] = {
             (500, 1000, 2000),
             {"without gradient normalisation": _without_normalisation(_PUBLISHED["Swimmer-v5", "gibo"])},
         ),
+        # With the data re-expressed: the study "hopper".
         "Hopper-v5": Comparison(
-            4000,
-            (1000, 2000, 4000),
-            {"without state normalisation": replace(_PUBLISHED["Hopper-v5", "gibo"], normalize_states=False)},
+            2000,
+            (500, 1000, 1500, 2000),
+            {
+                "without state normalisation": replace(_PUBLISHED["Hopper-v5", "gibo"], normalize_states=False),
+                "iterate re-expressed": replace(_PUBLISHED["Hopper-v5", "gibo"], reexpressed="iterate"),
+            },
         ),
     },
 }

@@ -1,4 +1,5 @@
-"""The paper's settings for policy search (Müller et al. 2021, table 3), as in its tables and as in the published code.
+"""Settings for policy search: the paper's (Müller et al. 2021, table 3), as in its tables and as in the published code,
+and our own for a larger task.
 
 Noise levels of the tables are variances in the published code, and so they are here. The published code fits the
 hyperparameters once the window is full, and on Hopper it decays the weights by 1e-5 per update, which is left out here:
@@ -50,6 +51,9 @@ _ARS_HOPPER = replace(
     reexpressed="off",
 )
 
+# Not in the paper, 108 parameters: Hopper's published settings without a survival bonus, and a constant step.
+_CHEETAH = Training("HalfCheetah-v5", policy="affine", scale=1.0, reward_scale=1 / 1000, normalize_states=True)
+
 # By source, environment and method.
 PRESETS: dict[str, dict[tuple[str, str], Training]] = {
     "paper": {
@@ -74,4 +78,26 @@ PRESETS: dict[str, dict[tuple[str, str], Training]] = {
         # Its biases are not trained.
         ("Hopper-v5", "ars"): replace(_ARS_HOPPER, policy="linear"),
     },
+    "gibo": {
+        ("HalfCheetah-v5", "gibo"): replace(_CHEETAH, options=_gibo("published", 0.5, 0.02, 32, 128, 0.2, 0.6)),
+        # Step, noise and directions of ARS V2-t in Mania et al. 2018.
+        ("HalfCheetah-v5", "ars"): replace(
+            _CHEETAH,
+            method="ars",
+            policy="linear",
+            options={"step_size": 0.02, "noise": 0.03, "directions": 32, "top": 4},
+            reexpressed="off",
+        ),
+    },
 }
+
+# Episodes after which a trial with a preset has mostly learnt.
+BUDGETS = {"CartPole-v1": 100, "Swimmer-v5": 500, "Hopper-v5": 2000, "HalfCheetah-v5": 1000}
+
+
+def preset(environment: str, method: str) -> tuple[str, Training] | None:
+    """The one that is used when nothing is said, and its name: the published one, or our own; None without one."""
+    for name in ("published", "gibo"):
+        if (environment, method) in PRESETS[name]:
+            return name, PRESETS[name][environment, method]
+    return None

@@ -35,6 +35,7 @@ LOOKS = {
     "random": Look(ORANGE, "--"),
     "without gradient normalisation": Look(GREY, ":"),
     "without state normalisation": Look(PINK, "-."),
+    "iterate re-expressed": Look(SKY, "-"),
 }
 
 

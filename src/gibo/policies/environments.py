@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy as np
 from gibo.checks import describe_error
 from gibo.errors import InputError, MissingExtraError
 from gibo.policies.actions import DTYPES, Actions, ContinuousActions, DiscreteActions
+
+GL_PACKAGES = "libegl1 libgl1-mesa-dri libopengl0"
 
 
 def gymnasium() -> Any:
@@ -41,7 +44,16 @@ def make(name: str, options: Mapping[str, Any]) -> Any:
         raise InputError(f"environment {name!r}: {_one_line(str(error))}") from error
     except Exception as error:  # an environment's constructor may raise anything, first of all about its options
         given = f" with the options {dict(options)!r:.200}" if options else ""
-        raise InputError(f"environment {name!r} cannot be made{given}: {_one_line(describe_error(error))}") from error
+        text = f"environment {name!r} cannot be made{given}: {_one_line(describe_error(error))}"
+        if os.environ.get("MUJOCO_GL") and isinstance(error, (AttributeError, ImportError)):
+            text += f" ({gl_advice()})"  # MuJoCo is not even loaded without its libraries
+        raise InputError(text) from error
+
+
+def gl_advice() -> str:
+    """What MuJoCo needs to draw off-screen."""
+    way = f"MUJOCO_GL is {os.environ.get('MUJOCO_GL', 'not set')}"
+    return f"{way}; to render off-screen on Debian: apt-get install {GL_PACKAGES}, and set MUJOCO_GL=egl"
 
 
 def observation_shape(environment: Any) -> tuple[int, ...]:

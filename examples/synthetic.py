@@ -1,6 +1,6 @@
 """GIBO on a noisy function of 20 parameters: a progress bar, a table, and a figure in demo/run.png.
 
-python examples/demo.py
+python examples/synthetic.py
 """
 
 import os

@@ -136,6 +136,21 @@ def test_ask_gives_at_least_one_query_of_the_present_iteration(make):
 
 
 @every_optimizer
+@pytest.mark.parametrize("bounds", [None, (-0.25, 0.45)], ids=["free", "bounded"])
+def test_what_is_foreseen_comes_first(make, bounds):
+    optimizer = make(X0, bounds=bounds)
+    for _ in range(4):
+        before = snapshot(optimizer)
+        first = optimizer.foreseen()
+        assert snapshot(optimizer) == before
+        queries = optimizer.ask()
+        assert first is None or as_data([first]) == as_data(queries[:1])
+        assert optimizer.foreseen() is None  # all that is known is out
+        for query in queries:
+            optimizer.tell(query, noisy(query))
+
+
+@every_optimizer
 def test_ask_again_gives_the_same(make):
     optimizer = make(X0)
     first = as_data(optimizer.ask())

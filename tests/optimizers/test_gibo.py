@@ -484,6 +484,19 @@ def test_before_any_value_the_jacobian_is_the_priors():
     np.testing.assert_allclose(jacobian.covariance, np.diag(1.5 / (ELL * SCALE) ** 2))
 
 
+def test_a_plateau_teaches_no_lengthscale():
+    """Such as the highest score of a game: the search must not leave it with an enormous step."""
+    opt = GIBO([0.0, 0.0, 0.0], scale=0.1, seed=0)
+    for k in range(40):
+        for query in opt.ask():
+            opt.tell(query, 500.0 if k else float(query.id))
+    steps = opt.iterations
+    first = next(i for i in range(len(steps)) if not steps[i].step.any())  # from here on the window is flat
+    assert 2 < first < len(steps) - 5
+    assert max(np.abs(step.lengthscale).max() for step in steps[first:]) < 5 * 0.1 * 1.5 * 3**0.5
+    assert max(np.abs(query.x - opt.iterate).max() for query in opt.ask()) < 1.0
+
+
 def test_equal_values_do_not_break_the_standardization():
     optimizer = GIBO(X0, settings=fixed(standardize=True))
     iterate_once(optimizer, lambda x: 7.0)

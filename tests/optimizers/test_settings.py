@@ -51,13 +51,13 @@ def test_settings_are_values():
 @pytest.mark.parametrize("d", [1, 2, 7, 100])
 def test_resolving_fills_in_everything(d):
     resolved = Settings().resolve(d)
-    assert all(getattr(resolved, name) is not None for name in ("lengthscale", "M", "N_m", "fit_from"))
+    assert all(getattr(resolved, name) is not None for name in ("lengthscale", "M", "N_m", "N_g", "fit_from"))
     assert resolved.N_m >= resolved.M + 1
     assert resolved.resolve(d) == resolved
 
 
 def test_resolving_keeps_what_was_given():
-    given = Settings(lengthscale=0.3, M=2, N_m=9, fit_from=7)
+    given = Settings(lengthscale=0.3, M=2, N_m=9, N_g=3, fit_from=7)
     assert given.resolve(5) == given
 
 

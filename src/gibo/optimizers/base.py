@@ -134,10 +134,18 @@ class Optimizer(ABC):
             with self._all_or_nothing():
                 proposals = self._propose()
             for x, kind in proposals:
-                query = self._new_query(self.clip(x), kind)
+                query = self._next_query(x, kind)
+                self._next_id += 1
                 self._waiting[query.id] = query
                 self._batch.append(query.id)
         return self.waiting
+
+    def foreseen(self) -> Query | None:
+        """The query that the next `ask` will begin with, if that is known before it has thought; None otherwise.
+
+        Its evaluation may begin while `ask` is planning the others; it is told once it has been asked.
+        """
+        return None
 
     def tell(
         self,
@@ -408,12 +416,10 @@ class Optimizer(ABC):
     def _from_arguments(cls, arguments: dict[str, Any]) -> Self:
         return cls(**arguments)
 
-    def _new_query(self, x: Array, kind: str) -> Query:
-        x = _read_only(x.copy())
+    def _next_query(self, x: Array, kind: str) -> Query:
+        """The query of the next id."""
         seed = int(np.random.SeedSequence((self.seed, self._next_id)).generate_state(1)[0])
-        query = Query(self._next_id, x, seed, kind, self.iteration)
-        self._next_id += 1
-        return query
+        return Query(self._next_id, _read_only(self.clip(x).copy()), seed, kind, self.iteration)
 
     def _waiting_like(self, query: Query) -> Query:
         """The open query that this one is, or an error."""

@@ -27,9 +27,13 @@ from gibo.errors import InputError
 from gibo.fit import fit
 from gibo.gp import GaussianProcess, Jacobian
 from gibo.linalg import Array, single_thread
-from gibo.optimizers.base import Best, Evaluation, Optimizer
+from gibo.optimizers.base import Best, Evaluation, Optimizer, Query
 from gibo.optimizers.settings import Hyperparameters, Settings, Standardisation
 from gibo.steps import certainty, direction, probability_of_ascent
+
+# An entry of a gradient whose noise variance is this many times its prior variance says nothing. A gradient without any
+# other entries is left out of the model.
+SAYS_NOTHING = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +151,9 @@ class GIBO(Optimizer):
         with single_thread():
             return self._jacobian(self._model(self._window(self._N_m)))[0]
 
+    def foreseen(self) -> Query | None:
+        return None if self._batch or self._iterate_asked else self._next_query(self._iterate, "iterate")
+
     # -- algorithm 1 --------------------------------------------------------------------------------------------------
 
     def _propose(self) -> list[tuple[Array, str]]:
@@ -162,10 +169,14 @@ class GIBO(Optimizer):
             Z = lower + (upper - lower) * self._rng.random((M, self.d))
         else:
             # The step will see the last N_m evaluations; what will have left the window by then is not counted on.
-            gi = GradientInformation(self._model(self._window(self._N_m - M - len(proposals))).gp, at=z)
+            window = self._window(self._N_m - M - len(proposals))
+            noise, N_g = self._gradients_to_come(iterate_too=bool(proposals))
+            model = self._model(window, N_g)
+            with_gradient = None if noise is None else self._with_gradient_to_come(model, z, noise)
+            gi = GradientInformation(model.gp if with_gradient is None else with_gradient, at=z)
             for query in self._waiting.values():  # of earlier iterations, still to be told; see `move_on`
                 gi = gi.extend(query.x / self.scale)
-            if proposals:
+            if proposals and with_gradient is None:
                 gi = gi.extend(z)
             Z = plan(gi, lower, upper, M, self._rng, self.settings.least_share).X  # lines 7 to 12
         return proposals + [(z * self.scale, "query") for z in Z]
@@ -204,6 +215,8 @@ class GIBO(Optimizer):
         needed = {"each": self.settings.fit_from, "full": self._N_m, "never": None}[self.settings.fit]
         if not priors or needed is None or len(window) < needed:
             return
+        if self.settings.standardize and len({e.value for e in window}) == 1:
+            return  # all the same, such as the highest score: any long lengthscale explains it, and says nothing
         fitted = fit(self._model(window).gp, priors)
         self._hyperparameters = Hyperparameters.of(fitted.gp, self.d)
         self._warning = None if fitted.warning is None else fitted.warning.message
@@ -226,30 +239,59 @@ class GIBO(Optimizer):
         """The last evaluations that have a value, by id."""
         return [e for e in self.evaluations if e.value is not None][-size:] if size > 0 else []
 
-    def _model(self, window: list[Evaluation]) -> _Model:
-        """The Gaussian process given the window, in z and u."""
+    def _model(self, window: list[Evaluation], N_g: int | None = None) -> _Model:
+        """The Gaussian process given the window, in z and u; with its last N_g gradients, by default the settings'."""
         gp = self.settings.model(self._hyperparameters)
         y = np.array([e.value for e in window], dtype=np.float64)
         units = self.settings.standardisation(y)
         if not window:
             return _Model(gp, units)
         X = np.array([e.x for e in window]) / self.scale
-        with_gradient = [e for e in window if e.gradient is not None and e.gradient_noise is not None]
-        with_gradient = with_gradient[-self.settings.N_g :]
         u = units.apply(y)
-        if not with_gradient:
+        given = [e for e in window if e.gradient is not None and e.gradient_noise is not None]
+        given = given[max(0, len(given) - (self._N_g if N_g is None else N_g)) :]
+        G, g, g_noise = self._gradients(gp, units, [(e.x, e.gradient, e.gradient_noise) for e in given])
+        if not len(G):
             return _Model(gp.condition(X, u), units)
-        slope = self.scale / units.spread  # du/dz = dy/dx · scale/spread
-        return _Model(
-            gp.condition(
-                X,
-                u,
-                gradient_X=np.array([e.x for e in with_gradient]) / self.scale,
-                gradients=np.array([e.gradient for e in with_gradient]) * slope,
-                gradient_noise=np.array([e.gradient_noise for e in with_gradient]) * slope**2,
-            ),
-            units,
-        )
+        return _Model(gp.condition(X, u, G, g, g_noise), units)
+
+    def _gradients(self, gp: GaussianProcess, units: Standardisation, given: list[Any]) -> tuple[Array, Array, Array]:
+        """Of gradients (x, gradient, noise) those that say something, in z and u: where, what and their noise (m, d).
+
+        An entry g with noise v far above its prior variance H says g/v. So does (c/v)·g with the noise c < v, if c is
+        still far above H; and K, whose digits are relative to its largest entry, stays well conditioned.
+        """
+        x, g, v = np.array(given, dtype=np.float64).reshape(-1, 3, self.d).swapaxes(0, 1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            slope = self.scale / units.spread  # du/dz = dy/dx · scale/spread
+            v = v * slope**2
+            c = np.minimum(v, SAYS_NOTHING * gp.kernel.gradient_variance(self.d))
+            g = np.where(c < v, c / v, 1.0) * (g * slope)
+        # The largest float may not be large enough for a gradient in these units.
+        speaks = (c == v).any(axis=1) & np.isfinite(g).all(axis=1)
+        return x[speaks] / self.scale, g[speaks], c[speaks]
+
+    def _gradients_to_come(self, iterate_too: bool) -> tuple[Array | None, int]:
+        """The noise of the gradient that the iterate will come with, if it will, and how many older ones will count.
+
+        What came with gradients in the iteration before will come with them again.
+        """
+        queries = [e for e in self._evaluations.values() if e.kind == "query" and e.iteration == self._iteration - 1]
+        room = max(0, self._N_g - sum(e.gradient is not None for e in queries))  # these come later than the iterate's
+        iterates = [e for e in self.evaluations if e.kind == "iterate" and e.value is not None]
+        noise = iterates[-1].gradient_noise if iterates and iterate_too else None
+        return (None, room) if noise is None or not room else (noise, room - 1)
+
+    def _with_gradient_to_come(self, model: _Model, z: Array, noise: Array) -> GaussianProcess | None:
+        """The model given the iterate's value and gradient, whatever they will be: α does not depend on them.
+
+        None if such a gradient says nothing.
+        """
+        # If the window that will be left is empty, so are its units; the present one's are the best guess.
+        values = np.array([e.value for e in self._window(self._N_m)], dtype=np.float64)
+        units = model.units if model.gp.n else self.settings.standardisation(values)
+        _, g, g_noise = self._gradients(model.gp, units, [(self._iterate, np.zeros(self.d), noise)])
+        return model.gp.extend(z, 0.0, z[None], g, g_noise) if len(g) else None
 
     def _jacobian(self, model: _Model) -> tuple[Jacobian, Jacobian]:
         """The posterior of the gradient at the iterate, in the user's units and in the model's."""
@@ -284,6 +326,11 @@ class GIBO(Optimizer):
     def _M(self) -> int:
         assert self.settings.M is not None  # resolved
         return self.settings.M
+
+    @property
+    def _N_g(self) -> int:
+        assert self.settings.N_g is not None  # resolved
+        return self.settings.N_g
 
     @property
     def _N_m(self) -> int:

@@ -86,7 +86,9 @@ class Settings:
             which saves more than the surer steps of the paper's M = d gain.
         N_m: the model sees the last N_m evaluations. Default 5d, as in the paper; at least 20, and at most 2000 (but
             M + 1), because time and memory grow with its square.
-        N_g: and at most the last N_g gradients among them, because each adds d rows to the linear system. Default 5.
+        N_g: and at most the last N_g gradients among them. Each has d rows in the linear system, which has N_m + N_g·d
+            of them; memory grows with the square of that, and the time of a query too. Default 5, but no more than 2000
+            rows for all of them together (and at least 1): N_m + 5d rows up to d = 400.
         delta: half-width of the box around the iterate in which queries are sought. Default 1 lengthscale: farther away
             a value says little about the gradient.
         delta_unit: ``"lengthscales"`` (default), or ``"absolute"`` (the parameters' own units).
@@ -118,7 +120,7 @@ class Settings:
     standardize: bool = True
     M: int | None = None
     N_m: int | None = None
-    N_g: int = 5
+    N_g: int | None = None
     delta: float = 1.0
     delta_unit: Literal["lengthscales", "absolute"] = "lengthscales"
     sampling: Literal["active", "random"] = "active"
@@ -162,6 +164,7 @@ class Settings:
             lengthscale=self.lengthscale if self.lengthscale is not None else _default_lengthscale(d),
             M=M,
             N_m=self.N_m if self.N_m is not None else max(20, min(5 * d, 2000), M + 1),
+            N_g=self.N_g if self.N_g is not None else max(1, min(5, 2000 // d)),
             fit_from=self.fit_from if self.fit_from is not None else max(4, d // 2),
         )
         ell = resolved.lengthscale

@@ -55,21 +55,22 @@ class Answer:
         return replace(self, value=value)
 
 
-def _takes_seed(objective: Objective) -> bool:
+def _asked_for(objective: Objective, offered: dict[str, Any]) -> dict[str, Any]:
+    """Of what is offered, that for which the objective has a parameter of that name."""
     try:
         parameters = inspect.signature(objective).parameters
     except (TypeError, ValueError):  # builtins may have no signature
-        return False
-    return "seed" in parameters and parameters["seed"].kind is not inspect.Parameter.POSITIONAL_ONLY
+        return {}
+    by_name = {name for name, each in parameters.items() if each.kind is not inspect.Parameter.POSITIONAL_ONLY}
+    return {name: value for name, value in offered.items() if name in by_name}
 
 
-def evaluate(objective: Objective, x: Array, seed: int, options: dict[str, Any]) -> Answer:
+def evaluate(objective: Objective, x: Array, seed: int, options: dict[str, Any], kind: str = "query") -> Answer:
     """Call the objective and turn whatever happens into an `Answer`; only KeyboardInterrupt gets out.
 
-    An objective with a parameter named ``seed`` gets the query's.
+    An objective with a parameter named ``seed`` gets the query's, and one with a parameter named ``kind`` its kind.
     """
-    if _takes_seed(objective):
-        options = {**options, "seed": seed}
+    options = {**options, **_asked_for(objective, {"seed": seed, "kind": kind})}
     started = time.perf_counter()
     try:
         given = objective(x, **options)

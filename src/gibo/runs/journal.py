@@ -3,7 +3,7 @@
     facts         what the run is: optimiser and its arguments, sign, names, versions of what computed it
     starts        each process that worked on it: when, where, how it ended
     batches       what was asked together, where the optimiser stood, and what it thought (`Optimizer.thought`)
-    queries       each query when it is asked
+    queries       each query when it is asked; the first of a batch before the others are planned
     attempts      evaluations that failed and were tried again
     evaluations   each value or failure when it arrives, in the order of arrival
     iterations    what the optimiser knew when it made a step
@@ -141,6 +141,7 @@ class Journal:
         self.folder, self._connection, self._closing = folder, connection, closing
         self._start: int | None = None
         self._full: JournalError | None = None  # once the reserve was needed
+        self._foreseen: int | None = None  # the last query that was recorded ahead of its batch
         self._inserted: dict[str, int] = {}  # rows, in the present transaction
         self._read_only = False
 
@@ -263,11 +264,12 @@ class Journal:
     def asked(
         self, batch: Sequence[Query], iterate: Array, thought: dict[str, Any], iterations: Sequence[Iteration] = ()
     ) -> None:
-        """Record a batch before any of it is evaluated, and the steps since the one before."""
+        """Record a batch before any of it is evaluated (but see `foreseen`), and the steps since the one before."""
         if self._full is not None:
             raise self._full
         (count,) = self._connection.execute("SELECT count(*) FROM batches").fetchone()
-        with self._recording():
+
+        def record() -> None:
             self._record_iterations(iterations)
             first = batch[0]
             self._insert(
@@ -281,13 +283,37 @@ class Journal:
                 json.dumps(thought),
             )
             for query in batch:
-                self._insert("queries", query.id, query.iteration, query.kind, query.seed, _vector(query.x))
+                self._record_query(query)
+
+        if batch[0].id == self._foreseen:
+            self._record_by_all_means(record)  # it is being evaluated
+        else:
+            with self._recording():
+                record()
+
+    def foreseen(self, query: Query) -> None:
+        """Record the first query of a batch that is still being planned, before it is evaluated."""
+        if self._full is not None:
+            raise self._full
+        with self._recording():
+            self._record_query(query)
+        self._foreseen = query.id
 
     def told(self, arrivals: Sequence[tuple[int, Answer]]) -> None:
         """Record answers as they arrived; if the disk is full, with the space that was kept for it."""
         try:
+            self._record_by_all_means(lambda: self._record_answers(arrivals))
+        except JournalError as error:
+            if self._read_only:
+                raise
+            lost = ", ".join(f"query {i}: {answer.failure or answer.value!r}" for i, answer in arrivals)
+            raise JournalError(f"{error}; not recorded, so note it down: {lost}") from None
+
+    def _record_by_all_means(self, record: Callable[[], None]) -> None:
+        """If the disk is full, with the space that was kept for what is being evaluated; then nothing more is asked."""
+        try:
             with self._recording():
-                self._record_answers(arrivals)
+                record()
         except JournalError as error:
             if self._read_only:
                 raise
@@ -295,10 +321,14 @@ class Journal:
             self._full = error
             try:
                 with self._recording():
-                    self._record_answers(arrivals)
+                    record()
             except JournalError:
-                lost = ", ".join(f"query {i}: {answer.failure or answer.value!r}" for i, answer in arrivals)
-                raise JournalError(f"{error}; not recorded, so note it down: {lost}") from None
+                raise error from None
+
+    def _record_query(self, query: Query) -> None:
+        """Once: one that was foreseen may be there."""
+        if not self._connection.execute("SELECT 1 FROM queries WHERE id = ?", (query.id,)).fetchone():
+            self._insert("queries", query.id, query.iteration, query.kind, query.seed, _vector(query.x))
 
     def told_elsewhere(self, query: Query, answer: Answer) -> None:
         """Record a point that nobody asked for."""
@@ -416,11 +446,13 @@ class Journal:
             ]
 
     def queries(self) -> list[Query]:
-        """All that was asked, by id."""
+        """All that was asked, by id; not what was foreseen before a process ended, which will be asked again."""
         with _sound(self.folder):
+            asked = {first + i for _, _, first, size, *_ in self.rows("batches") for i in range(size)}
             return [
                 Query(number, np.array(json.loads(x), dtype=np.float64), seed, kind, iteration)
                 for number, iteration, kind, seed, x in self.rows("queries")
+                if number in asked or kind == "told"
             ]
 
     def evaluations(self) -> list[Told]:

@@ -19,7 +19,7 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for_connections
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from gibo.errors import InputError, RunError
 from gibo.linalg import Array
 from gibo.optimizers.base import Query
 from gibo.runs.evaluation import Answer, Objective, evaluate
+from gibo.runs.interrupts import held_back
 
 # How long a worker that was told to end may take before it is killed.
 PATIENCE = 1.0
@@ -47,14 +48,17 @@ class Order(NamedTuple):
     x: Array
     seed: int
     options: dict[str, Any]
+    kind: str
 
     @classmethod
     def of(cls, query: Query, options: dict[str, Any]) -> Order:
-        return cls(query.id, query.x.copy(), query.seed, options)
+        return cls(query.id, query.x.copy(), query.seed, options, query.kind)
 
 
 class Pool(Protocol):
-    """Something that evaluates queries."""
+    """Something that evaluates queries; elsewhere, or in this process while it waits."""
+
+    is_elsewhere: ClassVar[bool]
 
     def submit(self, query: Query, options: dict[str, Any]) -> None:
         """Evaluate this query as soon as there is room, with these keyword arguments on top."""
@@ -94,6 +98,8 @@ def make_pool(objective: Objective, workers: int | None, executor: Executor | No
 class InProcess:
     """One after the other, in this process."""
 
+    is_elsewhere: ClassVar[bool] = False
+
     def __init__(self, objective: Objective) -> None:
         self.objective = objective
         self.queue: deque[Order] = deque()
@@ -104,7 +110,8 @@ class InProcess:
 
     def wait(self) -> None:
         order = self.queue.popleft()
-        self.arrived.append(Arrival(order.id, evaluate(self.objective, order.x, order.seed, order.options)))
+        answer = evaluate(self.objective, order.x, order.seed, order.options, order.kind)
+        self.arrived.append(Arrival(order.id, answer))
 
     def take(self) -> list[Arrival]:
         arrived, self.arrived = self.arrived, []
@@ -129,6 +136,8 @@ class Workers:
     NumPy are seeded with the query's seed before each evaluation.
     """
 
+    is_elsewhere: ClassVar[bool] = True
+
     def __init__(self, objective: Objective, count: int, time_limit: float | None) -> None:
         self.objective, self.time_limit = objective, time_limit
         self.queue: deque[Order] = deque()
@@ -139,7 +148,8 @@ class Workers:
         self._hand_out()
 
     def wait(self) -> None:
-        self._hand_out()
+        with held_back():
+            self._hand_out()
         busy = [worker for worker in self.workers if worker.order is not None]
         if busy:
             wait_for_connections([worker.connection for worker in busy], timeout=self._patience(busy))
@@ -261,11 +271,11 @@ def _work(connection: Connection, parents_end: Connection, objective: Objective)
             return
         if order is None:
             return
-        _, x, seed, options = order
+        _, x, seed, options, kind = order
         # Forked workers share the state of the global generators, and so would their noise be the same.
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002
-        answer = evaluate(objective, x, seed, options)
+        answer = evaluate(objective, x, seed, options, kind)
         try:
             connection.send(answer)
         except (BrokenPipeError, ConnectionResetError):
@@ -302,6 +312,8 @@ def _cause_of_death(code: int | None) -> str:
 class Futures:
     """Any `concurrent.futures.Executor`: threads, processes, or the workers of a cluster."""
 
+    is_elsewhere: ClassVar[bool] = True
+
     def __init__(self, objective: Objective, executor: Executor) -> None:
         self.objective, self.executor = objective, executor
         self.running: dict[Future[Answer], int] = {}
@@ -309,7 +321,7 @@ class Futures:
 
     def submit(self, query: Query, options: dict[str, Any]) -> None:
         try:
-            future = self.executor.submit(evaluate, self.objective, query.x.copy(), query.seed, options)
+            future = self.executor.submit(evaluate, self.objective, query.x.copy(), query.seed, options, query.kind)
         except Exception as error:  # shut down, broken, or not able to send the objective
             raise RunError(f"the executor takes no more evaluations: {describe_error(error)}") from error
         self.running[future] = query.id

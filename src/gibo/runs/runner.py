@@ -91,8 +91,10 @@ def maximize(
 
     Args:
         objective: takes a vector (d,) and returns a number, or a `gibo.Outcome`. If it has a parameter named ``seed``,
-            it gets one that depends on the run's seed and the query alone. An evaluation that raises, or returns
-            something else than a finite number, is recorded as failed, is not shown to the model, and the run goes on.
+            it gets one that depends on the run's seed and the query alone; if it has one named ``kind``, it gets what
+            the query is for, ``"iterate"`` (the optimiser's guess) or ``"query"`` (near it), so that it can spend more
+            on an iterate. An evaluation that raises, or returns something else than a finite number, is recorded as
+            failed, is not shown to the model, and the run goes on.
         x0: (d,) where to start.
         budget: how many evaluations may be spent.
         scale: by how much a parameter must change to matter, roughly; a number or one per parameter.
@@ -329,7 +331,7 @@ class _Loop:
             told = log.evaluations()
             self.attempts = log.attempts()
             self.spent = sum(t.query.kind != "told" for t in told)
-            self.recorded = {query.id for query in log.queries()}
+            self.recorded = {query.id for query in optimizer.waiting} | {e.id for e in optimizer.evaluations}
             self.failures = [_failure(t.query.id, t.answer) for t in told if t.answer.failure is not None]
             good = [i for i, t in enumerate(told, start=1) if t.answer.failure is None]
             self.failed_in_a_row = len(told) - (good[-1] if good else 0)
@@ -386,15 +388,31 @@ class _Loop:
         """Send out what the optimiser wants to know next, as far as the budget goes."""
         with held_back():
             self.record_elsewhere()
+            self.begin_early()
             queries = self.optimizer.ask()
             fresh = [query for query in queries if query.id not in self.recorded]
             if self.log is not None and fresh:
                 self.log.asked(fresh, self.optimizer.iterate, self.optimizer.thought(), self.steps)
             self.recorded |= {query.id for query in fresh}
-        room = self.budget - self.spent - len(self.out)
-        for query in [query for query in queries if query.id not in self.out][:room]:
-            self.out[query.id] = query
-            self.pool.submit(query, self.options)
+            for query in [query for query in queries if query.id not in self.out][: self.room]:
+                self.submit(query)
+
+    def begin_early(self) -> None:
+        """Send out the query that is known before the optimiser has planned the others: workers need not wait."""
+        first = self.optimizer.foreseen()
+        if first is None or not self.pool.is_elsewhere or self.room < 1:
+            return
+        if self.log is not None:
+            self.log.foreseen(first)
+        self.submit(first)
+
+    @property
+    def room(self) -> int:
+        return self.budget - self.spent - len(self.out)
+
+    def submit(self, query: Query) -> None:
+        self.out[query.id] = query
+        self.pool.submit(query, self.options)
 
     def receive(self, last: bool = False) -> int:
         """Record the answers that have arrived and tell them; a failed one may be tried again. Returns how many."""

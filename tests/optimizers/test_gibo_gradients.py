@@ -1,0 +1,262 @@
+"""Gradients that come with values: what the plan counts on, what the window holds, and noise that drowns them."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+import gibo.optimizers.gibo as module
+from gibo import GIBO, GaussianProcess, GradientAscent, GradientInformation, LogNormal, Settings, SquaredExponential
+
+D, M, N_M = 3, 3, 12
+X0 = np.array([0.2, -0.1, 0.5])
+ELL = np.array([0.7, 1.3, 0.9])
+SCALE = np.array([0.3, 2.0, 1.0])
+NOISE = np.array([0.1, 0.2, 0.4])
+
+
+def settings(**changes):
+    known = {
+        "lengthscale": ELL,
+        "variance": 1.5,
+        "noise": 0.02,
+        "mean": 0.0,
+        "standardize": False,
+        "M": M,
+        "N_m": N_M,
+        "N_g": 2,
+        "normalization": "paper",
+        "step": GradientAscent(eta=0.3),
+    }
+    return Settings(**{**known, **changes})
+
+
+def bumpy(x):
+    return float(np.sin(3.0 * x).sum() - (x**2).sum())
+
+
+def slope(x):
+    return 3.0 * np.cos(3.0 * x) - 2.0 * x
+
+
+def iterate(optimizer, times=1, kinds=("iterate",), noise=NOISE, offset=0.0):
+    """Updates with gradients at these kinds of queries."""
+    goal = optimizer.iteration + times
+    while optimizer.iteration < goal:
+        for query in optimizer.ask():
+            if query.kind in kinds:
+                optimizer.tell(query, bumpy(query.x), gradient=slope(query.x) + offset, gradient_noise=noise)
+            else:
+                optimizer.tell(query, bumpy(query.x))
+
+
+def planned(optimizer, monkeypatch):
+    """The acquisition that the next queries are planned with."""
+    seen = []
+
+    def spy(gi, *arguments):
+        seen.append(gi)
+        return plan(gi, *arguments)
+
+    plan = module.plan
+    monkeypatch.setattr(module, "plan", spy)
+    optimizer.ask()
+    monkeypatch.setattr(module, "plan", plan)
+    return seen[0]
+
+
+def acquisition(optimizer, with_values, with_gradients, noises, standardize=False):
+    """Of the model given values and gradients at these points, in the model's coordinates."""
+    values = np.array([e.value for e in optimizer.evaluations[-(N_M - M - 1) :]])
+    slope2 = (SCALE / (values.std() if standardize else 1.0)) ** 2
+    gp = GaussianProcess(SquaredExponential(ELL, 1.5), noise=0.02)
+    gp = gp.condition(
+        np.array(with_values) / SCALE,
+        np.zeros(len(with_values)),
+        np.array(with_gradients) / SCALE if len(with_gradients) else None,
+        np.zeros((len(with_gradients), D)) if len(with_gradients) else None,
+        np.array(noises) * slope2 if len(with_gradients) else None,
+    )
+    return GradientInformation(gp, at=optimizer.iterate / SCALE)
+
+
+# -- the plan ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_the_plan_counts_on_the_gradient_that_the_iterate_will_come_with(standardize, monkeypatch):
+    optimizer = GIBO(X0, scale=SCALE, settings=settings(standardize=standardize))
+    iterate(optimizer, 3)
+    left = optimizer.evaluations[-(N_M - M - 1) :]
+    given = [e.x for e in left if e.gradient is not None]
+    gi = planned(optimizer, monkeypatch)
+    X = [*(e.x for e in left), optimizer.iterate]
+    # N_g = 2: the last one that is there, and the one to come.
+    expected = acquisition(optimizer, X, [given[-1], optimizer.iterate], [NOISE, NOISE], standardize)
+    np.testing.assert_allclose(gi.covariance, expected.covariance, rtol=1e-8, atol=1e-12)
+    U = np.random.default_rng(0).standard_normal((5, D))
+    np.testing.assert_allclose(gi(U), expected(U), rtol=1e-6)
+    without = acquisition(optimizer, X, given[-2:], [NOISE] * len(given[-2:]), standardize)
+    assert without.covariance.trace() > 1.4 * gi.covariance.trace()
+
+
+def test_the_noise_that_is_counted_on_is_that_of_the_latest_iterate(monkeypatch):
+    optimizer = GIBO(X0, scale=SCALE, settings=settings(N_g=1))
+    iterate(optimizer, 1, noise=NOISE)
+    iterate(optimizer, 1, noise=0.01 * NOISE)
+    gi = planned(optimizer, monkeypatch)
+    X = [*(e.x for e in optimizer.evaluations[-(N_M - M - 1) :]), optimizer.iterate]
+    expected = acquisition(optimizer, X, [optimizer.iterate], [0.01 * NOISE])
+    np.testing.assert_allclose(gi.covariance, expected.covariance, rtol=1e-8, atol=1e-12)
+
+
+def test_nothing_is_counted_on_after_an_iterate_without_a_gradient(monkeypatch):
+    optimizer = GIBO(X0, scale=SCALE, settings=settings())
+    iterate(optimizer, 1)
+    iterate(optimizer, 1, kinds=())
+    left = optimizer.evaluations[-(N_M - M - 1) :]
+    gi = planned(optimizer, monkeypatch)
+    given = [e.x for e in left if e.gradient is not None]
+    expected = acquisition(optimizer, [*(e.x for e in left), optimizer.iterate], given, [NOISE] * len(given))
+    np.testing.assert_allclose(gi.covariance, expected.covariance, rtol=1e-8, atol=1e-12)
+
+
+def test_gradients_that_the_queries_will_push_out_are_not_counted_on(monkeypatch):
+    # Queries come with gradients too, M = 3 of them and N_g = 2: neither old ones nor the iterate's will be left.
+    optimizer = GIBO(X0, scale=SCALE, settings=settings())
+    iterate(optimizer, 2, kinds=("iterate", "query"))
+    left = optimizer.evaluations[-(N_M - M - 1) :]
+    gi = planned(optimizer, monkeypatch)
+    expected = acquisition(optimizer, [*(e.x for e in left), optimizer.iterate], [], [])
+    np.testing.assert_allclose(gi.covariance, expected.covariance, rtol=1e-8, atol=1e-12)
+
+
+def test_a_window_that_will_be_empty():
+    optimizer = GIBO(X0, scale=SCALE, settings=settings(N_m=M + 1, standardize=True))
+    iterate(optimizer, 3)
+    assert np.isfinite(optimizer.iterate).all()
+
+
+def test_a_run_with_gradients_continues_bit_for_bit():
+    one, recalled = (GIBO(X0, scale=SCALE, settings=settings(standardize=True)) for _ in range(2))
+    for _ in range(2):
+        batch = one.ask()
+        recalled.recall(batch, one.thought())
+        for query in batch:
+            with_gradient = {"gradient": slope(query.x), "gradient_noise": NOISE} if query.kind == "iterate" else {}
+            for optimizer in (one, recalled):
+                optimizer.tell(query, bumpy(query.x), **with_gradient)
+    loaded = GIBO.from_state(json.dumps(one.state()))
+    iterate(one, 2)
+    for other in (loaded, recalled):
+        iterate(other, 2)
+        assert json.dumps(other.state()) == json.dumps(one.state())
+
+
+# -- noise that drowns them -------------------------------------------------------------------------------------------
+
+
+def fitted(noise, kinds, offset=0.0):
+    optimizer = GIBO(
+        X0,
+        scale=SCALE,
+        settings=settings(
+            lengthscale=LogNormal(1.0, 0.5),
+            variance=LogNormal(1.0, 0.7),
+            noise=LogNormal(0.05, 1.0),
+            mean="estimated",
+            standardize=True,
+            fit_from=4,
+        ),
+    )
+    iterate(optimizer, 4, kinds=kinds, noise=noise, offset=offset)
+    return optimizer
+
+
+@pytest.mark.parametrize("noise", [1e9, 1e12, 1e20, 1e300, np.finfo(float).max])
+def test_a_gradient_that_says_nothing_changes_nothing(noise):
+    # The gradients are as far off as their noise says, or as far as a float goes.
+    offset = min(np.sqrt(noise), 1e150)
+    without, drowned = fitted(1.0, ()), fitted(noise, ("iterate",), offset)
+    for this, that in zip(without.evaluations, drowned.evaluations, strict=True):
+        assert np.array_equal(that.x, this.x)  # the plan, and where the steps went
+    for this, that in zip(without.iterations, drowned.iterations, strict=True):
+        assert np.array_equal(that.lengthscale, this.lengthscale)
+        assert (that.variance, that.noise, that.uncertainty) == (this.variance, this.noise, this.uncertainty)
+        assert np.array_equal(that.gradient, this.gradient)
+
+
+def test_a_gradient_that_says_next_to_nothing_changes_next_to_nothing():
+    # Just below the noise at which a gradient is left out: the limit is approached from within the model too.
+    without, close = fitted(1.0, ()), fitted(1e6, ("iterate",), 1e3)
+    assert close._gradients_to_come(True)[0] is not None
+    model = close._model(close._window(N_M))
+    assert len(model.gp.observations.G)
+    np.testing.assert_allclose(close.evaluations[4].x, without.evaluations[4].x, atol=1e-3)
+    one, two = without.iterations[-1], close.iterations[-1]
+    np.testing.assert_allclose(two.lengthscale, one.lengthscale, rtol=2e-2)
+    np.testing.assert_allclose([two.variance, two.noise], [one.variance, one.noise], rtol=5e-2)
+    assert two.jitter == 0.0
+    assert two.uncertainty == pytest.approx(one.uncertainty, rel=5e-2)
+
+
+def test_the_posterior_without_a_gradient_is_the_limit():
+    def after(noise):
+        optimizer = GIBO(X0, scale=SCALE, settings=settings())
+        for query in optimizer.ask():
+            if noise is None:
+                optimizer.tell(query, bumpy(query.x))
+            else:
+                optimizer.tell(query, bumpy(query.x), gradient=np.full(D, np.sqrt(noise)), gradient_noise=noise)
+        return optimizer.iterations[0]
+
+    limit = after(None)
+    errors = [np.abs(after(10.0**k).gradient - limit.gradient).max() for k in range(3, 10)]
+    assert all(later <= 0.5 * earlier for earlier, later in itertools.pairwise(errors))
+    assert errors[2] > 1e-4
+    assert errors[-1] == 0.0
+
+
+def test_entries_that_say_nothing_do_not_spoil_those_that_do():
+    def after(noise):
+        optimizer = GIBO(X0, scale=SCALE, settings=settings())
+        for query in optimizer.ask():
+            g = np.where(noise > 1e6, np.sqrt(noise), slope(query.x))
+            optimizer.tell(query, bumpy(query.x), gradient=g, gradient_noise=noise)
+        return optimizer.iterations[0]
+
+    known = after(np.array([1e9, 0.01, 1e9]))
+    for much in (1e12, 1e20, 1e300):
+        one = after(np.array([much, 0.01, much]))
+        assert one.jitter == 0.0
+        np.testing.assert_allclose(one.gradient, known.gradient, rtol=1e-3, atol=1e-3)
+        assert one.uncertainty == pytest.approx(known.uncertainty, rel=1e-4)
+
+
+def test_noise_that_says_something_is_left_as_it_is():
+    optimizer = GIBO(X0, scale=SCALE, settings=settings())
+    for query in optimizer.ask():
+        optimizer.tell(query, bumpy(query.x), gradient=slope(query.x), gradient_noise=NOISE * 1e3)
+    told = optimizer.evaluations
+    gp = GaussianProcess(SquaredExponential(ELL * SCALE, 1.5), noise=0.02)
+    gp = gp.condition(
+        [e.x for e in told],
+        [e.value for e in told],
+        [e.x for e in told[-2:]],
+        [slope(e.x) for e in told[-2:]],
+        [NOISE * 1e3] * 2,
+    )
+    np.testing.assert_allclose(optimizer.iterations[0].gradient, gp.jacobian(X0).mean, rtol=1e-8)
+
+
+def test_a_gradient_too_large_for_a_float_is_passed_over():
+    optimizer = GIBO(X0, scale=10.0, settings=settings())
+    iterate(optimizer, 1, noise=1.0, offset=1.7e308)
+    assert np.isfinite(optimizer.iterate).all()
+
+
+@pytest.mark.parametrize(("d", "N_g"), [(1, 5), (36, 5), (400, 5), (1000, 2), (3000, 1)])
+def test_the_rows_of_all_gradients_are_bounded(d, N_g):
+    assert Settings().resolve(d).N_g == N_g
+    assert Settings(N_g=7).resolve(d).N_g == 7

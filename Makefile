@@ -23,6 +23,7 @@ test: .venv/installed-dev
 bench: .venv/installed-dev
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/parallel.py
+	$(BIN)/python benchmarks/policies.py
 
 .venv/installed-%: pyproject.toml
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || \

@@ -16,7 +16,7 @@ TINY = ["--dimensions", "2,3", "--functions", "2", "--budget", "10", "--workers"
 
 def gibo(*words, cwd, **options):
     return subprocess.Popen(
-        [sys.executable, "-c", "from gibo.cli import main; raise SystemExit(main())", *words],
+        [sys.executable, "-c", "from gibo.cli import entry; entry()", *words],
         cwd=cwd,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -44,7 +44,7 @@ def bench(tmp_path):
 def answer(*words):
     """What a command prints as JSON."""
     done = subprocess.run(
-        [sys.executable, "-c", "from gibo.cli import main; raise SystemExit(main())", *map(str, words)],
+        [sys.executable, "-c", "from gibo.cli import entry; entry()", *map(str, words)],
         capture_output=True,
         text=True,
         check=True,
@@ -75,7 +75,7 @@ def cost(parameters):
 
 def test_a_whole_run_by_separate_processes_is_that_of_one_loop(tmp_path):
     run = tmp_path / "run"
-    words = [sys.executable, "-c", "from gibo.cli import main; raise SystemExit(main())"]
+    words = [sys.executable, "-c", "from gibo.cli import entry; entry()"]
     subprocess.run(
         [*words, "init", run, "--dim", "3", "--scale", "0.3", "--seed", "5"], check=True, capture_output=True
     )

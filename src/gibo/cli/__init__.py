@@ -6,9 +6,23 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import NoReturn
 
 from gibo.cli import by_hand, play, plot, reproduce, train
 from gibo.errors import GiboError
+
+
+def entry() -> NoReturn:
+    """The command `gibo`."""
+    code = main()
+    if sys.argv[1:2] and sys.argv[1] in by_hand.COMMANDS:
+        # All is written and closed, and Python would take a tenth of a second to take SciPy apart.
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from gibo.linalg import Array
     from gibo.optimizers.base import Best, Query
 
+COMMANDS = ("init", "ask", "tell", "status", "best", "export")
+
 EXAMPLE = """
 A file of parameters:
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from gibo.experiments.engine import Study
 
 SYNTHETIC = ("within-model", "out-of-model", "ablation-normalisation", "ablation-sampling")
-GYM = ("cartpole", "swimmer", "hopper", "ablation-gym")
-STUDIES = (*SYNTHETIC, "illustrations", *GYM)
+GYM = ("cartpole", "swimmer", "hopper", "cheetah", "ablation-gym")
+STUDIES = (*SYNTHETIC, "illustrations", "lqr", "gradients", *GYM)
 
 
 def add_commands(commands: Any) -> None:
@@ -37,7 +37,7 @@ def add_commands(commands: Any) -> None:
     study.add_argument("--quick", action="store_true", help="a small version, in less than a minute")
     study.add_argument("--dimensions", metavar="LIST", help="such as 4,8,12 (default: 4 to 36 by 4)")
     study.add_argument("--functions", type=int, metavar="N", help="per dimension (default: 40)")
-    study.add_argument("--trials", type=int, metavar="N", help="in the studies on Gymnasium (default: 10)")
+    study.add_argument("--trials", type=int, metavar="N", help="of lqr (default: 100) and on Gymnasium (default: 10)")
     study.add_argument("--budget", type=int, metavar="N", help="values per run (default: 300), or episodes per trial")
     study.add_argument("--methods", metavar="LIST", help='separated by semicolons, such as "GIBO;ARS" (default: all)')
     study.add_argument("--seed", type=int, default=0, metavar="N", help="of functions and methods (default: 0)")
@@ -54,6 +54,10 @@ def _reproduce(arguments: argparse.Namespace) -> int:
         return _illustrations(arguments.out or Path("results/illustrations"))
     if arguments.study in GYM:
         return _reproduce_gym(arguments, out)
+    if arguments.study == "lqr":
+        return _reproduce_lqr(arguments, out)
+    if arguments.study == "gradients":
+        return _reproduce_gradients(arguments, out)
     _refuse(arguments, "trials")
     from gibo.experiments.engine import need, parse_list
     from gibo.experiments.report import write_report
@@ -98,6 +102,50 @@ def _reproduce_gym(arguments: argparse.Namespace, out: Path) -> int:
             study = replace(study, **{name: getattr(arguments, name)})
     return _run(
         arguments, study, out, lambda records, footnote: write_gym_report(study, records, out, footnote), gym_figures
+    )
+
+
+def _reproduce_lqr(arguments: argparse.Namespace, out: Path) -> int:
+    from gibo.experiments.engine import need
+    from gibo.experiments.lqr import LQRStudy
+    from gibo.experiments.lqr_report import write_lqr_report
+    from gibo.figures.lqr import lqr_figures
+
+    _refuse(arguments, "dimensions", "functions")
+    need("rich", "matplotlib")
+    study = LQRStudy(seed=arguments.seed)
+    if arguments.quick:
+        study = replace(study, trials=4, budget=60)
+    if arguments.methods is not None:
+        study = replace(study, methods=_methods(arguments.methods, study.methods))
+    for name in ("trials", "budget"):
+        if getattr(arguments, name) is not None:
+            study = replace(study, **{name: getattr(arguments, name)})
+    return _run(
+        arguments, study, out, lambda records, footnote: write_lqr_report(study, records, out, footnote), lqr_figures
+    )
+
+
+def _reproduce_gradients(arguments: argparse.Namespace, out: Path) -> int:
+    from gibo.experiments.engine import need
+    from gibo.experiments.gradients import GradientStudy
+    from gibo.experiments.gradients_report import write_gradient_report
+    from gibo.figures.gradients import gradient_figures
+
+    _refuse(arguments, "dimensions", "methods", "budget")
+    need("rich", "matplotlib", "gymnasium")
+    study = GradientStudy(seed=arguments.seed)
+    if arguments.quick:
+        study = replace(study, trials=2, episodes=40, functions=2, budget=60)
+    for name in ("trials", "functions"):
+        if getattr(arguments, name) is not None:
+            study = replace(study, **{name: getattr(arguments, name)})
+    return _run(
+        arguments,
+        study,
+        out,
+        lambda records, footnote: write_gradient_report(study, records, out, footnote),
+        gradient_figures,
     )
 
 
@@ -169,8 +217,10 @@ def _illustrations(out: Path) -> int:
 
 
 def _figures(folder: Path) -> int:
+    from gibo.figures.gradients import gradient_figures
     from gibo.figures.illustrations import illustration_figures
     from gibo.figures.learning import gym_figures
+    from gibo.figures.lqr import lqr_figures
     from gibo.figures.studies import study_figures
 
     saved = folder / "illustrations.json"
@@ -178,6 +228,10 @@ def _figures(folder: Path) -> int:
         paths = illustration_figures(json.loads(saved.read_text(encoding="utf-8")), folder)
     elif (folder / "returns.csv").exists():
         paths = gym_figures(folder)
+    elif (folder / "gradients.csv").exists():
+        paths = gradient_figures(folder)
+    elif (folder / "costs.csv").exists():
+        paths = lqr_figures(folder)
     else:
         paths = study_figures(folder)
     for path in paths:

@@ -17,14 +17,15 @@ from collections.abc import Callable
 import numpy as np
 
 import gibo
-from gibo.linalg import single_thread
+from gibo.linalg import Array, single_thread
 
-# d, N_m, queries per iteration, repetitions, the most that a query should take
+# d, N_m, gradients in the window, queries per iteration, repetitions, the most that a query should take
 CASES = (
-    (8, 40, 8, 30, "2 ms"),
-    (36, 180, 36, 10, "4 ms"),
-    (100, 500, 50, 3, "40 ms"),
-    (1000, 2000, 8, 1, "3 s"),
+    (8, 40, 0, 8, 30, "2 ms"),
+    (36, 180, 0, 36, 10, "4 ms"),
+    (36, 180, 5, 35, 10, "50 ms"),
+    (100, 500, 0, 50, 3, "40 ms"),
+    (1000, 2000, 0, 8, 1, "3 s"),
 )
 
 
@@ -37,27 +38,45 @@ def best_of(repetitions: int, action: Callable[[], object]) -> float:
     return min(times)
 
 
-def query_and_floor(d: int, N_m: int, M: int, repetitions: int) -> tuple[float, float]:
-    """Seconds per query and per evaluation of α with its gradient, the window full."""
+def query_and_floor(d: int, N_m: int, N_g: int, M: int, repetitions: int) -> tuple[float, float]:
+    """Seconds per query and per evaluation of α with its gradient, the window full; N_g > 0: of gradients too."""
     rng = np.random.default_rng(0)
     ell = rng.uniform(0.7, 1.3, d) * 0.3 * np.sqrt(d)
     settings = gibo.Settings(
-        lengthscale=ell, variance=1.0, noise=0.01, mean=0.0, standardize=False, M=M, N_m=N_m, fit="never"
+        lengthscale=ell,
+        variance=1.0,
+        noise=0.01,
+        mean=0.0,
+        standardize=False,
+        M=M,
+        N_m=N_m,
+        N_g=max(1, N_g),
+        fit="never",
     )
     opt = gibo.GIBO(np.zeros(d), settings=settings)
-    for x in 0.5 * ell * rng.uniform(-1.0, 1.0, (N_m, d)):
-        opt.tell(x, float(np.sin(x / ell).sum()) + 0.1 * rng.standard_normal())
+
+    def tell(query: gibo.Query | Array, x: Array, with_gradient: bool) -> None:
+        more = {"gradient": np.cos(x / ell) / ell, "gradient_noise": 0.01} if with_gradient else {}
+        opt.tell(query, float(np.sin(x / ell).sum()) + 0.1 * rng.standard_normal(), **more)
+
+    for i, x in enumerate(0.5 * ell * rng.uniform(-1.0, 1.0, (N_m, d))):
+        tell(x, x, with_gradient=i % (M + 1) == 0 and N_g > 0)
 
     def iteration() -> None:
         for query in opt.ask():
-            opt.tell(query, float(np.sin(query.x / ell).sum()) + 0.1 * rng.standard_normal())
+            tell(query, query.x, with_gradient=query.kind == "iterate" and N_g > 0)
 
     iteration()
     per_query = best_of(repetitions, iteration) / (M + 1)
     seen = opt.evaluations[-N_m:]
     gp = gibo.GaussianProcess(gibo.SquaredExponential(ell), noise=0.01)
+    given = [e for e in seen if e.gradient is not None]
+    assert len(given) == N_g
     with single_thread():
-        gi = gibo.GradientInformation(gp.condition([e.x for e in seen], [e.value for e in seen]), at=opt.iterate)
+        gp = gp.condition(
+            [e.x for e in seen], [e.value for e in seen], [e.x for e in given], [e.gradient for e in given], 0.01
+        )
+        gi = gibo.GradientInformation(gp, at=opt.iterate)
         u = 0.1 * rng.standard_normal(d)
         calls = 200 if d < 500 else 5
 
@@ -69,7 +88,7 @@ def query_and_floor(d: int, N_m: int, M: int, repetitions: int) -> tuple[float, 
     return per_query, per_alpha
 
 
-def warm_fit() -> tuple[float, int]:
+def warm_fit(gradients: int = 0) -> tuple[float, int]:
     """Seconds and likelihood evaluations of a warm-started MAP fit at d = 36, n = 180."""
     rng = np.random.default_rng(0)
     d, n = 36, 180
@@ -85,7 +104,9 @@ def warm_fit() -> tuple[float, int]:
     with single_thread():
         gp = gibo.GaussianProcess(gibo.SquaredExponential(np.full(d, 2.0)), noise=0.1, mean="estimated")
         fitted = gibo.fit(gp.condition(X[:n], y[:n]), priors).gp
-        later = fitted.condition(X[18:], y[18:])  # an iteration of 18 values further on
+        # An iteration of 18 values further on.
+        given = (X[-gradients:], [fitted.jacobian(x).mean for x in X[-gradients:]], 0.01) if gradients else ()
+        later = fitted.condition(X[18:], y[18:], *given)
         seconds = best_of(5, lambda: gibo.fit(later, priors))
         return seconds, gibo.fit(later, priors).evaluations
 
@@ -94,19 +115,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--skip-large", action="store_true", help="leave out d = 1000, which takes half a minute")
     arguments = parser.parse_args()
-    print("| d | N_m | one query | at most | one α with gradient | query / α |")
-    print("|---|---|---|---|---|---|")
-    for d, N_m, M, repetitions, limit in CASES[:-1] if arguments.skip_large else CASES:
-        query, alpha = query_and_floor(d, N_m, M, repetitions)
-        print(
-            f"| {d} | {N_m} | {1e3 * query:.2f} ms | {limit} | {1e6 * alpha:.0f} µs | {query / alpha:.0f} |", flush=True
-        )
+    print("| d | N_m | gradients | one query | at most | one α with gradient | query / α |")
+    print("|---|---|---|---|---|---|---|")
+    for d, N_m, N_g, M, repetitions, limit in CASES[:-1] if arguments.skip_large else CASES:
+        query, alpha = query_and_floor(d, N_m, N_g, M, repetitions)
+        times = f"{1e3 * query:.2f} ms | {limit} | {1e6 * alpha:.0f} µs | {query / alpha:.0f}"
+        print(f"| {d} | {N_m} | {N_g} | {times} |", flush=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"\nPeak memory of this process: {peak:.0f} MB")
     seconds, evaluations = warm_fit()
     print(
         f"MAP fit at d = 36, n = 180, warm-started: {1e3 * seconds:.0f} ms, {evaluations} likelihoods (at most 100 ms)"
     )
+    seconds, evaluations = warm_fit(gradients=5)
+    print(f"The same with 5 gradients, 360 rows: {1e3 * seconds:.0f} ms, {evaluations} likelihoods, once per iteration")
 
 
 if __name__ == "__main__":

@@ -115,3 +115,9 @@ def test_observations_have_a_noise_of_a_tenth():
     assert noise.std() == pytest.approx(0.1, rel=0.05)
     assert noise.mean() == pytest.approx(0.0, abs=0.006)
     assert f.observe([0.4, 0.7], np.random.default_rng(3)) == f.observe([0.4, 0.7], np.random.default_rng(3))
+
+
+def test_its_gradient_against_differences():
+    f, x, h = function(4, 1), np.array([0.3, 0.6, 0.5, 0.2]), 1e-6
+    expected = [(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(4)]
+    np.testing.assert_allclose(f.gradient(x), expected, rtol=1e-6, atol=1e-8)

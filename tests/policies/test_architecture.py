@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from gibo import InputError
-from gibo.policies import MLP, Affine, Architecture, Linear, architecture
+from gibo.policies import MLP, Affine, Architecture, ContinuousActions, Linear, Policy, architecture
 
 EVERY = [Linear(3, 2), Affine(3, 2), MLP(3, 2, (5,)), MLP(3, 2, (4, 6), "relu"), Linear(1, 1), MLP(1, 1, (1, 1, 1))]
 
@@ -122,3 +122,29 @@ def test_the_start_is_scaled_by_the_inputs_and_given_by_its_seed():
 
 def test_all_are_architectures():
     assert all(isinstance(net, Architecture) for net in EVERY)
+
+
+@pytest.mark.parametrize("net", EVERY, ids=repr)
+def test_pulling_back_against_differences_of_what_a_policy_computes(net):
+    rng = np.random.default_rng(0)
+    theta, S, v = (
+        rng.standard_normal(net.d),
+        rng.standard_normal((7, net.inputs)),
+        rng.standard_normal((7, net.outputs)),
+    )
+    free = ContinuousActions(np.full(net.outputs, -np.inf), np.full(net.outputs, np.inf), "float64")
+
+    def weighted(t):
+        return sum(float(w @ Policy(net, t, free)(s)) for s, w in zip(S, v, strict=True))
+
+    h = 1e-6
+    expected = [(weighted(theta + h * e) - weighted(theta - h * e)) / (2 * h) for e in np.eye(net.d)]
+    np.testing.assert_allclose(net.pull_back(theta, S, v), expected, rtol=1e-6, atol=1e-7)
+
+
+def test_what_is_pulled_back_must_fit():
+    net = Affine(2, 1)
+    with pytest.raises(InputError, match="states: expected points of 2"):
+        net.pull_back(np.zeros(3), np.zeros((4, 3)), np.zeros((4, 1)))
+    with pytest.raises(InputError, match="cotangents: expected one for each of the 4 states, got 5"):
+        net.pull_back(np.zeros(3), np.zeros((4, 2)), np.zeros((5, 1)))

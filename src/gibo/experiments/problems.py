@@ -48,6 +48,10 @@ class GPFunction:
         """The value at x (d,), without noise."""
         return _value_and_gradient(np.asarray(x, dtype=np.float64), self.X, self.weights, self.lengthscale)[0]
 
+    def gradient(self, x: npt.ArrayLike) -> Array:
+        """The gradient at x (d,), without noise."""
+        return _value_and_gradient(np.asarray(x, dtype=np.float64), self.X, self.weights, self.lengthscale)[1]
+
     def observe(self, x: npt.ArrayLike, rng: np.random.Generator) -> float:
         """The value at x with Gaussian noise of standard deviation 0.1."""
         return self(x) + NOISE_SD * float(rng.standard_normal())

@@ -14,6 +14,7 @@ from gibo.policies.actions import ContinuousActions, DiscreteActions
 from gibo.policies.architecture import MLP, Affine, Architecture, Linear, architecture
 from gibo.policies.normalizer import Normalization, Reexpression, Statistics, reexpress
 from gibo.policies.policy import Policy, load_policy
+from gibo.policies.policy_gradient import PolicyGradient
 from gibo.policies.rollout import Episode, rollout
 from gibo.policies.task import Task
 
@@ -27,6 +28,7 @@ __all__ = [
     "Linear",
     "Normalization",
     "Policy",
+    "PolicyGradient",
     "Reexpression",
     "Statistics",
     "Task",

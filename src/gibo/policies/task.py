@@ -93,7 +93,8 @@ class Task:
         # Environments that no evaluation uses at the moment, and the process that they belong to.
         self._idle = [environment] if self._is_object else []
         self._process = os.getpid()
-        with self._environment() as made:
+        self._wide = False
+        with self.environment() as made:
             self.observation_shape = environments.observation_shape(made)
             self.actions = environments.actions_of(made)
             self._name = _name(environment, made)
@@ -181,7 +182,7 @@ class Task:
         }
 
     def _play(self, policy: Policy, seeds: Sequence[tuple[int, ...]], *, collect: bool) -> list[Episode]:
-        with self._environment() as environment, single_thread() if self._wide else nullcontext():
+        with self.environment() as environment:
             return [
                 rollout(
                     environment,
@@ -225,11 +226,12 @@ class Task:
         self.close()
 
     @contextmanager
-    def _environment(self) -> Iterator[Any]:
-        """An environment that no one else uses."""
+    def environment(self) -> Iterator[Any]:
+        """An environment that no one else uses while the context lasts; what acts in it uses one thread."""
         environment = self._take()
         try:
-            yield environment
+            with single_thread() if self._wide else nullcontext():
+                yield environment
         except BaseException:
             if self._is_object:
                 self._idle.append(environment)

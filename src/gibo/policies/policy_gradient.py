@@ -1,0 +1,281 @@
+"""A likelihood-ratio policy gradient as an observation of the objective's gradient (Müller et al. 2021, algorithm 1,
+line 10: "optionally use a policy gradient method for additional derivative observations").
+
+Symbols
+-------
+n, T        episodes of one evaluation; steps of one episode
+theta (d,)  the policy's parameters;  a(s) (m,) what it computes in the state s
+sd (m,)     standard deviation of the noise on each output
+e_t (m,)    ~ N(0, I); the action taken is ``u_t = a(s_t) + sd·e_t``, and only then clipped to the environment's bounds
+r_t, R_t    the shaped reward of a step; the reward to go, ``R_t = r_t + r_{t+1} + …``
+b_t         the baseline, which does not depend on the episode's own actions
+
+The noisy policy has the density ``π(u|s) = N(u; a(s), sd²)``, clipping being part of the environment, and the gradient
+of its expected return is (Williams 1992; Sutton and Barto 2018, chapter 13)
+
+    ∇J = E Σ_t ∇ log π(u_t|s_t) (R_t − b_t),     ∇ log π(u_t|s_t) = (∂a(s_t)/∂theta)ᵀ (e_t/sd)
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Collection
+from types import TracebackType
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gibo.checks import as_finite, describe, positive_int
+from gibo.errors import InputError
+from gibo.linalg import Array, single_thread
+from gibo.outcome import Outcome
+from gibo.policies.actions import ContinuousActions
+from gibo.policies.normalizer import Normalization, Statistics
+from gibo.policies.policy import Policy
+from gibo.policies.rollout import Episode, rollout
+from gibo.policies.task import Task
+
+BASELINES = ("time", "none")
+# With fewer episodes, their spread says too little about the variance of their mean.
+FEWEST_EPISODES = 4
+
+
+class Trace(NamedTuple):
+    """An episode of the noisy policy, step by step.
+
+    Attributes:
+        episode: what it gave.
+        states: (T, k) flattened, as the environment gave them.
+        noise: (T, m) e_t.
+        rewards: (T,) shaped.
+    """
+
+    episode: Episode
+    states: Array
+    noise: Array
+    rewards: Array
+
+
+class Estimate(NamedTuple):
+    """A gradient (d,) and the variance of each of its entries (d,)."""
+
+    gradient: Array
+    noise: Array
+
+
+class PolicyGradient:
+    """A task whose outcomes come with a gradient: that of the policy with Gaussian noise on its actions.
+
+    The objective is the expected shaped return of the *noisy* policy, everywhere: an evaluation's value is the mean of
+    its noisy episodes, so that values and gradients belong to one function. It is a smoothed version of the task's own
+    objective; the smaller the noise, the closer they are, and the noisier the gradient. The policy that is found acts
+    without noise in the end.
+
+    An evaluation with a gradient costs `episodes` episodes, which ``info["episodes"]`` counts; one without costs
+    the task's.
+
+    Args:
+        task: with continuous actions.
+        noise: standard deviation of the noise on the policy's outputs, before they are clipped: a number, or one per
+            output.
+        episodes: n, for a gradient; at least 4.
+        baseline: ``"time"``: what the reward to go from this step on was on average in the other episodes that were
+            still running. It depends on nothing that the episode itself did, so the estimate stays unbiased.
+            ``"none"``: nothing is subtracted.
+        at: the kinds of queries that get a gradient; see `gibo.maximize`. By default the iterates alone.
+
+    The variance of each entry is estimated from the spread of the n episodes' own estimates, s²/n, times
+    (n − 1)/(n − 3): the error of a mean in units of an estimated standard deviation has Student's distribution, and
+    that is its variance. An entry in which the episodes do not differ at all (a state that was always zero) is not
+    taken for exactly known: it gets the largest variance of all entries. If they differ in no entry (all rewards
+    alike), the outcome has no gradient.
+
+    Raises:
+        InputError: the task's actions are discrete.
+
+    Example:
+        >>> objective = PolicyGradient(Task("Pendulum-v1", policy="affine"), noise=0.3, episodes=4)
+        >>> outcome = objective([0.0, 0.0, 0.0, 0.0], seed=1)
+        >>> outcome.gradient.shape, outcome.info["episodes"], outcome.info["steps"]
+        ((4,), 4, 800)
+        >>> objective([0.0, 0.0, 0.0, 0.0], seed=1, kind="query").gradient is None
+        True
+        >>> objective.close()
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        *,
+        noise: npt.ArrayLike,
+        episodes: int = 8,
+        baseline: Literal["time", "none"] = "time",
+        at: Collection[str] = ("iterate",),
+    ) -> None:
+        if not isinstance(task, Task):
+            raise InputError(f"task: expected a gibo.policies.Task, got {describe(task)}")
+        if not isinstance(task.actions, ContinuousActions):
+            raise InputError(
+                "task: a likelihood-ratio gradient needs continuous actions, to which noise can be added; "
+                "this environment's are discrete"
+            )
+        self.task = task
+        self._act = task.actions.bind(lambda outputs: outputs)  # clips, and gives the environment's type
+        m = task.architecture.outputs
+        sd = as_finite("noise", noise)
+        if sd.shape not in ((), (m,)) or not (sd > 0.0).all():
+            raise InputError(f"noise: expected a positive standard deviation, or {m} of them, got {noise!r:.80}")
+        self.noise = np.broadcast_to(sd, (m,)).copy()
+        self.episodes = positive_int("episodes", episodes)
+        if self.episodes < FEWEST_EPISODES:
+            raise InputError(f"episodes: a gradient's variance needs at least {FEWEST_EPISODES}, got {episodes}")
+        if baseline not in BASELINES:
+            raise InputError(f"baseline: expected one of {', '.join(BASELINES)}, got {baseline!r:.80}")
+        self.baseline = baseline
+        if isinstance(at, str):
+            raise InputError(f'at: expected kinds of queries, as in ("iterate",), got {at!r:.80}')
+        self.at = tuple(at)
+
+    @property
+    def d(self) -> int:
+        """Number of parameters."""
+        return self.task.d
+
+    def x0(self, seed: int | None = None) -> Array:
+        """(d,) where to start; see `Task.x0`."""
+        return self.task.x0(seed)
+
+    def __call__(
+        self,
+        theta: npt.ArrayLike,
+        *,
+        seed: int = 0,
+        kind: str = "iterate",
+        normalization: Normalization | None = None,
+    ) -> Outcome:
+        """Evaluate parameters, with a gradient if queries of this kind get one.
+
+        Args:
+            theta: (d,) the parameters.
+            seed: of this evaluation. The environment of episode e gets what `Task` gives it, ``SeedSequence((seed,
+                e))``, and the noise on its actions ``SeedSequence((seed, e, 2))``.
+            kind: of the query.
+            normalization: of the states; None for none.
+
+        Returns:
+            An `Outcome`; its info is that of `Task`, and ``episodes``, how many there were.
+        """
+        wanted = kind in self.at
+        n = self.episodes if wanted else self.task.episodes
+        traces = self.traces(theta, n, seed, normalization)
+        value = math.fsum(trace.episode.shaped for trace in traces) / n
+        info: dict[str, Any] = {
+            "return": math.fsum(trace.episode.value for trace in traces) / n,
+            "steps": sum(trace.episode.steps for trace in traces),
+            "terminated": sum(trace.episode.terminated for trace in traces),
+            "episodes": n,
+        }
+        if self.task.normalize_states:
+            seen = [trace.episode.statistics for trace in traces if trace.episode.statistics is not None]
+            info["statistics"] = functools.reduce(Statistics.merge, seen).to_plain()
+        estimate = self.estimate(theta, traces, normalization) if wanted else None
+        if estimate is None:
+            return Outcome(value, info=info)
+        return Outcome(value, estimate.gradient, estimate.noise, info)
+
+    def traces(
+        self, theta: npt.ArrayLike, episodes: int, seed: int = 0, normalization: Normalization | None = None
+    ) -> list[Trace]:
+        """Episodes of the noisy policy, step by step."""
+        task, m = self.task, self.task.architecture.outputs
+        free = ContinuousActions(np.full(m, -np.inf), np.full(m, np.inf), "float64")
+        outputs = Policy(task.architecture, np.asarray(theta), free, normalization, task.observation_shape).act
+        with task.environment() as environment:
+            return [self._trace(environment, outputs, (seed, e)) for e in range(episodes)]
+
+    def _trace(self, environment: Any, outputs: Any, entropy: tuple[int, int]) -> Trace:
+        rng = np.random.default_rng(np.random.SeedSequence((*entropy, 2)))
+        states: list[Array] = []
+        noise: list[Array] = []
+
+        def act(observation: Any) -> Any:
+            states.append(np.array(observation, dtype=np.float64).reshape(-1))
+            noise.append(rng.standard_normal(len(self.noise)))
+            return self._act(outputs(observation) + self.noise * noise[-1])
+
+        recorder, task = _Recorder(environment), self.task
+        episode = rollout(
+            recorder,
+            act,
+            seed=int(np.random.SeedSequence(entropy).generate_state(1)[0]),
+            max_steps=task.max_steps,
+            reward_shift=task.reward_shift,
+            reward_scale=task.reward_scale,
+            collect=task.normalize_states,
+        )
+        rewards = (np.array(recorder.rewards, dtype=np.float64) - task.reward_shift) * task.reward_scale
+        return Trace(episode, np.array(states), np.array(noise), rewards)
+
+    def estimate(
+        self, theta: npt.ArrayLike, traces: list[Trace], normalization: Normalization | None = None
+    ) -> Estimate | None:
+        """The gradient and its variance from episodes of the noisy policy; None if they do not differ in anything."""
+        net, n = self.task.architecture, len(traces)
+        with single_thread():
+            each = np.array(
+                [
+                    net.pull_back(
+                        theta,
+                        trace.states if normalization is None else normalization(trace.states),
+                        trace.noise / self.noise * advantage[:, None],
+                    )
+                    for trace, advantage in zip(traces, self._advantages(traces), strict=True)
+                ]
+            )
+        noise = each.var(axis=0, ddof=1) / n * ((n - 1) / (n - 3))
+        if not noise.any():
+            return None
+        return Estimate(each.mean(axis=0), np.where(noise > 0.0, noise, noise.max()))
+
+    def _advantages(self, traces: list[Trace]) -> list[Array]:
+        """``R_t − b_t`` (T,) of each episode."""
+        to_go = [np.cumsum(trace.rewards[::-1])[::-1] for trace in traces]
+        if self.baseline == "none":
+            return to_go
+        longest = max(map(len, to_go))
+        total, running = np.zeros(longest), np.zeros(longest)
+        for R in to_go:
+            total[: len(R)] += R
+            running[: len(R)] += 1.0
+        others = np.maximum(running - 1.0, 1.0)  # where there is no other, nothing is subtracted
+        return [R - (total[: len(R)] - R) / others[: len(R)] for R in to_go]
+
+    def close(self) -> None:
+        """Close the environments that the task made in this process."""
+        self.task.close()
+
+    def __enter__(self) -> PolicyGradient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Recorder:
+    """An environment that keeps the rewards of an episode."""
+
+    def __init__(self, environment: Any) -> None:
+        self.environment = environment
+        self.rewards: list[Any] = []
+
+    def reset(self, *, seed: int | None = None) -> Any:
+        return self.environment.reset(seed=seed)
+
+    def step(self, action: Any) -> Any:
+        given = self.environment.step(action)
+        self.rewards.append(given[1])
+        return given

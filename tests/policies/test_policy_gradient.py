@@ -1,0 +1,285 @@
+"""The likelihood-ratio gradient, on problems where the gradient of the noisy policy's return is known."""
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import gibo
+from gibo import InputError
+from gibo.policies import Normalization, PolicyGradient, Task
+
+
+class OneStep(gymnasium.Env):
+    """The state is s, the reward −(a − 1)²: the noisy policy's return is −(θ·s − 1)² − sd²."""
+
+    s = np.array([0.5, -1.0])
+
+    def __init__(self, low=-np.inf):
+        self.observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float64)
+        self.action_space = spaces.Box(low, np.inf, (1,), np.float64)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.s.copy(), {}
+
+    def step(self, action):
+        return self.s.copy(), -float((action[0] - 1.0) ** 2), True, False, {}
+
+
+class LinearGaussian(gymnasium.Env):
+    """x ← A x + B a + w for 6 steps, the reward −(x'Qx + a'a) of each step; x starts around (1, 1)."""
+
+    A = np.array([[1.0, 0.2], [-0.1, 0.9]])
+    B = np.array([[0.0], [0.5]])
+    Q = np.diag([1.0, 0.3])
+    steps, disturbance = 6, 0.2
+
+    def __init__(self):
+        self.observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float64)
+        self.action_space = spaces.Box(-np.inf, np.inf, (1,), np.float64)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t, self.x = 0, 1.0 + 0.2 * self.np_random.standard_normal(2)
+        return self.x.copy(), {}
+
+    def step(self, action):
+        reward = -float(self.x @ self.Q @ self.x + action @ action)
+        self.x = self.A @ self.x + self.B @ action + self.disturbance * self.np_random.standard_normal(2)
+        self.t += 1
+        return self.x.copy(), reward, False, self.t == self.steps, {}
+
+    @classmethod
+    def expected_return(cls, theta, sd):
+        """By the recursion of the state's second moment."""
+        K = np.reshape(theta, (1, 2))
+        S, total = np.ones((2, 2)) + 0.04 * np.eye(2), 0.0
+        for _ in range(cls.steps):
+            total -= np.trace(S @ (cls.Q + K.T @ K)) + sd**2
+            F = cls.A + cls.B @ K
+            S = F @ S @ F.T + sd**2 * cls.B @ cls.B.T + cls.disturbance**2 * np.eye(2)
+        return float(total)
+
+
+class Falling(gymnasium.Env):
+    """Ends with probability that depends on the action; every step is worth 1."""
+
+    def __init__(self):
+        self.observation_space = spaces.Box(-np.inf, np.inf, (1,), np.float64)
+        self.action_space = spaces.Box(-np.inf, np.inf, (1,), np.float64)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return np.ones(1), {}
+
+    def step(self, action):
+        self.t += 1
+        return np.ones(1), 1.0, bool(action[0] > 1.0), self.t == 4, {}
+
+    @staticmethod
+    def expected_return(theta, sd):
+        """1 + p + p² + p³, where p is the probability to go on."""
+        p = _normal_cdf((1.0 - theta) / sd)
+        return 1.0 + p + p**2 + p**3
+
+
+def _normal_cdf(x):
+    from scipy.special import ndtr
+
+    return float(ndtr(x))
+
+
+def differences(f, theta, h=1e-4):
+    theta = np.asarray(theta, dtype=float)
+    return np.array([(f(theta + h * e) - f(theta - h * e)) / (2 * h) for e in np.eye(len(theta))])
+
+
+def sample(objective, theta, seeds):
+    outcomes = [objective(theta, seed=seed) for seed in range(seeds)]
+    zero = np.zeros(objective.d)  # what was estimated where there is no gradient, because all rewards were alike
+    gradients = np.array([zero if o.gradient is None else o.gradient for o in outcomes])
+    noises = np.array([zero if o.gradient is None else o.gradient_noise for o in outcomes])
+    return np.array([o.value for o in outcomes]), gradients, noises
+
+
+def assert_unbiased(samples, expected):
+    error = samples.mean(axis=0) - expected
+    assert (np.abs(error) < 4.0 * samples.std(axis=0, ddof=1) / np.sqrt(len(samples))).all()
+
+
+@pytest.mark.parametrize("baseline", ["time", "none"])
+def test_one_step(baseline):
+    theta, sd = np.array([0.3, 0.2]), 0.4
+    objective = PolicyGradient(Task(OneStep, policy="linear"), noise=sd, episodes=6, baseline=baseline)
+    values, gradients, noises = sample(objective, theta, 700)
+    error = theta @ OneStep.s - 1.0
+    assert_unbiased(values, -(error**2) - sd**2)
+    assert_unbiased(gradients, -2.0 * error * OneStep.s)
+    assert np.abs(gradients.mean(axis=0)).min() > 0.5  # so an estimate of nothing would not pass
+    # What it says of its variance is on average (n − 1)/(n − 3) = 5/3 of it.
+    ratio = noises.mean(axis=0) / gradients.var(axis=0)
+    assert (ratio > 1.2).all()
+    assert (ratio < 2.2).all()
+
+
+def test_linear_gaussian_control():
+    theta, sd = np.array([0.2, 0.1]), 0.3
+    objective = PolicyGradient(Task(LinearGaussian, policy="linear"), noise=sd, episodes=8)
+    values, gradients, noises = sample(objective, theta, 400)
+    assert_unbiased(values, LinearGaussian.expected_return(theta, sd))
+    expected = differences(lambda t: LinearGaussian.expected_return(t, sd), theta)
+    assert_unbiased(gradients, expected)
+    assert (np.abs(expected) > 5.0 * gradients.std(axis=0) / np.sqrt(400)).all()
+    ratio = noises.mean(axis=0) / gradients.var(axis=0)  # 7/5 on average
+    assert (ratio > 0.9).all()
+    assert (ratio < 2.2).all()
+
+
+def test_episodes_of_different_lengths():
+    theta, sd = np.array([0.5]), 0.6
+    objective = PolicyGradient(Task(Falling, policy="linear"), noise=sd, episodes=6)
+    values, gradients, _ = sample(objective, theta, 700)
+    assert_unbiased(values, Falling.expected_return(0.5, sd))
+    assert_unbiased(gradients, differences(lambda t: Falling.expected_return(t[0], sd), theta))
+
+
+def test_the_baseline_lowers_the_variance():
+    theta = np.array([-0.3, -0.4])
+    task = Task(LinearGaussian, policy="linear", reward_shift=2.0)
+    with_it, without = (
+        sample(PolicyGradient(task, noise=0.3, baseline=baseline), theta, 100) for baseline in ("time", "none")
+    )
+    assert (with_it[1].var(axis=0) < 0.6 * without[1].var(axis=0)).all()
+    assert (with_it[2].mean(axis=0) < 0.6 * without[2].mean(axis=0)).all()
+
+
+def test_clipping_belongs_to_the_environment():
+    # Actions below 0.8 are 0.8: the return of the noisy policy by quadrature.
+    theta, sd = np.array([0.4, -0.6]), 0.4
+
+    def expected(t):
+        mean = t @ OneStep.s
+        e = np.linspace(-8.0, 8.0, 20001)
+        density = np.exp(-0.5 * e**2) / np.sqrt(2.0 * np.pi)
+        return float(np.sum(-((np.maximum(mean + sd * e, 0.8) - 1.0) ** 2) * density) * (e[1] - e[0]))
+
+    objective = PolicyGradient(Task(lambda: OneStep(low=0.8), policy="linear"), noise=sd, episodes=6)
+    values, gradients, _ = sample(objective, theta, 700)
+    assert_unbiased(values, expected(theta))
+    assert_unbiased(gradients, differences(expected, theta, 1e-3))
+
+
+@pytest.mark.parametrize("policy", ["affine", "mlp:3", "mlp:4,3:relu"])
+def test_the_score_is_that_of_the_normalised_policy(policy):
+    """∇ log π against differences of log π, along a recorded episode."""
+    task = Task(LinearGaussian, policy=policy)
+    normalization = Normalization([0.3, -0.2], [2.0, 0.5])
+    theta = task.x0(seed=1) + 0.1 * np.random.default_rng(0).standard_normal(task.d)
+    objective = PolicyGradient(task, noise=0.3, baseline="none")
+    (trace,) = objective.traces(theta, 1, seed=5, normalization=normalization)
+    to_go = np.cumsum(trace.rewards[::-1])[::-1]
+
+    def outputs(t):
+        return np.array([task.bind(t, normalization)(s) for s in trace.states])
+
+    actions = outputs(theta) + 0.3 * trace.noise
+
+    def log_likelihood(t):
+        return -0.5 * float((((actions - outputs(t)) / 0.3) ** 2).sum(axis=1) @ to_go)
+
+    score = task.architecture.pull_back(theta, normalization(trace.states), trace.noise / 0.3 * to_go[:, None])
+    np.testing.assert_allclose(score, differences(log_likelihood, theta, 1e-6), rtol=1e-5, atol=1e-5)
+    pair = [trace, *objective.traces(theta, 4, seed=6, normalization=normalization)]
+    each = [
+        task.architecture.pull_back(
+            theta,
+            normalization(one.states),
+            one.noise / 0.3 * np.cumsum(one.rewards[::-1])[::-1][:, None],
+        )
+        for one in pair
+    ]
+    estimate = objective.estimate(theta, pair, normalization)
+    np.testing.assert_allclose(estimate.gradient, np.mean(each, axis=0), rtol=1e-10, atol=1e-12)
+
+
+def test_the_same_seed_gives_the_same_outcome():
+    objective = PolicyGradient(Task(LinearGaussian), noise=0.3)
+    one, two, other = (objective(np.zeros(3), seed=seed) for seed in (1, 1, 2))
+    assert (one.value, one.gradient.tolist(), one.info) == (two.value, two.gradient.tolist(), two.info)
+    assert other.value != one.value
+
+
+def test_noise_and_environment_have_streams_of_their_own():
+    # With next to no noise the value is the task's own, with the task's seeds.
+    task = Task(LinearGaussian, episodes=4)
+    objective = PolicyGradient(task, noise=1e-9, episodes=4)
+    assert objective(np.zeros(3), seed=3).value == pytest.approx(task(np.zeros(3), seed=3).value, rel=1e-6)
+
+
+def test_what_an_outcome_says():
+    task = Task(LinearGaussian, episodes=2, reward_scale=0.1, normalize_states=True)
+    objective = PolicyGradient(task, noise=0.3, episodes=5)
+    outcome = objective(np.zeros(3), seed=3)
+    assert outcome.info["episodes"] == 5
+    assert outcome.info["steps"] == 5 * LinearGaussian.steps
+    assert outcome.value == pytest.approx(0.1 * outcome.info["return"])
+    assert outcome.info["statistics"]["count"] == 5 * LinearGaussian.steps
+    query = objective(np.zeros(3), seed=3, kind="query")
+    assert query.gradient is None
+    assert query.info["episodes"] == 2
+
+
+def test_what_is_not_known_is_not_taken_for_known():
+    # The first state is always zero here, so nothing is learnt about its weight.
+    task = Task(ZeroState, policy="linear")
+    outcome = PolicyGradient(task, noise=0.3)(np.zeros(2), seed=0)
+    assert outcome.gradient[0] == 0.0
+    assert outcome.gradient_noise[0] == outcome.gradient_noise[1] > 0.0
+    # Rewards that do not depend on anything: there is no gradient.
+    assert PolicyGradient(Task(Scentless, policy="linear"), noise=0.3)(np.zeros(2), seed=0).gradient is None
+
+
+class ZeroState(OneStep):
+    s = np.array([0.0, 1.0])
+
+
+class Scentless(OneStep):
+    def step(self, action):
+        return self.s.copy(), 1.0, True, False, {}
+
+
+def test_with_gibo():
+    """Iterates come with gradients, queries do not; the steps agree with the true gradient."""
+    task = Task(LinearGaussian, policy="linear", reward_scale=0.1)
+    objective = PolicyGradient(task, noise=0.3, episodes=20)
+    optimizer = gibo.GIBO([0.5, 0.5], scale=0.3, seed=1)
+    gibo.run(optimizer, objective, budget=12)
+    for evaluation in optimizer.evaluations:
+        assert (evaluation.gradient is not None) == (evaluation.kind == "iterate")
+    ends = [LinearGaussian.expected_return(x, 0.3) for x in ([0.5, 0.5], optimizer.iterate)]
+    assert ends[1] > ends[0] + 5.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"noise": 0.0}, "noise: expected a positive"),
+        ({"noise": [0.1, 0.2]}, "noise: expected a positive"),
+        ({"noise": 0.1, "episodes": 3}, "episodes: a gradient's variance needs at least 4"),
+        ({"noise": 0.1, "baseline": "value"}, "baseline: expected one of"),
+        ({"noise": 0.1, "at": "iterate"}, "at: expected kinds"),
+    ],
+)
+def test_arguments_are_checked(arguments, words):
+    task = Task(OneStep)
+    with pytest.raises(InputError, match=words):
+        PolicyGradient(task, **arguments)
+
+
+def test_discrete_actions_are_refused():
+    with pytest.raises(InputError, match="needs continuous actions"):
+        PolicyGradient(Task("CartPole-v1"), noise=0.1)
+    with pytest.raises(InputError, match=r"task: expected a gibo\.policies\.Task"):
+        PolicyGradient(lambda x: 0.0, noise=0.1)

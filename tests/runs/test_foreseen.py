@@ -1,4 +1,4 @@
-"""The query that is known before the others are planned: it is recorded and sent out first, and nothing else changes."""
+"""The query that is known before the others are planned: recorded and sent out first, and nothing else changes."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -64,7 +64,7 @@ def test_one_that_was_foreseen_and_never_asked_is_asked_again(tmp_path, workers)
 
 
 def test_what_is_out_already_is_recorded_with_the_space_that_was_kept(tmp_path, monkeypatch):
-    """The disk fills up between the iterate's record and that of its batch: no value is lost, and nothing more asked."""
+    """The disk fills up between the iterate's record and its batch's: no value is lost, and nothing more is asked."""
     times, record = [], Journal._record_iterations
 
     def full(self, iterations):

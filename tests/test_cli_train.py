@@ -140,6 +140,20 @@ def test_where_there_is_a_preset_it_is_used_unless_told_otherwise(tmp_path, monk
     assert training_of(tmp_path / "b" / "trial-00") == Training("CartPole-v1", "linear").to_plain()
 
 
+def test_settings_of_the_method_may_be_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["train", "CartPole-v1", "--budget", "1"]
+    assert main([*words, "--set", "M=3", "--set", "eta=0.2", "--set", "kernel=matern52", "--out", "a"]) == 0
+    settings = training_of(tmp_path / "a" / "trial-00")["options"]["settings"]
+    assert (settings["M"], settings["N_m"], settings["kernel"]) == (3, 20, "matern52")  # N_m is the preset's
+    assert settings["step"]["eta"] == 0.2
+    assert main([*words, "--method", "ars", "--set", "directions=5", "--out", "b"]) == 0
+    assert training_of(tmp_path / "b" / "trial-00")["options"] == {
+        **PRESETS["published"]["CartPole-v1", "ars"].options,
+        "directions": 5,
+    }
+
+
 def test_a_missing_library_for_drawing_is_named(tmp_path, monkeypatch, capsys):
     def make(*_, **__):
         raise AttributeError("'NoneType' object has no attribute 'glGetError'")
@@ -165,6 +179,15 @@ def test_a_missing_library_for_drawing_is_named(tmp_path, monkeypatch, capsys):
         (["CartPole-v1", "--scale", "0"], "scale"),
         (["CartPole-v1", "--workers", "0"], "workers"),
         (["CartPole-v1", "--workers", "2", "--dask", "tcp://127.0.0.1:1"], "--workers, --dask: give one of them"),
+        (["CartPole-v1", "--set", "M"], "--set: expected NAME=VALUE, such as M=8, got 'M'"),
+        (["CartPole-v1", "--set", "N=8"], "--set: 'N' is unknown; expected one of kernel, lengthscale"),
+        (["CartPole-v1", "--set", "M=-8"], "M: expected"),
+        (["CartPole-v1", "--set", "M=eight"], "M: expected"),
+        (["CartPole-v1", "--set", "eta=fast"], "eta"),
+        (
+            ["CartPole-v1", "--method", "ars", "--set", "steps=1"],
+            "'steps' is unknown; expected one of step_size, noise",
+        ),
         (["CartPole-v1", "--preset", "papre"], "--preset: expected one of paper, published, gibo, none, got 'papre'"),
         (["CartPole-v1", "--preset", "paper", "--method", "cma-es"], "none for CartPole-v1 with cma-es; there are: "),
         (["Pendulum-v1", "--preset", "paper"], "CartPole-v1 with gibo, CartPole-v1 with ars, Swimmer-v5 with gibo"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import signal
 import statistics
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -57,6 +59,14 @@ def add_commands(commands: Any) -> None:
     )
     train.add_argument("--reward-shift", type=float, metavar="X", help="subtracted from each reward (default: 0)")
     train.add_argument("--reward-scale", type=float, metavar="X", help="multiplies what is left (default: 1)")
+    train.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of the method, such as M=8 or eta=0.3 (those of gibo.Settings, and eta, the step size), or "
+        "directions=4 of ars; may be given several times",
+    )
     train.add_argument("--max-steps", type=int, metavar="N", help="cut episodes off")
     train.add_argument("--workers", type=int, metavar="N", help="processes (default: none but this one)")
     train.add_argument(
@@ -123,7 +133,46 @@ def _training(arguments: argparse.Namespace) -> Training:
         training = _preset(arguments.preset, arguments.environment, arguments.method)
     names = ("policy", "episodes", "scale", "normalize_states", "reward_shift", "reward_scale", "max_steps")
     given = {name: getattr(arguments, name) for name in names}
-    return replace(training, **{name: value for name, value in given.items() if value is not None})
+    training = replace(training, **{name: value for name, value in given.items() if value is not None})
+    return replace(training, options=_options(training, dict(map(_setting, arguments.set))))
+
+
+def _setting(word: str) -> tuple[str, Any]:
+    """A name and a value of ``NAME=VALUE``: a number, true, false, a list, or else a word."""
+    name, equals, text = word.partition("=")
+    if not equals or not name or not text:
+        raise InputError(f"--set: expected NAME=VALUE, such as M=8, got {word!r:.80}")
+    try:
+        return name, tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return name, text
+
+
+def _options(training: Training, given: dict[str, Any]) -> dict[str, Any]:
+    """The method's options with what was given."""
+    from gibo.optimizers.settings import Settings
+    from gibo.runs.training import METHODS
+    from gibo.steps import GradientAscent
+
+    options = dict(training.options)
+    if not given:
+        return options
+    if training.method != "gibo":
+        common = ("self", "x0", "scale", "bounds", "seed")
+        known = [name for name in inspect.signature(METHODS[training.method]).parameters if name not in common]
+        _refuse_unknown(given, known)
+        return options | given
+    _refuse_unknown(given, [*(name for name in Settings.__dataclass_fields__ if name != "step"), "eta"])
+    if "eta" in given:
+        given = {**given, "step": GradientAscent(eta=given["eta"])}
+        del given["eta"]
+    return {"settings": replace(options.get("settings", Settings()), **given)}
+
+
+def _refuse_unknown(given: dict[str, Any], known: list[str]) -> None:
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise InputError(f"--set: {unknown[0]!r} is unknown; expected one of {', '.join(known)}")
 
 
 def _preset(name: str, environment: str, method: str) -> Training:

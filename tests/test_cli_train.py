@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from gibo.policies import load_policy
 from gibo.runs.journal import Journal, has_journal
 from gibo.runs.training import Training, read_trial, train
 
+SPENT = SimpleNamespace(reason="the budget is spent")
 SHORT = ["--preset", "none", "--max-steps", "30"]  # of an episode
 
 
@@ -138,6 +140,17 @@ def test_where_there_is_a_preset_it_is_used_unless_told_otherwise(tmp_path, monk
     assert main(["train", "CartPole-v1", "--budget", "1", "--preset", "none", "--out", "b"]) == 0
     assert "preset" not in capsys.readouterr().out
     assert training_of(tmp_path / "b" / "trial-00") == Training("CartPole-v1", "linear").to_plain()
+
+
+@pytest.mark.parametrize(
+    ("words", "budget"),
+    [([], 100), (["--preset", "paper"], 100), (["--preset", "none"], 300), (["--method", "cma-es"], 300)],
+)
+def test_without_a_budget_it_is_that_of_the_preset_or_300(tmp_path, monkeypatch, words, budget):
+    asked = []
+    monkeypatch.setattr("gibo.runs.training.train", lambda *_, budget, **__: asked.append(budget) or SPENT)
+    assert main(["train", "CartPole-v1", *words, "--out", str(tmp_path)]) == 0
+    assert asked == [budget]
 
 
 def test_settings_of_the_method_may_be_given(tmp_path, monkeypatch):

@@ -198,11 +198,19 @@ def certainty(mean: Array, covariance: Array) -> float:
     largest = float(np.abs(mean).max(initial=0.0))
     if largest == 0.0:
         return 0.0
-    factor = linalg.cholesky(covariance / largest**2) if float(covariance.trace()) > 0.0 else None
-    if factor is None:
+    if 1e-150 < largest < 1e150:
+        relative = covariance / largest**2
+    else:  # the square is beyond the range of floats
+        with np.errstate(over="ignore"):
+            relative = covariance / largest / largest
+    if not np.isfinite(relative).all():
+        return 0.0
+    if not float(relative.trace()) > 0.0:
         return 1.0
-    z = linalg.solve_lower(factor.L, mean / largest)
-    return _chi_square_cdf(float(z @ z), len(mean))
+    z = linalg.solve_lower(linalg.cholesky(relative).L, mean / largest)
+    with np.errstate(over="ignore"):
+        square = float(z @ z)
+    return _chi_square_cdf(square, len(mean)) if square < math.inf else 1.0
 
 
 def _chi_square_cdf(x: float, d: int) -> float:

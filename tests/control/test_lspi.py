@@ -143,6 +143,9 @@ def test_the_q_function_is_at_least_the_cost_of_the_step():
     [
         (lambda: LSPI(3, 3, np.eye(2), np.eye(3)), r"Q: expected shape \(3, 3\), got \(2, 2\)"),
         (lambda: LSPI(3, 0, np.eye(3), np.eye(3)), "p: expected a whole number"),
+        (lambda: LSPI(2, 1, [[1.0, 1.0], [0.0, 1.0]], [[1.0]]), "Q: expected a symmetric matrix"),
+        (lambda: LSPI(1, 1, [[-1.0]], [[1.0]]), "Q: expected a positive semi-definite matrix"),
+        (lambda: LSPI(1, 1, [[1.0]], [[0.0]]), "R: expected a positive definite matrix"),
         (
             lambda: LSPI(1, 1, [[1.0]], [[1.0]], discount=1.5),
             "discount: expected a number above 0 and at most 1, got 1.5",

@@ -260,3 +260,23 @@ def test_a_gradient_too_large_for_a_float_is_passed_over():
 def test_the_rows_of_all_gradients_are_bounded(d, N_g):
     assert Settings().resolve(d).N_g == N_g
     assert Settings(N_g=7).resolve(d).N_g == 7
+
+
+@pytest.mark.parametrize("size", [1e155, 1e300])
+def test_a_gradient_whose_square_is_beyond_the_largest_float(size):
+    optimizer = GIBO(X0, scale=SCALE, settings=settings(standardize=True))
+    while optimizer.iteration < 3:
+        for query in optimizer.ask():
+            optimizer.tell(query, bumpy(query.x), gradient=size * slope(query.x), gradient_noise=1.0)
+    assert np.isfinite(optimizer.iterate).all()
+    assert optimizer.iterations[-1].certainty == 1.0
+
+
+def test_a_gradient_that_says_nothing_takes_no_place_of_one_that_does():
+    with_it, without = (GIBO(X0, scale=SCALE, settings=settings(N_g=1)) for _ in range(2))
+    for optimizer, rest in ((with_it, {"gradient": slope(X0), "gradient_noise": 1e12}), (without, {})):
+        first, *others = optimizer.ask()
+        optimizer.tell(first, bumpy(first.x), gradient=slope(first.x), gradient_noise=NOISE)
+        for query in others:
+            optimizer.tell(query, bumpy(query.x), **rest)
+    assert (with_it.iterate == without.iterate).all()

@@ -1,5 +1,7 @@
 """The likelihood-ratio gradient, on problems where the gradient of the noisy policy's return is known."""
 
+import pickle
+
 import gymnasium
 import numpy as np
 import pytest
@@ -211,6 +213,15 @@ def test_the_same_seed_gives_the_same_outcome():
     assert other.value != one.value
 
 
+def test_it_can_be_sent_to_other_processes():
+    with PolicyGradient(Task("Pendulum-v1", policy="affine", max_steps=5), noise=0.3, episodes=4) as objective:
+        sent = pickle.loads(pickle.dumps(objective))
+        one, two = objective(np.zeros(4), seed=3), sent(np.zeros(4), seed=3)
+        sent.close()
+    assert one.value == two.value
+    assert (one.gradient == two.gradient).all()
+
+
 def test_noise_and_environment_have_streams_of_their_own():
     # With next to no noise the value is the task's own, with the task's seeds.
     task = Task(LinearGaussian, episodes=4)
@@ -270,12 +281,26 @@ def test_with_gibo():
         ({"noise": 0.1, "episodes": 3}, "episodes: a gradient's variance needs at least 4"),
         ({"noise": 0.1, "baseline": "value"}, "baseline: expected one of"),
         ({"noise": 0.1, "at": "iterate"}, "at: expected kinds"),
+        ({"noise": 0.1, "at": ("iterates",)}, "at: expected kinds"),
+        ({"noise": 0.1, "at": 1}, "at: expected kinds"),
     ],
 )
 def test_arguments_are_checked(arguments, words):
     task = Task(OneStep)
     with pytest.raises(InputError, match=words):
         PolicyGradient(task, **arguments)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, None])
+def test_seeds_are_checked(seed):
+    with pytest.raises(InputError, match="seed: expected a whole number"):
+        PolicyGradient(Task(OneStep), noise=0.1)(np.zeros(3), seed=seed)
+
+
+def test_a_gradient_too_large_for_a_float_is_left_out_and_its_value_kept():
+    outcome = PolicyGradient(Task(LinearGaussian), noise=1e-200)(np.zeros(3), seed=1)
+    assert np.isfinite(outcome.value)
+    assert outcome.gradient is None
 
 
 def test_discrete_actions_are_refused():

@@ -1,5 +1,7 @@
 """The query that is known before the others are planned: recorded and sent out first, and nothing else changes."""
 
+import os
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,6 +10,7 @@ import pytest
 
 import gibo
 from gibo.errors import JournalError
+from gibo.runs.interrupts import held_back
 from gibo.runs.journal import Facts, Journal
 
 X0 = [0.0, 0.5]
@@ -81,3 +84,41 @@ def test_what_is_out_already_is_recorded_with_the_space_that_was_kept(tmp_path, 
         assert len(journal.rows("batches")) == 3
         assert [t.query.id for t in journal.evaluations()] == list(range(6))
     assert (climb(journal=tmp_path).x == climb().x).all()
+
+
+def test_an_end_while_the_queries_are_planned_leaves_a_sound_journal(tmp_path, monkeypatch):
+    """The iterate is out, and nobody has asked for it yet: its value is dropped, and it is asked for again."""
+    times, propose = [], gibo.GIBO._propose
+
+    def interrupted(self):
+        times.append(1)
+        if len(times) == 3:
+            raise KeyboardInterrupt
+        return propose(self)
+
+    monkeypatch.setattr(gibo.GIBO, "_propose", interrupted)
+    with ThreadPoolExecutor(1) as executor:
+        result = climb(journal=tmp_path, executor=executor)
+    assert result.reason == "interrupted after 4 of 12 evaluations"
+    monkeypatch.undo()
+    assert (climb(journal=tmp_path).x == climb().x).all()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_ends_the_run_waits_until_what_belongs_together_is_done(number):
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    def block():
+        with held_back():
+            os.kill(os.getpid(), number)
+            done.append(1)
+
+    before, done = signal.signal(number, interrupt), []
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            block()
+        assert done
+        assert signal.getsignal(number) is interrupt
+    finally:
+        signal.signal(number, before)

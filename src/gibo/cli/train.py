@@ -89,7 +89,7 @@ def _train(arguments: argparse.Namespace) -> int:
     training = _training(arguments)
     budget = arguments.budget
     if budget is None:
-        budget = BUDGETS.get(arguments.environment, BUDGET) if arguments.preset != "none" else BUDGET
+        budget = BUDGETS[arguments.environment] if _has_preset(arguments) else BUDGET
     if arguments.trials < 1:
         raise InputError(f"--trials: expected at least 1, got {arguments.trials}")
     if arguments.dask is not None and arguments.workers is not None:
@@ -135,6 +135,14 @@ def _training(arguments: argparse.Namespace) -> Training:
     given = {name: getattr(arguments, name) for name in names}
     training = replace(training, **{name: value for name, value in given.items() if value is not None})
     return replace(training, options=_options(training, dict(map(_setting, arguments.set))))
+
+
+def _has_preset(arguments: argparse.Namespace) -> bool:
+    from gibo.experiments.presets import preset
+
+    if arguments.preset is None:
+        return preset(arguments.environment, arguments.method) is not None
+    return bool(arguments.preset != "none")
 
 
 def _setting(word: str) -> tuple[str, Any]:

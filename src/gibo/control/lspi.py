@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo.checks import as_finite, as_number, positive_int
+from gibo.control.lqr import _check_definite
 from gibo.errors import InputError
 from gibo.linalg import Array
 
@@ -45,7 +46,7 @@ class LSPI:
     Args:
         n: number of states.
         p: number of inputs.
-        Q, R: (n, n), (p, p) the cost ``xᵀQx + uᵀRu`` of a step.
+        Q, R: (n, n), (p, p) the cost ``xᵀQx + uᵀRu`` of a step; symmetric, Q positive semi-definite, R definite.
         discount: γ, above 0 and at most 1, for the average cost.
         K0: (p, n) where policy iteration begins; zeros by default.
         first_discount: for the first evaluation; at most `discount`.
@@ -76,9 +77,12 @@ class LSPI:
     ) -> None:
         self.n, self.p = positive_int("n", n), positive_int("p", p)
         self.m = self.n + self.p
+        Q, R = _shaped("Q", Q, (self.n, self.n)), _shaped("R", R, (self.p, self.p))
+        _check_definite("Q", Q, definite=False)
+        _check_definite("R", R, definite=True)
         self._cost = np.zeros((self.m, self.m))
-        self._cost[: self.n, : self.n] = _shaped("Q", Q, (self.n, self.n))
-        self._cost[self.n :, self.n :] = _shaped("R", R, (self.p, self.p))
+        self._cost[: self.n, : self.n] = Q
+        self._cost[self.n :, self.n :] = R
         self.discount = _discount("discount", discount)
         self.first_discount = min(_discount("first_discount", first_discount), self.discount)
         self.K0 = np.zeros((self.p, self.n)) if K0 is None else _shaped("K0", K0, (self.p, self.n))

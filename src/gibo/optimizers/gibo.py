@@ -249,11 +249,11 @@ class GIBO(Optimizer):
         X = np.array([e.x for e in window]) / self.scale
         u = units.apply(y)
         given = [e for e in window if e.gradient is not None and e.gradient_noise is not None]
-        given = given[max(0, len(given) - (self._N_g if N_g is None else N_g)) :]
         G, g, g_noise = self._gradients(gp, units, [(e.x, e.gradient, e.gradient_noise) for e in given])
-        if not len(G):
+        last = slice(max(0, len(G) - (self._N_g if N_g is None else N_g)), None)
+        if not len(G[last]):
             return _Model(gp.condition(X, u), units)
-        return _Model(gp.condition(X, u, G, g, g_noise), units)
+        return _Model(gp.condition(X, u, G[last], g[last], g_noise[last]), units)
 
     def _gradients(self, gp: GaussianProcess, units: Standardisation, given: list[Any]) -> tuple[Array, Array, Array]:
         """Of gradients (x, gradient, noise) those that say something, in z and u: where, what and their noise (m, d).

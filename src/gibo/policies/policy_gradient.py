@@ -35,9 +35,10 @@ from gibo.policies.actions import ContinuousActions
 from gibo.policies.normalizer import Normalization, Statistics
 from gibo.policies.policy import Policy
 from gibo.policies.rollout import Episode, rollout
-from gibo.policies.task import Task
+from gibo.policies.task import Task, _seed
 
 BASELINES = ("time", "none")
+KINDS = ("iterate", "query")
 # With fewer episodes, their spread says too little about the variance of their mean.
 FEWEST_EPISODES = 4
 
@@ -90,7 +91,7 @@ class PolicyGradient:
     (n − 1)/(n − 3): the error of a mean in units of an estimated standard deviation has Student's distribution, and
     that is its variance. An entry in which the episodes do not differ at all (a state that was always zero) is not
     taken for exactly known: it gets the largest variance of all entries. If they differ in no entry (all rewards
-    alike), the outcome has no gradient.
+    alike), or the variance is beyond the largest float, the outcome has no gradient.
 
     Raises:
         InputError: the task's actions are discrete.
@@ -122,7 +123,6 @@ class PolicyGradient:
                 "this environment's are discrete"
             )
         self.task = task
-        self._act = task.actions.bind(lambda outputs: outputs)  # clips, and gives the environment's type
         m = task.architecture.outputs
         sd = as_finite("noise", noise)
         if sd.shape not in ((), (m,)) or not (sd > 0.0).all():
@@ -134,8 +134,8 @@ class PolicyGradient:
         if baseline not in BASELINES:
             raise InputError(f"baseline: expected one of {', '.join(BASELINES)}, got {baseline!r:.80}")
         self.baseline = baseline
-        if isinstance(at, str):
-            raise InputError(f'at: expected kinds of queries, as in ("iterate",), got {at!r:.80}')
+        if isinstance(at, str) or not isinstance(at, Collection) or not all(kind in KINDS for kind in at):
+            raise InputError(f'at: expected kinds of queries, as in ("iterate",) or {KINDS}, got {at!r:.80}')
         self.at = tuple(at)
 
     @property
@@ -189,13 +189,14 @@ class PolicyGradient:
         self, theta: npt.ArrayLike, episodes: int, seed: int = 0, normalization: Normalization | None = None
     ) -> list[Trace]:
         """Episodes of the noisy policy, step by step."""
-        task, m = self.task, self.task.architecture.outputs
+        task, m, seed = self.task, self.task.architecture.outputs, _seed(seed)
         free = ContinuousActions(np.full(m, -np.inf), np.full(m, np.inf), "float64")
         outputs = Policy(task.architecture, np.asarray(theta), free, normalization, task.observation_shape).act
+        send = task.actions.bind(lambda u: u)  # clips, and gives the environment's type
         with task.environment() as environment:
-            return [self._trace(environment, outputs, (seed, e)) for e in range(episodes)]
+            return [self._trace(environment, outputs, send, (seed, e)) for e in range(episodes)]
 
-    def _trace(self, environment: Any, outputs: Any, entropy: tuple[int, int]) -> Trace:
+    def _trace(self, environment: Any, outputs: Any, send: Any, entropy: tuple[int, int]) -> Trace:
         rng = np.random.default_rng(np.random.SeedSequence((*entropy, 2)))
         states: list[Array] = []
         noise: list[Array] = []
@@ -203,7 +204,7 @@ class PolicyGradient:
         def act(observation: Any) -> Any:
             states.append(np.array(observation, dtype=np.float64).reshape(-1))
             noise.append(rng.standard_normal(len(self.noise)))
-            return self._act(outputs(observation) + self.noise * noise[-1])
+            return send(outputs(observation) + self.noise * noise[-1])
 
         recorder, task = _Recorder(environment), self.task
         episode = rollout(
@@ -221,9 +222,12 @@ class PolicyGradient:
     def estimate(
         self, theta: npt.ArrayLike, traces: list[Trace], normalization: Normalization | None = None
     ) -> Estimate | None:
-        """The gradient and its variance from episodes of the noisy policy; None if they do not differ in anything."""
+        """The gradient and its variance from episodes of the noisy policy.
+
+        None if they do not differ in anything, or if it is too large for a float.
+        """
         net, n = self.task.architecture, len(traces)
-        with single_thread():
+        with single_thread(), np.errstate(over="ignore", invalid="ignore"):
             each = np.array(
                 [
                     net.pull_back(
@@ -234,8 +238,8 @@ class PolicyGradient:
                     for trace, advantage in zip(traces, self._advantages(traces), strict=True)
                 ]
             )
-        noise = each.var(axis=0, ddof=1) / n * ((n - 1) / (n - 3))
-        if not noise.any():
+            noise = each.var(axis=0, ddof=1) / n * ((n - 1) / (n - 3))
+        if not noise.any() or not np.isfinite(noise).all():
             return None
         return Estimate(each.mean(axis=0), np.where(noise > 0.0, noise, noise.max()))
 

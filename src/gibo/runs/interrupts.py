@@ -11,16 +11,19 @@ from typing import Any
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Ctrl-C waits until the block is done, so that what belongs together is not torn apart."""
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield
-        return
-    came: list[Any] = []
-    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    """Ctrl-C, and SIGTERM where it is caught, wait until the block is done: what belongs together is not torn apart."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before: dict[int, Any] = {number: handler for number, handler in handlers.items() if callable(handler)}
+    if threading.current_thread() is not threading.main_thread():
+        before = {}
+    came: list[tuple[int, Any]] = []
+    for number in before:
+        signal.signal(number, lambda number, frame: came.append((number, frame)))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         if came:
-            before(*came[0])
+            number, frame = came[0]
+            before[number](number, frame)

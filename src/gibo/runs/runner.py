@@ -424,6 +424,8 @@ class _Loop:
     def settle(self, arrivals: list[Arrival], last: bool) -> None:
         settled = []
         for number, answer in arrivals:
+            if number not in self.recorded:
+                continue  # begun early, and the run was ended before it was asked: it will be asked again
             tried = self.attempts.get(number, 0)
             if answer.failure is None:
                 settled.append(Arrival(number, answer))

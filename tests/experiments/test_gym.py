@@ -70,8 +70,8 @@ def test_ars_as_in_the_papers_table(source, environment, options):
 
 def test_every_preset_is_for_the_environment_and_method_it_is_listed_under():
     for source, presets in PRESETS.items():
-        names = ["HalfCheetah-v5"] if source == "gibo" else ENVIRONMENTS
-        assert presets.keys() == {(name, method) for name in names for method in ("gibo", "ars")}
+        if source != "gibo":  # the paper's are complete
+            assert presets.keys() == {(name, method) for name in ENVIRONMENTS for method in ("gibo", "ars")}
         for (name, method), training in presets.items():
             assert (training.environment, training.method) == (name, method)
     hoppers = [PRESETS["published"]["Hopper-v5", method].policy for method in ("gibo", "ars")]
@@ -122,7 +122,7 @@ def test_a_tiny_study_as_it_is_typed(tmp_path, capsys):
 
 def test_cells_and_budgets(tmp_path):
     study = GymStudy("ablation-gym", tmp_path, trials=2, budget=500)
-    assert len(study.cells()) == 8  # two arms on Hopper
+    assert len(study.cells()) == 10  # three arms on Hopper
     assert [study.budget_of(name) for name in ENVIRONMENTS] == [100, 500, 500]
     only = GymStudy("ablation-gym", tmp_path, trials=1, methods=("without state normalisation",))
     assert only.cells() == [{"environment": "Hopper-v5", "method": "without state normalisation", "trial": 0}]

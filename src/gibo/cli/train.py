@@ -38,7 +38,7 @@ def add_commands(commands: Any) -> None:
         "--preset",
         metavar="NAME",
         help="paper, published or gibo: the settings of the paper's tables, of its published code or our own, for ENV "
-        "and the method; none: those that need no knowledge of ENV (default: the published ones or our own where "
+        "and the method; none: those that need no knowledge of ENV (default: our own or the published ones where "
         "there are any, else none). Options given besides override them",
     )
     train.add_argument(

@@ -36,6 +36,7 @@ LOOKS = {
     "without gradient normalisation": Look(GREY, ":"),
     "without state normalisation": Look(PINK, "-."),
     "iterate re-expressed": Look(SKY, "-"),
+    "published settings": Look(GREEN, "--"),
 }
 
 

@@ -81,8 +81,12 @@ def seconds(name: str, budget: int, folder: Path, workers: int | None) -> float:
 def workers(folder: Path) -> None:
     name, budget = "Swimmer-v5", 6 * 17
     seconds(name, 17, folder / "warm", 1)  # load what is loaded at the first use
-    one, two = (min(seconds(name, budget, folder / f"{n}-{i}", n) for i in range(3)) for n in (1, 2))
-    print(f"two workers: {one / two:.2f} times the episodes per second of one ({name}, {budget} episodes)")
+    gains = []
+    for i in range(ROUNDS):
+        one, two = (seconds(name, budget, folder / f"{n}-{i}", n) for n in (1, 2))
+        gains.append(one / two)
+    text = f"{np.median(gains):.2f} ({min(gains):.2f}, {max(gains):.2f})"
+    print(f"two workers: {text} times the episodes per second of one ({name}, {budget} episodes)")
     values = []
     for n in (1, 2):
         with Journal.read(folder / f"{n}-0") as journal:

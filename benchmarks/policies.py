@@ -14,6 +14,7 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 
+from gibo.control import LQR
 from gibo.experiments.presets import PRESETS
 from gibo.policies import Task
 from gibo.policies.normalizer import Normalization
@@ -71,6 +72,17 @@ def rollouts() -> None:
         print(f"  {name}: {texts[0]}; with normalised states and their statistics {texts[1]}", flush=True)
 
 
+def regulator() -> None:
+    lqr = LQR.paper()
+    times = []
+    for seed in range(300):
+        K = -0.3 * np.eye(3) + 0.1 * np.random.default_rng(seed).standard_normal((3, 3))
+        began = time.perf_counter()
+        lqr.episode_return(K, seed=seed)
+        times.append(time.perf_counter() - began)
+    print(f"linear quadratic regulator, an episode of 300 steps: {1e3 * np.median(times):.2f} ms (at most 2 ms)")
+
+
 def seconds(name: str, budget: int, folder: Path, workers: int | None) -> float:
     training = PRESETS["published"][name, "gibo"]
     began = time.perf_counter()
@@ -106,6 +118,7 @@ def optimiser(folder: Path) -> None:
 
 def main() -> None:
     rollouts()
+    regulator()
     with tempfile.TemporaryDirectory() as name:
         workers(Path(name))
         optimiser(Path(name))

@@ -7,7 +7,17 @@ import numpy as np
 import pytest
 
 import gibo.optimizers.gibo as module
-from gibo import GIBO, GaussianProcess, GradientAscent, GradientInformation, LogNormal, Settings, SquaredExponential
+from gibo import (
+    GIBO,
+    GaussianProcess,
+    GradientAscent,
+    GradientInformation,
+    LogNormal,
+    Outcome,
+    Settings,
+    SquaredExponential,
+    run,
+)
 
 D, M, N_M = 3, 3, 12
 X0 = np.array([0.2, -0.1, 0.5])
@@ -280,3 +290,32 @@ def test_a_gradient_that_says_nothing_takes_no_place_of_one_that_does():
         for query in others:
             optimizer.tell(query, bumpy(query.x), **rest)
     assert (with_it.iterate == without.iterate).all()
+
+
+def test_hyperparameters_are_fitted_to_the_values_alone():
+    """Beside a cliff, exact gradients would have the lengthscales grow without end."""
+    told = [GIBO(X0, scale=0.1, seed=0) for _ in range(2)]
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        x, value = X0 + 0.1 * rng.standard_normal(D), float(rng.standard_normal())
+        told[0].tell(x, value)
+        told[1].tell(x, value, gradient=slope(x), gradient_noise=1e-6)
+    with_values, with_gradients = (opt.state()["own"]["hyperparameters"] for opt in told if opt.ask())
+    assert with_values == with_gradients
+    assert with_values != GIBO(X0, scale=0.1).state()["own"]["hyperparameters"]  # they were fitted
+
+
+def test_gradients_beside_a_cliff():
+    """The mean return of a controller that must not become unstable; see `gibo reproduce gradients`."""
+
+    def objective(x, kind, seed):
+        u = float(np.abs(x).sum())
+        value = -50.0 * float(((x - 0.3) ** 2).sum()) - (1e4 if u > 1.6 else 0.0)
+        if kind == "query":
+            return value
+        return Outcome(value, -100.0 * (x - 0.3), 1e-4)
+
+    opt = GIBO(np.zeros(D), scale=0.1)
+    result = run(opt, objective, budget=60)
+    assert result.value > -1.0
+    assert max(float(step.lengthscale.max()) for step in opt.iterations) < 2.0

@@ -210,14 +210,18 @@ class GIBO(Optimizer):
         return good[-1].copy() if good else None
 
     def _fit(self) -> None:
-        """Line 6: MAP hyperparameters, from the present ones on."""
+        """Line 6: MAP hyperparameters, from the present ones on; to the values alone.
+
+        Exact gradients of a gentle slope beside a cliff would outweigh the values, and the lengthscales that they want,
+        and with them the steps, would be far too long.
+        """
         window, priors = self._window(self._N_m), self.settings.priors
         needed = {"each": self.settings.fit_from, "full": self._N_m, "never": None}[self.settings.fit]
         if not priors or needed is None or len(window) < needed:
             return
         if self.settings.standardize and len({e.value for e in window}) == 1:
             return  # all the same, such as the highest score: any long lengthscale explains it, and says nothing
-        fitted = fit(self._model(window).gp, priors)
+        fitted = fit(self._model(window, N_g=0).gp, priors)
         self._hyperparameters = Hyperparameters.of(fitted.gp, self.d)
         self._warning = None if fitted.warning is None else fitted.warning.message
 

@@ -88,7 +88,8 @@ class Settings:
             M + 1), because time and memory grow with its square.
         N_g: and at most the last N_g gradients among them. Each has d rows in the linear system, which has N_m + N_g·d
             of them; memory grows with the square of that, and the time of a query too. Default 5, but no more than 2000
-            rows for all of them together (and at least 1): N_m + 5d rows up to d = 400.
+            rows for all of them together (and at least 1): N_m + 5d rows up to d = 400. Hyperparameters are fitted to
+            the values alone.
         delta: half-width of the box around the iterate in which queries are sought. Default 1 lengthscale: farther away
             a value says little about the gradient.
         delta_unit: ``"lengthscales"`` (default), or ``"absolute"`` (the parameters' own units).

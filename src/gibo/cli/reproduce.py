@@ -66,15 +66,9 @@ def _reproduce(arguments: argparse.Namespace) -> int:
 
     need("rich", "matplotlib", *(["cma"] if "model" in arguments.study else []))
     study = SyntheticStudy(arguments.study, seed=arguments.seed)
-    if arguments.quick:
-        study = replace(study, dimensions=(4, 8), functions=3, budget=100)
+    study = _chosen(study, arguments, {"dimensions": (4, 8), "functions": 3, "budget": 100}, "functions", "budget")
     if arguments.dimensions is not None:
         study = replace(study, dimensions=tuple(parse_list(arguments.dimensions, int, "--dimensions")))
-    if arguments.methods is not None:
-        study = replace(study, methods=_methods(arguments.methods, study.methods))
-    for name in ("functions", "budget"):
-        if getattr(arguments, name) is not None:
-            study = replace(study, **{name: getattr(arguments, name)})
     return _run(
         arguments,
         study,
@@ -93,13 +87,7 @@ def _reproduce_gym(arguments: argparse.Namespace, out: Path) -> int:
     _refuse(arguments, "dimensions", "functions")
     need("rich", "matplotlib", "gymnasium", *([] if arguments.study == "cartpole" else ["mujoco"]))
     study = GymStudy(arguments.study, out, seed=arguments.seed)
-    if arguments.quick:
-        study = replace(study, trials=2, budget=60)
-    if arguments.methods is not None:
-        study = replace(study, methods=_methods(arguments.methods, study.methods))
-    for name in ("trials", "budget"):
-        if getattr(arguments, name) is not None:
-            study = replace(study, **{name: getattr(arguments, name)})
+    study = _chosen(study, arguments, {"trials": 2, "budget": 60}, "trials", "budget")
     return _run(
         arguments, study, out, lambda records, footnote: write_gym_report(study, records, out, footnote), gym_figures
     )
@@ -113,14 +101,7 @@ def _reproduce_lqr(arguments: argparse.Namespace, out: Path) -> int:
 
     _refuse(arguments, "dimensions", "functions")
     need("rich", "matplotlib")
-    study = LQRStudy(seed=arguments.seed)
-    if arguments.quick:
-        study = replace(study, trials=4, budget=60)
-    if arguments.methods is not None:
-        study = replace(study, methods=_methods(arguments.methods, study.methods))
-    for name in ("trials", "budget"):
-        if getattr(arguments, name) is not None:
-            study = replace(study, **{name: getattr(arguments, name)})
+    study = _chosen(LQRStudy(seed=arguments.seed), arguments, {"trials": 4, "budget": 60}, "trials", "budget")
     return _run(
         arguments, study, out, lambda records, footnote: write_lqr_report(study, records, out, footnote), lqr_figures
     )
@@ -134,12 +115,8 @@ def _reproduce_gradients(arguments: argparse.Namespace, out: Path) -> int:
 
     _refuse(arguments, "dimensions", "methods", "budget")
     need("rich", "matplotlib", "gymnasium")
-    study = GradientStudy(seed=arguments.seed)
-    if arguments.quick:
-        study = replace(study, trials=2, episodes=40, functions=2, budget=60)
-    for name in ("trials", "functions"):
-        if getattr(arguments, name) is not None:
-            study = replace(study, **{name: getattr(arguments, name)})
+    quick = {"trials": 2, "episodes": 40, "functions": 2, "budget": 60}
+    study = _chosen(GradientStudy(seed=arguments.seed), arguments, quick, "trials", "functions")
     return _run(
         arguments,
         study,
@@ -182,6 +159,15 @@ def _run(
     print(report(records, footnote))
     print(f"Data, table and {len(figures(out))} figures: {out}")
     return 0
+
+
+def _chosen(study: Any, arguments: argparse.Namespace, quick: dict[str, Any], *names: str) -> Any:
+    """The study with what was asked for: its quick version, some of its methods, other numbers of these names."""
+    if arguments.quick:
+        study = replace(study, **quick)
+    if arguments.methods is not None:
+        study = replace(study, methods=_methods(arguments.methods, study.methods))
+    return replace(study, **{name: value for name in names if (value := getattr(arguments, name)) is not None})
 
 
 def _refuse(arguments: argparse.Namespace, *names: str) -> None:

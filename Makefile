@@ -24,6 +24,7 @@ bench: .venv/installed-dev
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/parallel.py
 	$(BIN)/python benchmarks/policies.py
+	$(BIN)/python benchmarks/by_hand.py
 
 .venv/installed-%: pyproject.toml
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || \

@@ -58,7 +58,7 @@ def test_the_gradient_of_the_log_posterior(kernel, priors, lengthscale, gradient
     space = _Space.of(gp, priors)
     z = space.start() + 0.05
     analytic = space.gradient(space.model(z), z)
-    assert analytic.shape == z.shape == (len(space.bounds),)
+    assert analytic.shape == z.shape == space.box[0].shape
     h = 1e-5
     for j, derivative in enumerate(analytic):
         step = h * (np.arange(len(z)) == j)
@@ -94,7 +94,7 @@ def test_a_fit_reaches_what_a_search_without_gradients_reaches(lengthscale, prio
     gp = example(d=2, n=10, lengthscale=lengthscale)
     fitted = fit(gp, priors)
     space, rng = _Space.of(gp, priors), np.random.default_rng(0)
-    low, high = np.array(space.bounds).T
+    low, high = space.box
 
     def cost(z):
         return -log_posterior(space.model(np.clip(z, low, high)), priors)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gibo.compiled import minimise
 from gibo.errors import InputError, NumericalError
 from gibo.gp import GaussianProcess
 from gibo.linalg import Array
@@ -59,8 +60,6 @@ def fit(gp: GaussianProcess, priors: Mapping[str, Prior], maximum_steps: int = 5
         >>> better.log_likelihood > gp.log_likelihood
         True
     """
-    from scipy.optimize import fmin_l_bfgs_b  # here, because it is slow to load
-
     unknown = set(priors) - set(HYPERPARAMETERS)
     if unknown:
         raise InputError(f"priors: unknown hyperparameter {sorted(unknown)[0]!r}; expected some of {HYPERPARAMETERS}")
@@ -88,7 +87,7 @@ def fit(gp: GaussianProcess, priors: Mapping[str, Prior], maximum_steps: int = 5
 
     with np.errstate(all="ignore"):
         z0 = space.start()
-        z, lowest, _ = fmin_l_bfgs_b(cost, z0, bounds=space.bounds, factr=1e10, pgtol=1e-3, maxiter=maximum_steps)
+        z, lowest = minimise(cost, z0, *space.box, factr=1e10, pgtol=1e-3, maximum_steps=maximum_steps)
     if not lowest < 1e100:
         message = "the log-posterior is not finite anywhere near the start; the old hyperparameters are kept"
         return Fit(gp, math.nan, evaluations, FitWarning(message))
@@ -115,24 +114,24 @@ class _Space:
     priors: Mapping[str, Prior]
     names: tuple[str, ...]
     sizes: tuple[int, ...]
-    bounds: list[tuple[float, float]]
+    box: tuple[Array, Array]
 
     @classmethod
     def of(cls, gp: GaussianProcess, priors: Mapping[str, Prior]) -> _Space:
         names = tuple(name for name in HYPERPARAMETERS if name in priors)
         sizes = tuple(np.size(_value(gp, name)) for name in names)
-        bounds = []
+        bounds: list[tuple[float, float]] = []
         for name in names:
             (lower, upper), mean = priors[name].support, priors[name].mean
-            low, high = max(lower, mean / WIDEST), min(upper, mean * WIDEST)
-            bounds += [(math.log(low), math.log(high))] * np.size(_value(gp, name))
-        return cls(gp, priors, names, sizes, bounds)
+            lower, upper = max(lower, mean / WIDEST), min(upper, mean * WIDEST)
+            bounds += [(math.log(lower), math.log(upper))] * np.size(_value(gp, name))
+        low, high = np.array(bounds).T
+        return cls(gp, priors, names, sizes, (low, high))
 
     def start(self) -> Array:
         with np.errstate(divide="ignore"):  # a noise of zero starts at the lower bound
             z = np.concatenate([np.log(np.atleast_1d(_value(self.gp, name))) for name in self.names])
-        low, high = np.array(self.bounds).T
-        clipped: Array = np.clip(z, low, high)
+        clipped: Array = np.clip(z, *self.box)
         return clipped
 
     def split(self, z: Array) -> dict[str, Array]:

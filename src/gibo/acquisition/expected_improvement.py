@@ -14,7 +14,7 @@ Where an improvement is unlikely, EI and its gradient underflow to zero and no c
     log EI  = log sigma + log h(z)
     ∇log EI = (r·∇mu + (1 − r·z)·∇sigma)/sigma,    r = h'(z)/h(z) = Phi(z)/h(z)
 
-SciPy's parts are imported where they are used, because they are slow to load.
+scipy.special is imported where it is used, because it is slow to load.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import numpy.typing as npt
 from gibo import linalg
 from gibo.acquisition.sobol import sobol_points
 from gibo.checks import as_number, as_vector
+from gibo.compiled import minimise
 from gibo.errors import InputError
 from gibo.gp import GaussianProcess
 from gibo.linalg import Array
@@ -227,14 +228,11 @@ def maximise(
     latter. Over 80 situations in 4 to 36 dimensions log EI came out 0.01 below that of 30 climbs from 1300 points on
     average.
     """
-    from scipy.optimize import fmin_l_bfgs_b
-
     starts = _starts(log_ei.gp, lower, upper, rng)
     values = np.asarray(log_ei(starts))
     groups = (range(SOBOL_POINTS), range(SOBOL_POINTS, len(starts)))
     leaders = [group[int(values[group.start : group.stop].argmax())] for group in groups if group]
     ell = log_ei.gp.kernel.ell(len(lower))
-    bounds = list(zip((lower / ell).tolist(), (upper / ell).tolist(), strict=True))
 
     def cost(u: Array) -> tuple[float, Array]:
         value, gradient = log_ei._value_and_gradient(u * ell)
@@ -243,9 +241,11 @@ def maximise(
     first = int(values.argmax())
     best, highest = starts[first], float(values[first])
     for start in starts[leaders]:
-        u, reached, _ = fmin_l_bfgs_b(cost, start / ell, bounds=bounds, factr=1e10, pgtol=1e-4, maxiter=MAXIMUM_STEPS)
-        if -float(reached) > highest:
-            best, highest = u * ell, -float(reached)
+        u, reached = minimise(
+            cost, start / ell, lower / ell, upper / ell, factr=1e10, pgtol=1e-4, maximum_steps=MAXIMUM_STEPS
+        )
+        if -reached > highest:
+            best, highest = u * ell, -reached
     return np.clip(best, lower, upper), highest
 
 

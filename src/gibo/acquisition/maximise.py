@@ -1,7 +1,4 @@
-"""Where to query next: maximisation of Gradient Information in a box, and planning many queries ahead.
-
-SciPy's parts are imported where they are used, because they take longer to load than everything else together.
-"""
+"""Where to query next: maximisation of Gradient Information in a box, and planning many queries ahead."""
 
 from __future__ import annotations
 
@@ -10,7 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gibo import linalg
 from gibo.acquisition.gradient_information import GradientInformation
+from gibo.compiled import minimise
 from gibo.linalg import Array
 
 # Over 400 random situations, those of the test among them, the one climb from the best start reached on average 0.9997
@@ -114,28 +113,17 @@ def _leading_eigenvectors(S: Array) -> Array:
     Where eigenvalues coincide, as they do before there are data, any basis of their space would do. Weights that differ
     by a thousandth per dimension select one, and a fixed direction gives the sign.
     """
-    from scipy.linalg import eigh
-
     d = len(S)
     weight = 1.0 + 1e-3 * np.arange(d, 0, -1) / d
-    S = S * np.sqrt(np.outer(weight, weight))
-    try:
-        leading: Array = eigh(S, subset_by_index=[max(0, d - EIGENVECTORS), d - 1], check_finite=False)[1]
-    except (
-        np.linalg.LinAlgError
-    ):  # LAPACK's quick method for a few eigenvectors can fail where many eigenvalues coincide
-        leading = np.linalg.eigh(S)[1][:, -EIGENVECTORS:]
+    leading = linalg.leading_eigenvectors(S * np.sqrt(np.outer(weight, weight)), EIGENVECTORS)
     sign = np.sign(np.sin(1.0 + np.arange(d)) @ leading)
     return (np.where(sign == 0.0, 1.0, sign) * leading).T
 
 
 def _climb(gi: GradientInformation, start: Array, low: Array, high: Array, unit: float) -> tuple[Array, float]:
-    from scipy.optimize import fmin_l_bfgs_b
-
     def cost(u: Array) -> tuple[float, Array]:
         value, gradient = gi.scaled_value_and_gradient(u)
         return -value / unit, gradient / -unit
 
-    bounds = list(zip(low.tolist(), high.tolist(), strict=True))
-    best, lowest, _ = fmin_l_bfgs_b(cost, start, bounds=bounds, factr=1e10, pgtol=1e-4, maxiter=60)
-    return best, -float(lowest) * unit
+    best, lowest = minimise(cost, start, low, high, factr=1e10, pgtol=1e-4, maximum_steps=60)
+    return best, -lowest * unit

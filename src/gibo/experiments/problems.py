@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import fmin_l_bfgs_b
 
 from gibo import linalg
+from gibo.compiled import minimise
 from gibo.kernels import SquaredExponential
 from gibo.linalg import Array
 from gibo.optimizers.settings import lengthscale_distribution
@@ -89,9 +89,10 @@ def _maximum(X: Array, weights: Array, ell: Array, starts: Array) -> tuple[Array
         value, gradient = _value_and_gradient(x, X, weights, ell)
         return -value, -gradient
 
-    runs = [fmin_l_bfgs_b(cost, start, bounds=[(0.0, 1.0)] * X.shape[1]) for start in starts]
-    x, lowest, _ = min(runs, key=lambda run: float(run[1]))
-    return x, -float(lowest)
+    low, high = np.zeros(X.shape[1]), np.ones(X.shape[1])
+    runs = [minimise(cost, start, low, high, factr=1e7, pgtol=1e-5, maximum_steps=15000) for start in starts]
+    x, lowest = min(runs, key=lambda run: run[1])
+    return x, -lowest
 
 
 def _value_and_gradient(x: Array, X: Array, weights: Array, ell: Array) -> tuple[float, Array]:

@@ -52,6 +52,13 @@ def test_gibo_where_the_published_code_differs_from_the_table():
         assert replace(ours, **same, normalization=table.normalization) == table
 
 
+@pytest.mark.parametrize(("environment", "noise"), [("Hopper-v5", 0.01), ("HalfCheetah-v5", 0.02)])
+def test_our_own_settings_are_the_published_ones_with_a_fixed_variance_and_step(environment, noise):
+    """What `results/` says that its studies ran with."""
+    changes = {"variance": 0.05, "noise": noise, "step": GradientAscent(eta=0.6)}
+    assert settings("gibo", environment) == replace(settings("published", "Hopper-v5"), **changes)
+
+
 @pytest.mark.parametrize("source", ["paper", "published"])
 @pytest.mark.parametrize(
     ("environment", "options"),

@@ -15,14 +15,15 @@ def gym_figures(out: Path) -> list[Path]:
         figure, grid = plt.subplots(
             1, len(data), figsize=(0.8 + 3.6 * len(data), 3.2), squeeze=False, layout="constrained"
         )
+        lines = {}
         for axes, (environment, curves) in zip(grid[0], data.items(), strict=True):
             for method, curve in curves.items():
                 color, line = look(method)
-                axes.plot(curve.episodes, curve.mean, color=color, linestyle=line, label=method)
+                lines[method] = axes.plot(curve.episodes, curve.mean, color=color, linestyle=line, label=method)[0]
                 low, high = curve.mean - curve.sd, curve.mean + curve.sd
                 axes.fill_between(curve.episodes, low, high, color=color, alpha=0.15, linewidth=0)
             axes.set_title(environment)
             axes.set_xlabel("episodes")
-            axes.legend(loc="lower right")
         grid[0][0].set_ylabel("return, mean ± standard deviation")
+        figure.legend(handles=list(lines.values()), loc="outside upper center", ncols=len(lines))
         return save(figure, plt, out / "learning")

@@ -19,7 +19,7 @@ FILES = sorted((SOURCE / "gibo").rglob("*.py"))
 
 # Each part may import from its own layer and from those above it in this list.
 LAYERS = [
-    {"errors", "linalg", "checks", "plain", "outcome"},
+    {"errors", "compiled", "linalg", "checks", "plain", "outcome"},
     {"kernels", "priors"},
     {"gp"},
     {"fit", "acquisition"},

@@ -64,17 +64,11 @@ def minimise(
         maximum_steps: stop after so many.
 
     Example:
-        >>> low, high = np.array([1.0, -np.inf]), np.array([np.inf, np.inf])
-        >>> minimise(
-        ...     lambda z: (float(z @ z), 2.0 * z),
-        ...     np.array([3.0, 4.0]),
-        ...     low,
-        ...     high,
-        ...     factr=1e7,
-        ...     pgtol=1e-5,
-        ...     maximum_steps=50,
-        ... )
-        (array([1., 0.]), 1.0)
+        >>> def cost(z):
+        ...     return float(z @ z), 2.0 * z
+        >>> low, high = np.array([1.0, 2.0]), np.array([np.inf, np.inf])
+        >>> minimise(cost, np.array([3.0, 4.0]), low, high, factr=1e7, pgtol=1e-5, maximum_steps=50)
+        (array([1., 2.]), 5.0)
     """
     setulb = _setulb()
     if setulb is None:

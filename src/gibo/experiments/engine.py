@@ -120,7 +120,7 @@ def _run_cells(
         for process in list((getattr(pool, "_processes", None) or {}).values()):
             process.terminate()
     finally:
-        pool.shutdown(wait=not stopping, cancel_futures=True)
+        pool.shutdown(cancel_futures=True)  # and wait: at the exit Python would trip over a pool that is ending
     return Outcome(records, failures, not stopping and not failures)
 
 

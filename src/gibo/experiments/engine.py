@@ -118,7 +118,7 @@ def _run_cells(
     except KeyboardInterrupt:
         stopping = True
         for process in list((getattr(pool, "_processes", None) or {}).values()):
-            process.terminate()
+            process.kill()  # a run would take SIGTERM for a wish to end soon; journals stand a kill
     finally:
         pool.shutdown(cancel_futures=True)  # and wait: at the exit Python would trip over a pool that is ending
     return Outcome(records, failures, not stopping and not failures)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 import gibo
-from gibo.linalg import Array, single_thread
+from gibo._linalg import Array, single_thread
 
 # d, N_m, gradients in the window, queries per iteration, repetitions, the most that a query should take
 CASES = (

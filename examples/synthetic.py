@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 import gibo
-from gibo.experiments.problems import gp_function
 from gibo.figures import run_figure
+from gibo.studies.problems import gp_function
 
 budget = 60 if os.environ.get("GIBO_EXAMPLE_QUICK") else 300
 # Drawn from a Gaussian process; its optimum is known. On some other seeds the search ends in a local maximum.

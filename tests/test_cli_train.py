@@ -15,11 +15,11 @@ from PIL import Image
 
 from gibo.cli import main, play
 from gibo.errors import InputError
-from gibo.experiments.presets import PRESETS
 from gibo.figures.training import Curve, read_curve
 from gibo.policies import load_policy
 from gibo.runs.journal import Journal, has_journal
-from gibo.runs.training import Training, read_trial, train
+from gibo.training.presets import PRESETS
+from gibo.training.training import Training, read_trial, train
 
 SPENT = SimpleNamespace(reason="the budget is spent")
 SHORT = ["--preset", "none", "--max-steps", "30"]  # of an episode
@@ -148,7 +148,7 @@ def test_where_there_is_a_preset_it_is_used_unless_told_otherwise(tmp_path, monk
 )
 def test_without_a_budget_it_is_that_of_the_preset_or_300(tmp_path, monkeypatch, words, budget):
     asked = []
-    monkeypatch.setattr("gibo.runs.training.train", lambda *_, budget, **__: asked.append(budget) or SPENT)
+    monkeypatch.setattr("gibo.training.training.train", lambda *_, budget, **__: asked.append(budget) or SPENT)
     assert main(["train", "CartPole-v1", *words, "--out", str(tmp_path)]) == 0
     assert asked == [budget]
 

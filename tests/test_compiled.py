@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy.linalg import eigh
 from scipy.optimize import fmin_l_bfgs_b, rosen, rosen_der
 
-from gibo import compiled, linalg
+from gibo import _linalg as linalg
+from gibo import compiled
 from gibo.compiled import minimise
 
 OPTIONS = {"factr": 1e7, "pgtol": 1e-5}

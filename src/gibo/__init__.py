@@ -17,7 +17,7 @@ A short tour::
     gibo.GradientInformation(gp, at=t)(x)       # how much a value at x would tell about the gradient at t
 """
 
-from gibo.acquisition.gradient_information import GradientInformation
+from gibo.acquisition.information import GradientInformation
 from gibo.errors import (
     GiboError,
     InputError,
@@ -27,9 +27,9 @@ from gibo.errors import (
     QueryError,
     RunError,
 )
-from gibo.fit import Fit, FitWarning, fit
 from gibo.gp import GaussianProcess, Jacobian, Prediction
 from gibo.kernels import Kernel, Matern52, SquaredExponential
+from gibo.map_fit import Fit, FitWarning, fit
 from gibo.optimizers.ars import ARS
 from gibo.optimizers.base import Best, Evaluation, Optimizer, Query
 from gibo.optimizers.cma import CMAES
@@ -39,9 +39,9 @@ from gibo.optimizers.settings import Settings, out_of_model, within_model
 from gibo.optimizers.vanilla_bo import VanillaBO
 from gibo.outcome import Outcome
 from gibo.priors import Gamma, LogNormal, Normal, SharedLogNormal, Uniform
+from gibo.runs.api import FailedEvaluationWarning, maximize, minimize, resume, run
 from gibo.runs.journal import Journal
 from gibo.runs.result import Failure, History, Result
-from gibo.runs.runner import FailedEvaluationWarning, maximize, minimize, resume, run
 from gibo.steps import Adam, Decay, GradientAscent, Piecewise
 
 __version__ = "0.1.0"

@@ -27,11 +27,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gibo import linalg
-from gibo.checks import as_finite, as_points, as_vector, describe, positive
+from gibo import _linalg as linalg
+from gibo._checks import as_finite, as_points, as_vector, describe, positive
+from gibo._linalg import Array, Factor
 from gibo.errors import InputError
 from gibo.kernels import Kernel
-from gibo.linalg import Array, Factor
 
 
 class Prediction(NamedTuple):

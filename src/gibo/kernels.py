@@ -24,9 +24,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from gibo.checks import as_finite, positive
+from gibo._checks import as_finite, positive
+from gibo._linalg import Array
 from gibo.errors import InputError
-from gibo.linalg import Array
 
 _SQRT5 = math.sqrt(5.0)
 _EPS = float(np.finfo(np.float64).eps)

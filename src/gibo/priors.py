@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gibo.checks import positive
+from gibo._checks import positive
+from gibo._linalg import Array
 from gibo.errors import InputError
-from gibo.linalg import Array
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 

@@ -13,10 +13,10 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 
-from gibo import linalg
-from gibo.checks import as_number, positive
+from gibo import _linalg as linalg
+from gibo._checks import as_number, positive
+from gibo._linalg import Array
 from gibo.errors import InputError
-from gibo.linalg import Array
 
 Normalization = Literal["paper", "published", "invariant", "off"]
 NORMALIZATIONS: tuple[str, ...] = get_args(Normalization)

@@ -23,7 +23,7 @@ from gibo import (
     out_of_model,
     within_model,
 )
-from gibo.acquisition.maximise import maximise
+from gibo.acquisition.plan import maximise
 from gibo.steps import direction, probability_of_ascent
 
 D = 3

@@ -25,13 +25,13 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from gibo import linalg
+from gibo import _linalg as linalg
+from gibo._checks import as_number, as_vector
+from gibo._linalg import Array
 from gibo.acquisition.sobol import sobol_points
-from gibo.checks import as_number, as_vector
 from gibo.compiled import minimise
 from gibo.errors import InputError
 from gibo.gp import GaussianProcess
-from gibo.linalg import Array
 
 _EPS = float(np.finfo(np.float64).eps)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from gibo.linalg import Array
+from gibo._linalg import Array
 
 
 def sobol_points(lower: Array, upper: Array, count: int, rng: np.random.Generator) -> Array:

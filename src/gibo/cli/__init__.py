@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from gibo.cli import by_hand, play, plot, reproduce, train
+from gibo.cli import manual, play, plot, reproduce, train
 from gibo.errors import GiboError
 
 
 def entry() -> NoReturn:
     """The command `gibo`."""
     code = main()
-    if sys.argv[1:2] and sys.argv[1] in by_hand.COMMANDS:
+    if sys.argv[1:2] and sys.argv[1] in manual.COMMANDS:
         # All is written and closed, and Python would take a tenth of a second to take SciPy apart.
         with suppress(OSError):
             sys.stdout.flush()
@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     train.add_commands(commands)
     play.add_commands(commands)
     plot.add_commands(commands)
-    by_hand.add_commands(commands)
+    manual.add_commands(commands)
     reproduce.add_commands(commands)
     return parser
 

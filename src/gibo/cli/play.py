@@ -13,7 +13,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gibo.checks import describe_error
+from gibo._checks import describe_error
 from gibo.cli.train import like_ctrl_c, trial_folders
 from gibo.errors import InputError, MissingExtraError
 from gibo.runs.interrupts import held_back
@@ -53,7 +53,7 @@ def _play(arguments: argparse.Namespace) -> int:
     import numpy as np
 
     from gibo.policies.rollout import rollout
-    from gibo.runs.training import read_trial
+    from gibo.training.training import read_trial
 
     if arguments.episodes < 1:
         raise InputError(f"--episodes: expected at least 1, got {arguments.episodes}")
@@ -178,7 +178,7 @@ class _Screen:
         if lacks:
             raise MissingExtraError(f"it cannot be shown: {cause}")
         if self._is_mujoco:
-            from gibo.policies.environments import gl_advice
+            from gibo.policies.gym_adapter import gl_advice
 
             raise InputError(f"it cannot be shown: {cause[:160]} ({gl_advice()})")
         raise InputError(f"it cannot be shown: {cause}")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from gibo.errors import InputError
 
 if TYPE_CHECKING:
-    from gibo.experiments.engine import Study
+    from gibo.studies.engine import Study
 
 SYNTHETIC = ("within-model", "out-of-model", "ablation-normalisation", "ablation-sampling")
 GYM = ("cartpole", "swimmer", "hopper", "cheetah", "ablation-gym")
@@ -59,10 +59,10 @@ def _reproduce(arguments: argparse.Namespace) -> int:
     if arguments.study == "gradients":
         return _reproduce_gradients(arguments, out)
     _refuse(arguments, "trials")
-    from gibo.experiments.engine import need, parse_list
-    from gibo.experiments.report import write_report
-    from gibo.experiments.synthetic import SyntheticStudy
-    from gibo.figures.studies import study_figures
+    from gibo.studies.engine import need, parse_list
+    from gibo.studies.figures.studies import study_figures
+    from gibo.studies.report import write_report
+    from gibo.studies.synthetic import SyntheticStudy
 
     need("rich", "matplotlib", *(["cma"] if "model" in arguments.study else []))
     study = SyntheticStudy(arguments.study, seed=arguments.seed)
@@ -79,10 +79,10 @@ def _reproduce(arguments: argparse.Namespace) -> int:
 
 
 def _reproduce_gym(arguments: argparse.Namespace, out: Path) -> int:
-    from gibo.experiments.engine import need
-    from gibo.experiments.gym import GymStudy
-    from gibo.experiments.gym_report import write_gym_report
-    from gibo.figures.learning import gym_figures
+    from gibo.studies.engine import need
+    from gibo.studies.figures.learning import gym_figures
+    from gibo.studies.gym import GymStudy
+    from gibo.studies.gym_report import write_gym_report
 
     _refuse(arguments, "dimensions", "functions")
     need("rich", "matplotlib", "gymnasium", *([] if arguments.study == "cartpole" else ["mujoco"]))
@@ -94,10 +94,10 @@ def _reproduce_gym(arguments: argparse.Namespace, out: Path) -> int:
 
 
 def _reproduce_lqr(arguments: argparse.Namespace, out: Path) -> int:
-    from gibo.experiments.engine import need
-    from gibo.experiments.lqr import LQRStudy
-    from gibo.experiments.lqr_report import write_lqr_report
-    from gibo.figures.lqr import lqr_figures
+    from gibo.studies.engine import need
+    from gibo.studies.figures.lqr import lqr_figures
+    from gibo.studies.lqr import LQRStudy
+    from gibo.studies.lqr_report import write_lqr_report
 
     _refuse(arguments, "dimensions", "functions")
     need("rich", "matplotlib")
@@ -108,10 +108,10 @@ def _reproduce_lqr(arguments: argparse.Namespace, out: Path) -> int:
 
 
 def _reproduce_gradients(arguments: argparse.Namespace, out: Path) -> int:
-    from gibo.experiments.engine import need
-    from gibo.experiments.gradients import GradientStudy
-    from gibo.experiments.gradients_report import write_gradient_report
-    from gibo.figures.gradients import gradient_figures
+    from gibo.studies.engine import need
+    from gibo.studies.figures.gradients import gradient_figures
+    from gibo.studies.gradients import GradientStudy
+    from gibo.studies.gradients_report import write_gradient_report
 
     _refuse(arguments, "dimensions", "methods", "budget")
     need("rich", "matplotlib", "gymnasium")
@@ -134,7 +134,7 @@ def _run(
     figures: Callable[[Path], list[Path]],
 ) -> int:
     """Run what is not finished of a study, and write its table and figures once all of it is."""
-    from gibo.experiments.engine import cell_bar, run_study
+    from gibo.studies.engine import cell_bar, run_study
 
     workers = arguments.workers if arguments.workers is not None else _cores()
     if workers < 1:
@@ -195,7 +195,7 @@ def _interrupt(number: int, frame: object) -> None:
 
 
 def _illustrations(out: Path) -> int:
-    from gibo.experiments.illustrations import illustration_data
+    from gibo.studies.illustrations import illustration_data
 
     out.mkdir(parents=True, exist_ok=True)
     (out / "illustrations.json").write_text(json.dumps(illustration_data()) + "\n", encoding="utf-8")
@@ -203,11 +203,11 @@ def _illustrations(out: Path) -> int:
 
 
 def _figures(folder: Path) -> int:
-    from gibo.figures.gradients import gradient_figures
-    from gibo.figures.illustrations import illustration_figures
-    from gibo.figures.learning import gym_figures
-    from gibo.figures.lqr import lqr_figures
-    from gibo.figures.studies import study_figures
+    from gibo.studies.figures.gradients import gradient_figures
+    from gibo.studies.figures.illustrations import illustration_figures
+    from gibo.studies.figures.learning import gym_figures
+    from gibo.studies.figures.lqr import lqr_figures
+    from gibo.studies.figures.studies import study_figures
 
     saved = folder / "illustrations.json"
     if saved.exists():

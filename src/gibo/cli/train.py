@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from gibo.runs.progress import Standing
-    from gibo.runs.training import Training
+    from gibo.training.training import Training
 
 # Evaluations per trial where nothing is known.
 BUDGET = 300
@@ -83,8 +83,8 @@ def add_commands(commands: Any) -> None:
 
 
 def _train(arguments: argparse.Namespace) -> int:
-    from gibo.experiments.presets import BUDGETS
-    from gibo.runs.training import train
+    from gibo.training.presets import BUDGETS
+    from gibo.training.training import train
 
     training = _training(arguments)
     budget = arguments.budget
@@ -119,8 +119,8 @@ def _train(arguments: argparse.Namespace) -> int:
 
 def _training(arguments: argparse.Namespace) -> Training:
     """The preset, or our defaults, with what was given besides."""
-    from gibo.experiments.presets import preset
-    from gibo.runs.training import Training
+    from gibo.training.presets import preset
+    from gibo.training.training import Training
 
     usual = preset(arguments.environment, arguments.method) if arguments.preset is None else None
     if usual is not None:
@@ -138,7 +138,7 @@ def _training(arguments: argparse.Namespace) -> Training:
 
 
 def _has_preset(arguments: argparse.Namespace) -> bool:
-    from gibo.experiments.presets import preset
+    from gibo.training.presets import preset
 
     if arguments.preset is None:
         return preset(arguments.environment, arguments.method) is not None
@@ -159,8 +159,8 @@ def _setting(word: str) -> tuple[str, Any]:
 def _options(training: Training, given: dict[str, Any]) -> dict[str, Any]:
     """The method's options with what was given."""
     from gibo.optimizers.settings import Settings
-    from gibo.runs.training import METHODS
     from gibo.steps import GradientAscent
+    from gibo.training.training import METHODS
 
     options = dict(training.options)
     if not given:
@@ -184,7 +184,7 @@ def _refuse_unknown(given: dict[str, Any], known: list[str]) -> None:
 
 
 def _preset(name: str, environment: str, method: str) -> Training:
-    from gibo.experiments.presets import PRESETS
+    from gibo.training.presets import PRESETS
 
     if name not in PRESETS:
         raise InputError(f"--preset: expected one of {', '.join(PRESETS)}, none, got {name!r}")
@@ -196,7 +196,7 @@ def _preset(name: str, environment: str, method: str) -> Training:
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:
-    from gibo.runs.training import read_trial
+    from gibo.training.training import read_trial
 
     if arguments.episodes < 1:
         raise InputError(f"--episodes: expected at least 1, got {arguments.episodes}")

@@ -10,7 +10,7 @@
     lspi.add(states, inputs)
     lspi.gain()
 
-    gymnasium.make("gibo.control.environment:gibo/LQR-v0")
+    gymnasium.make("gibo.control.lqr_env:gibo/LQR-v0")
 """
 
 from gibo.control.lqr import LQR, Trajectory

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gibo.checks import as_finite, as_vector, describe, positive, positive_int
+from gibo._checks import as_finite, as_vector, describe, positive, positive_int
+from gibo._linalg import Array
 from gibo.errors import InputError
-from gibo.linalg import Array
 
 # Entries of states and inputs stop at ± this: the system saturates. Their squares are far from the largest float.
 LIMIT = 1e120

@@ -25,10 +25,10 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from gibo.checks import as_finite, as_number, positive_int
+from gibo._checks import as_finite, as_number, positive_int
+from gibo._linalg import Array
 from gibo.control.lqr import _check_definite
 from gibo.errors import InputError
-from gibo.linalg import Array
 
 # The evaluations over which the discount rises.
 _RISE = 10

@@ -23,10 +23,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gibo.checks import as_finite, positive, positive_int
+from gibo._checks import as_finite, positive, positive_int
+from gibo._linalg import Array, single_thread
 from gibo.control.lqr import LQR
 from gibo.errors import InputError
-from gibo.linalg import Array, single_thread
 from gibo.outcome import Outcome
 
 # The step of the trapezoidal rule in log s: its error is about exp(−π²/STEP).

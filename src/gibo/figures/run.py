@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from gibo._linalg import Array
 from gibo.errors import InputError
 from gibo.figures.style import BLUE, GREEN, GREY, ORANGE, pyplot
-from gibo.linalg import Array
 from gibo.runs.result import Result
 
 

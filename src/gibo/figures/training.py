@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gibo._linalg import Array
 from gibo.errors import InputError
 from gibo.figures.style import BLUE, GREEN, GREY, ORANGE, PINK, SKY, Look, pyplot, save
-from gibo.linalg import Array
 from gibo.runs.journal import Journal, Told
 
 METHODS = {"gibo": "GIBO", "ars": "ARS", "cma-es": "CMA-ES"}

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gibo.checks import positive, positive_int
+from gibo._checks import positive, positive_int
+from gibo._linalg import Array
 from gibo.errors import InputError
-from gibo.linalg import Array
 from gibo.optimizers.base import Best, Evaluation, Optimizer
 
 

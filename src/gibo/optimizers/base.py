@@ -23,11 +23,11 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from gibo.checks import as_bounds, as_finite, as_number, as_vector, describe_error
+from gibo._checks import as_bounds, as_finite, as_number, as_vector, describe_error
+from gibo._linalg import Array, single_thread
+from gibo._serialize import to_plain
 from gibo.errors import GiboError, InputError, QueryError
 from gibo.gp import Jacobian
-from gibo.linalg import Array, single_thread
-from gibo.plain import to_plain
 
 STATE_FORMAT = 1
 

@@ -21,12 +21,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from gibo.acquisition.gradient_information import GradientInformation
-from gibo.acquisition.maximise import plan
+from gibo._linalg import Array, single_thread
+from gibo.acquisition.information import GradientInformation
+from gibo.acquisition.plan import plan
 from gibo.errors import InputError
-from gibo.fit import fit
 from gibo.gp import GaussianProcess, Jacobian
-from gibo.linalg import Array, single_thread
+from gibo.map_fit import fit
 from gibo.optimizers.base import Best, Evaluation, Optimizer, Query
 from gibo.optimizers.settings import Hyperparameters, Settings, Standardisation
 from gibo.steps import certainty, direction, probability_of_ascent

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gibo.checks import positive_int
-from gibo.linalg import Array
+from gibo._checks import positive_int
+from gibo._linalg import Array
 from gibo.optimizers.base import Best, Evaluation, Optimizer
 
 

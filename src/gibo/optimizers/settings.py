@@ -13,12 +13,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gibo.checks import finite, positive, positive_int
+from gibo._checks import finite, positive, positive_int
+from gibo._linalg import Array
+from gibo._serialize import from_plain
 from gibo.errors import InputError
 from gibo.gp import GaussianProcess
 from gibo.kernels import KERNELS
-from gibo.linalg import Array
-from gibo.plain import from_plain
 from gibo.priors import Gamma, LogNormal, Normal, Prior, SharedLogNormal, Uniform
 from gibo.steps import NORMALIZATIONS, Adam, Decay, GradientAscent, Normalization, Piecewise
 
@@ -42,7 +42,7 @@ class Hyperparameters(NamedTuple):
 
     @classmethod
     def from_plain(cls, data: list[Any]) -> Hyperparameters:
-        """From what `gibo.plain.to_plain` made of them."""
+        """From what `gibo._serialize.to_plain` made of them."""
         ell, variance, noise = data
         return cls(np.array(ell), variance, noise)
 
@@ -204,7 +204,7 @@ class Settings:
 
     @classmethod
     def from_plain(cls, data: dict[str, Any]) -> Settings:
-        """Settings from what `gibo.plain.to_plain` made of them."""
+        """Settings from what `gibo._serialize.to_plain` made of them."""
         settings = from_plain(data, (cls, *PLAIN_TYPES))
         if not isinstance(settings, cls):
             raise InputError("settings: not what to_plain gives")

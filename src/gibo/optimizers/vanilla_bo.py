@@ -20,15 +20,15 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
+from gibo._checks import positive_int
+from gibo._linalg import Array, single_thread
+from gibo._serialize import from_plain
 from gibo.acquisition.expected_improvement import LogExpectedImprovement, maximise, means_at_data
-from gibo.checks import positive_int
 from gibo.errors import InputError
-from gibo.fit import fit
 from gibo.gp import GaussianProcess, Jacobian
-from gibo.linalg import Array, single_thread
+from gibo.map_fit import fit
 from gibo.optimizers.base import Best, Evaluation, Optimizer
 from gibo.optimizers.settings import PLAIN_TYPES, Hyperparameter, Hyperparameters, Settings, Standardisation
-from gibo.plain import from_plain
 from gibo.priors import LogNormal, Prior
 
 # The part of `Settings` that describes the model.

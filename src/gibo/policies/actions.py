@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gibo.checks import as_finite_or_infinite, positive_int
+from gibo._checks import as_finite_or_infinite, positive_int
+from gibo._linalg import Array
 from gibo.errors import InputError
-from gibo.linalg import Array
 
 Outputs: TypeAlias = Callable[[Any], Array]  # an observation to the policy's outputs (m,), a new array each time
 Act: TypeAlias = Callable[[Any], Any]  # an observation to an action

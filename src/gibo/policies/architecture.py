@@ -21,9 +21,9 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from gibo.checks import as_points, as_vector, describe, positive_int
+from gibo._checks import as_points, as_vector, describe, positive_int
+from gibo._linalg import Array
 from gibo.errors import InputError
-from gibo.linalg import Array
 
 Nonlinearity: TypeAlias = Literal["tanh", "relu"]
 

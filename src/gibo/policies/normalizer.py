@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gibo.checks import as_finite, as_vector, describe, positive_int
+from gibo._checks import as_finite, as_vector, describe, positive_int
+from gibo._linalg import Array
+from gibo._serialize import to_plain
 from gibo.errors import InputError, NumericalError
-from gibo.linalg import Array
-from gibo.plain import to_plain
 from gibo.policies.architecture import Architecture
 
 # A state with a standard deviation of at most max(FLOOR, RELATIVE_FLOOR·|mean|) counts as one that does not vary: what

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from gibo.checks import as_vector, describe, describe_error, positive_int
+from gibo._checks import as_vector, describe, describe_error, positive_int
+from gibo._linalg import Array
+from gibo._serialize import from_plain, to_plain
 from gibo.errors import InputError
-from gibo.linalg import Array
-from gibo.plain import from_plain, to_plain
 from gibo.policies.actions import Act, Actions, ContinuousActions, DiscreteActions, Outputs
 from gibo.policies.architecture import MLP, Architecture, Layer, architecture
 from gibo.policies.normalizer import Normalization

@@ -27,9 +27,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gibo.checks import as_finite, describe, positive_int
+from gibo._checks import as_finite, describe, positive_int
+from gibo._linalg import Array, single_thread
 from gibo.errors import InputError
-from gibo.linalg import Array, single_thread
 from gibo.outcome import Outcome
 from gibo.policies.actions import ContinuousActions
 from gibo.policies.normalizer import Normalization, Statistics

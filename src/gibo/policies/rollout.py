@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gibo.checks import finite, positive, positive_int
+from gibo._checks import finite, positive, positive_int
 from gibo.errors import InputError, NumericalError
 from gibo.policies.normalizer import Collector, Statistics
 from gibo.policies.policy import Policy

@@ -15,12 +15,12 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from gibo.checks import describe, finite, positive, positive_int
+from gibo._checks import describe, finite, positive, positive_int
+from gibo._linalg import Array, single_thread
+from gibo._serialize import to_plain
 from gibo.errors import InputError
-from gibo.linalg import Array, single_thread
 from gibo.outcome import Outcome
-from gibo.plain import to_plain
-from gibo.policies import environments
+from gibo.policies import gym_adapter
 from gibo.policies.architecture import Architecture, architecture
 from gibo.policies.normalizer import Normalization, Statistics
 from gibo.policies.policy import Policy
@@ -95,8 +95,8 @@ class Task:
         self._process = os.getpid()
         self._wide = False
         with self.environment() as made:
-            self.observation_shape = environments.observation_shape(made)
-            self.actions = environments.actions_of(made)
+            self.observation_shape = gym_adapter.observation_shape(made)
+            self.actions = gym_adapter.actions_of(made)
             self._name = _name(environment, made)
             self.architecture = self._architecture(policy)
         self._wide = max(h * k for k, h in pairwise(self.architecture.sizes)) >= MANY_WEIGHTS
@@ -206,8 +206,8 @@ class Task:
             )
         merged = {**self.environment_options, **options}
         if isinstance(self._source, str):
-            return environments.make(self._source, merged)
-        environments.gymnasium()  # says what to install
+            return gym_adapter.make(self._source, merged)
+        gym_adapter.gymnasium()  # says what to install
         return self._source(**merged)
 
     def close(self) -> None:

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from gibo.checks import as_vector, describe_error, finite
+from gibo._checks import as_vector, describe_error, finite
+from gibo._linalg import Array
+from gibo._serialize import to_plain
 from gibo.errors import InputError
-from gibo.linalg import Array
 from gibo.outcome import Outcome
-from gibo.plain import to_plain
 
 Objective = Callable[..., Any]
 

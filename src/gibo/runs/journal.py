@@ -34,11 +34,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gibo._linalg import Array
+from gibo._serialize import to_plain
 from gibo.errors import GiboError, InputError, JournalError
-from gibo.linalg import Array
 from gibo.optimizers.base import Optimizer, Query
 from gibo.optimizers.gibo import Iteration
-from gibo.plain import to_plain
 from gibo.runs.evaluation import Answer
 from gibo.runs.learner import Learner, learn
 from gibo.runs.lock import folder_lock

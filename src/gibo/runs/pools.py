@@ -23,9 +23,9 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from gibo.checks import describe, describe_error, positive, positive_int
+from gibo._checks import describe, describe_error, positive, positive_int
+from gibo._linalg import Array
 from gibo.errors import InputError, RunError
-from gibo.linalg import Array
 from gibo.optimizers.base import Query
 from gibo.runs.evaluation import Answer, Objective, evaluate
 from gibo.runs.interrupts import held_back

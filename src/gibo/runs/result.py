@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from gibo._linalg import Array
 from gibo.gp import Jacobian
-from gibo.linalg import Array
 from gibo.optimizers.base import Best, Optimizer
 from gibo.optimizers.gibo import GIBO
 

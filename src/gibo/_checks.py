@@ -1,0 +1,172 @@
+"""Checks of what users pass in. Each error says what was expected, what came and what to do."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gibo._linalg import Array
+from gibo.errors import InputError
+
+
+def as_finite(name: str, value: npt.ArrayLike, ndim: int | None = None) -> Array:
+    """A float64 copy of an array with finite entries only and, if given, this number of dimensions."""
+    try:
+        raw = np.asarray(value)
+    except ValueError:  # nested sequences of different lengths
+        raise InputError(f"{name}: expected numbers, got {value!r:.80}") from None
+    if raw.size and raw.dtype.kind not in "fiub":  # neither strings of digits nor complex numbers
+        raise InputError(f"{name}: expected numbers, got {describe(value)}")
+    array = np.array(raw, dtype=np.float64)
+    if ndim is not None and array.ndim != ndim:
+        shapes = {0: "a number", 1: "a vector, shape (d,)", 2: "a matrix of points, shape (n, d)"}
+        raise InputError(f"{name}: expected {shapes[ndim]}, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        where = np.argwhere(~np.isfinite(array))[0]
+        place = f" at index {', '.join(map(str, where))}" if array.ndim else ""
+        raise InputError(f"{name}: expected finite numbers, got {array[tuple(where)]}{place}")
+    return array
+
+
+def as_points(name: str, value: npt.ArrayLike, d: int) -> Array:
+    """A finite (n, d) array."""
+    array = as_finite(name, value, ndim=2)
+    if array.shape[1] != d:
+        raise InputError(f"{name}: expected points of {d} dimensions, got {array.shape[1]}")
+    return array
+
+
+def as_vector(name: str, value: npt.ArrayLike, d: int | None = None) -> Array:
+    """A finite, non-empty (d,) array."""
+    array = as_finite(name, value, ndim=1)
+    if not array.size or (d is not None and len(array) != d):
+        raise InputError(f"{name}: expected a vector of {'one or more' if d is None else d} numbers, got {len(array)}")
+    return array
+
+
+def positive(name: str, value: Any, or_zero: bool = False) -> float:
+    """A positive (or non-negative) finite float."""
+    number = as_number(name, value)
+    if not math.isfinite(number) or number < 0 or (number == 0 and not or_zero):
+        raise InputError(f"{name}: expected a {'non-negative' if or_zero else 'positive'} finite number, got {number}")
+    return number
+
+
+def positive_int(name: str, value: Any) -> int:
+    """An integer of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        raise InputError(f"{name}: expected a whole number of at least 1, got {value!r:.80}")
+    return int(value)
+
+
+def as_number(name: str, value: Any) -> float:
+    """A float from anything that is one number, also an array of one; not from a string, None or a complex number."""
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.reshape(())[()]
+    sized = isinstance(value, np.ndarray) or hasattr(value, "__len__")
+    if sized or isinstance(value, (complex, np.complexfloating)) or not hasattr(value, "__float__"):
+        raise InputError(f"{name}: expected a number, got {describe(value)}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise InputError(f"{name}: too large for a float") from None
+    except Exception as error:  # an object's own __float__ may raise anything
+        raise InputError(f"{name}: expected a number, got {describe(value)}: {describe_error(error)}") from None
+
+
+def finite(name: str, value: Any) -> float:
+    """A finite float; see `as_number`."""
+    number = as_number(name, value)
+    if not math.isfinite(number):
+        raise InputError(f"{name}: expected a finite number, got {number}")
+    return number
+
+
+def as_bounds(bounds: Any, d: int) -> tuple[Array, Array] | None:
+    """Lower and upper bounds (d,), or None.
+
+    Accepted: None; (lower, upper), each a number or a vector; d pairs as SciPy has them; ``scipy.optimize.Bounds``.
+    With two parameters, two vectors can be read both ways; where both readings are bounds, this is an error.
+    """
+    if bounds is None:
+        return None
+    if hasattr(bounds, "lb") and hasattr(bounds, "ub"):  # scipy.optimize.Bounds, which is slow to import
+        lower, upper = (side[0] if np.shape(side) == (1,) else side for side in (bounds.lb, bounds.ub))
+        return _ordered(_stack(lower, upper, d))
+    try:
+        items = list(bounds)
+    except TypeError:
+        raise InputError(f"bounds: expected (lower, upper), got shape {np.shape(bounds)}") from None
+    if len(items) == d and all(np.shape(item) == (2,) for item in items):
+        # Pairs as SciPy has them, where None stands for no bound.
+        items = [(-np.inf if low is None else low, np.inf if high is None else high) for low, high in items]
+    readings = []
+    if len(items) == 2:
+        readings.append(_stack(items[0], items[1], d))
+    if len(items) == d and all(np.shape(item) == (2,) for item in items):
+        readings.append(as_finite_or_infinite("bounds", np.array(items).T))
+    if not readings:
+        raise InputError(
+            f"bounds: expected (lower, upper) as numbers or vectors of {d}, or {d} pairs, got shape {np.shape(bounds)}"
+        )
+    possible = [reading for reading in readings if (reading[0] < reading[1]).all()]
+    if len(possible) == 2 and not np.array_equal(possible[0], possible[1]):
+        raise InputError(
+            "bounds: with two parameters these can be read as (lower, upper) or as two pairs; "
+            "say scipy.optimize.Bounds(lower, upper)"
+        )
+    return _ordered((possible or readings)[0])
+
+
+def _stack(lower: Any, upper: Any, d: int) -> Array:
+    """(2, d) from two numbers or vectors."""
+    sides = [as_finite_or_infinite("bounds", side) for side in (lower, upper)]
+    if any(side.shape not in ((), (d,)) for side in sides):
+        shapes = " and ".join(str(side.shape) for side in sides)
+        raise InputError(f"bounds: expected numbers or vectors of {d} numbers, got shapes {shapes}")
+    return np.stack([np.broadcast_to(side, (d,)) for side in sides])
+
+
+def _ordered(sides: Array) -> tuple[Array, Array]:
+    lower, upper = sides.copy()
+    if not (lower < upper).all():
+        j = int(np.flatnonzero(~(lower < upper))[0])
+        raise InputError(
+            f"bounds: lower must be below upper in every dimension; dimension {j} has {lower[j]} and {upper[j]}"
+        )
+    return lower, upper
+
+
+def as_finite_or_infinite(name: str, value: Any) -> Array:
+    """A float64 array without NaN; infinities, also as the strings "inf" and "-inf", are welcome."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}: expected numbers, got {value!r:.80}") from None
+    if np.isnan(array).any():
+        raise InputError(f"{name}: expected numbers, got NaN")
+    return array
+
+
+def describe(value: Any) -> str:
+    """A short description of a value of the wrong type."""
+    if value is None:
+        return "None"
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape}"
+    try:
+        return f"{type(value).__name__} {value!r:.80}"
+    except Exception:  # a stranger's __repr__ may raise anything
+        return f"an object of type {type(value).__name__}"
+
+
+def describe_error(error: BaseException) -> str:
+    """``ValueError: its text``."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # a stranger's __str__ may raise anything
+        return type(error).__name__

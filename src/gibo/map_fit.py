@@ -1,0 +1,164 @@
+"""Maximum a posteriori hyperparameters: log marginal likelihood plus log-priors, by L-BFGS-B with exact gradients.
+
+The search runs over the logarithms of the hyperparameters; the maximum is that of the density over the hyperparameters
+themselves. The first step starts at the model's present hyperparameters, so a fit that follows another is warm-started.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from gibo._linalg import Array
+from gibo.compiled import minimise
+from gibo.errors import InputError, NumericalError
+from gibo.gp import GaussianProcess
+from gibo.priors import Prior
+
+HYPERPARAMETERS = ("lengthscale", "variance", "noise")
+
+# Where a prior has no bounded support, the search stays within this factor of the prior's mean.
+WIDEST = 1e6
+
+
+@dataclass(frozen=True)
+class FitWarning:
+    """Why a fit kept the old hyperparameters."""
+
+    message: str
+
+
+class Fit(NamedTuple):
+    """The model with its new hyperparameters, and the log-posterior reached; or the old ones, NaN, and a warning."""
+
+    gp: GaussianProcess
+    log_posterior: float
+    evaluations: int
+    warning: FitWarning | None
+
+
+def fit(gp: GaussianProcess, priors: Mapping[str, Prior], maximum_steps: int = 50) -> Fit:
+    """MAP estimate of those hyperparameters of a conditioned model that have a prior; the others stay as they are.
+
+    Args:
+        gp: a model with data; its hyperparameters are where the search starts.
+        priors: a prior for any of ``"lengthscale"`` (the same for each dimension), ``"variance"`` and ``"noise"``.
+        maximum_steps: of L-BFGS-B.
+
+    Returns:
+        A `Fit`. When the search meets nothing finite it holds the old model and a `FitWarning`; it does not raise.
+
+    Example:
+        >>> from gibo import GaussianProcess, SquaredExponential
+        >>> from gibo.priors import LogNormal
+        >>> gp = GaussianProcess(SquaredExponential(), noise=0.01).condition([[0.0], [1.0], [2.0]], [0.0, 0.8, 0.9])
+        >>> better = fit(gp, {"lengthscale": LogNormal(1.0, 0.5), "variance": LogNormal(1.0, 1.0)}).gp
+        >>> better.log_likelihood > gp.log_likelihood
+        True
+    """
+    unknown = set(priors) - set(HYPERPARAMETERS)
+    if unknown:
+        raise InputError(f"priors: unknown hyperparameter {sorted(unknown)[0]!r}; expected some of {HYPERPARAMETERS}")
+    for name, prior in priors.items():
+        if not isinstance(prior, Prior):
+            raise InputError(f"priors: expected a prior for {name}, such as LogNormal(1.0, 0.5), got {prior!r:.80}")
+    if not priors:
+        return Fit(gp, gp.log_likelihood, 0, None)
+    gp._conditioned()  # without data there is nothing to fit: an error of the caller's
+    space = _Space.of(gp, priors)
+    evaluations = 0
+
+    def cost(z: Array) -> tuple[float, Array]:
+        nonlocal evaluations
+        evaluations += 1
+        try:
+            model = space.model(z)
+            value = log_posterior(model, priors)
+            gradient = space.gradient(model, z)
+        except (NumericalError, InputError, FloatingPointError, OverflowError):
+            return 1e100, np.zeros_like(z)
+        if not (math.isfinite(value) and np.isfinite(gradient).all()):
+            return 1e100, np.zeros_like(z)
+        return -value, -gradient
+
+    with np.errstate(all="ignore"):
+        z0 = space.start()
+        z, lowest = minimise(cost, z0, *space.box, factr=1e10, pgtol=1e-3, maximum_steps=maximum_steps)
+    if not lowest < 1e100:
+        message = "the log-posterior is not finite anywhere near the start; the old hyperparameters are kept"
+        return Fit(gp, math.nan, evaluations, FitWarning(message))
+    return Fit(space.model(z), -float(lowest), evaluations, None)
+
+
+def log_posterior(gp: GaussianProcess, priors: Mapping[str, Prior]) -> float:
+    """Log marginal likelihood plus the log-densities of the hyperparameters that have a prior."""
+    total = gp.log_likelihood
+    for name, prior in priors.items():
+        total += float(prior.log_density(np.atleast_1d(_value(gp, name))).sum())
+    return total
+
+
+def _value(gp: GaussianProcess, name: str) -> float | Array:
+    return {"lengthscale": gp.kernel.lengthscale, "variance": gp.kernel.variance, "noise": gp.noise}[name]
+
+
+@dataclass(frozen=True, eq=False)
+class _Space:
+    """The logarithms z of the free hyperparameters, in the order of HYPERPARAMETERS."""
+
+    gp: GaussianProcess
+    priors: Mapping[str, Prior]
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    box: tuple[Array, Array]
+
+    @classmethod
+    def of(cls, gp: GaussianProcess, priors: Mapping[str, Prior]) -> _Space:
+        names = tuple(name for name in HYPERPARAMETERS if name in priors)
+        sizes = tuple(np.size(_value(gp, name)) for name in names)
+        bounds: list[tuple[float, float]] = []
+        for name in names:
+            (lower, upper), mean = priors[name].support, priors[name].mean
+            lower, upper = max(lower, mean / WIDEST), min(upper, mean * WIDEST)
+            bounds += [(math.log(lower), math.log(upper))] * np.size(_value(gp, name))
+        low, high = np.array(bounds).T
+        return cls(gp, priors, names, sizes, (low, high))
+
+    def start(self) -> Array:
+        with np.errstate(divide="ignore"):  # a noise of zero starts at the lower bound
+            z = np.concatenate([np.log(np.atleast_1d(_value(self.gp, name))) for name in self.names])
+        clipped: Array = np.clip(z, *self.box)
+        return clipped
+
+    def split(self, z: Array) -> dict[str, Array]:
+        return dict(zip(self.names, np.split(z, np.cumsum(self.sizes)[:-1]), strict=True))
+
+    def model(self, z: Array) -> GaussianProcess:
+        free = {name: np.exp(part) for name, part in self.split(z).items()}
+        for name, prior in self.priors.items():  # rounding in exp(log(bound)) must not leave the support
+            free[name] = np.clip(free[name], *prior.support)
+        kernel = self.gp.kernel
+        lengthscale = free.get("lengthscale", kernel.lengthscale)
+        if np.ndim(kernel.lengthscale) == 0:
+            lengthscale = float(np.asarray(lengthscale).reshape(()))
+        variance = float(free["variance"][0]) if "variance" in free else kernel.variance
+        noise = float(free["noise"][0]) if "noise" in free else self.gp.noise
+        data = self.gp.observations
+        assert data is not None  # log_posterior(gp) was computed before, so there are data
+        model = replace(self.gp, kernel=kernel.with_hyperparameters(lengthscale, variance), noise=noise)
+        return model.condition(data.X, data.y, data.G, data.g, data.g_noise)
+
+    def gradient(self, model: GaussianProcess, z: Array) -> Array:
+        likelihood = model.log_likelihood_gradient()
+        parts = []
+        for name, part in self.split(z).items():
+            by_log = np.atleast_1d(getattr(likelihood, name))
+            if name == "lengthscale" and len(part) == 1:
+                by_log = by_log.sum(keepdims=True)  # one lengthscale shared by all dimensions
+            x = np.exp(part)
+            parts.append(by_log + self.priors[name].gradient(x) * x)
+        return np.concatenate(parts)

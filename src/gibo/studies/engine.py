@@ -1,0 +1,253 @@
+"""Runs the cells of a study over processes and keeps each finished one on disk at once.
+
+A study's folder holds
+
+    study.json    the options that define the study; another study cannot be continued in its folder
+    lock          held while a process works there
+    cells.jsonl   one line per finished cell, written and synced as it ends
+
+A second start reads the finished cells and runs the rest. A line torn by a kill or a power cut is recognised and cut
+off.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from gibo._checks import describe_error
+from gibo.errors import InputError, MissingExtraError, StudyError
+from gibo.runs.lock import folder_lock
+from gibo.runs.pools import end_with_parent
+
+Record: TypeAlias = dict[str, Any]
+
+
+class Study(Protocol):
+    """What the engine needs to know of a study: its options, its cells, and what running one gives."""
+
+    @property
+    def name(self) -> str: ...
+
+    def definition(self) -> Mapping[str, Any]: ...
+
+    def cells(self) -> Sequence[Mapping[str, Any]]: ...
+
+    def run_cell(self, cell: Mapping[str, Any]) -> Record: ...
+
+
+Bar: TypeAlias = Callable[[int], None]  # shows how many cells are done
+Notice: TypeAlias = Callable[[str], None]  # shows a line to the user
+
+
+class Outcome(NamedTuple):
+    """The finished cells, what went wrong in the others (cell and cause), and whether these are all."""
+
+    records: list[Record]
+    failures: list[tuple[Mapping[str, Any], str]]
+    complete: bool
+
+
+def run_study(study: Study, out: Path, workers: int, bar: Bar | None = None, notice: Notice | None = None) -> Outcome:
+    """Run what is not finished yet; Ctrl-C ends it with what is there, and a later start continues.
+
+    Cells run in separate processes; the result of a cell does not depend on how many there are. A cell that fails does
+    not keep the others from running; a later start tries it again. The first Ctrl-C lets the running cells finish, the
+    second one ends them.
+    """
+    prepare(study, out)
+    with folder_lock(out):
+        log = out / "cells.jsonl"
+        cells = {_key(cell): cell for cell in study.cells()}
+        records = [record for key, record in read_records(log).items() if key in cells]
+        finished = {_key(record["cell"]) for record in records}
+        todo = [cell for key, cell in cells.items() if key not in finished]
+        report = bar if bar is not None else _silent
+        report(len(records))
+        if not todo:
+            return Outcome(records, [], True)
+        with log.open("a", encoding="utf-8") as file:
+            return _run_cells(study, todo, min(workers, len(todo)), records, file, report, notice or _silent)
+
+
+def _run_cells(
+    study: Study, todo: list[Any], workers: int, records: list[Record], file: Any, report: Bar, notice: Notice
+) -> Outcome:
+    failures: list[tuple[Mapping[str, Any], str]] = []
+    running: dict[Future[Record], Mapping[str, Any]] = {}
+    queue = list(reversed(todo))
+    stopping = False
+    pool = ProcessPoolExecutor(workers, initializer=_start_worker)
+    try:
+        while running or (queue and not stopping):
+            try:
+                while queue and not stopping and len(running) < 2 * workers:
+                    cell = queue.pop()
+                    running[pool.submit(study.run_cell, cell)] = cell
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    cell = running.pop(future)
+                    error = future.exception()
+                    if isinstance(error, BrokenProcessPool):
+                        raise StudyError(
+                            "a worker process died (killed, or out of memory?); the same command continues"
+                        )
+                    if error is not None:
+                        failures.append((cell, describe_error(error)))
+                        continue
+                    _write(file, future.result())
+                    records.append(future.result())
+                    report(len(records))
+            except KeyboardInterrupt:
+                if stopping:
+                    raise
+                stopping = True
+                for future in [future for future in running if future.cancel()]:
+                    del running[future]
+                if running:
+                    notice("finishing the cells that are running; Ctrl-C again ends them")
+    except KeyboardInterrupt:
+        stopping = True
+        for process in list((getattr(pool, "_processes", None) or {}).values()):
+            process.kill()  # a run would take SIGTERM for a wish to end soon; journals stand a kill
+    finally:
+        pool.shutdown(cancel_futures=True)  # and wait: at the exit Python would trip over a pool that is ending
+    return Outcome(records, failures, not stopping and not failures)
+
+
+def prepare(study: Study, out: Path) -> None:
+    """Make the folder, or check that it holds this very study."""
+    path = out / "study.json"
+    definition = json.loads(json.dumps(dict(study.definition())))
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or not path.stat().st_size:  # empty: an earlier start ended while it was being written
+            if any(entry.name not in ("study.json", "lock") for entry in out.iterdir()):
+                raise InputError(f"{out}: it holds files, but no study; name another folder with --out")
+            whole = out / "study.json.new"
+            whole.write_text(json.dumps(definition, indent=1) + "\n", encoding="utf-8")
+            whole.replace(path)
+            return
+    except OSError as error:
+        raise InputError(f"{out}: cannot be used as the study's folder: {error.strerror}") from None
+    found = read_definition(out)
+    if found != definition:
+        names = sorted(set(found) | set(definition))
+        differing = [name for name in names if found.get(name) != definition.get(name)]
+        what = "; ".join(f"{name} was {found.get(name)!r}, now {definition.get(name)!r}" for name in differing)
+        raise InputError(f"{out} holds another study: {what}. Name a new folder with --out, or use the old options")
+
+
+def read_definition(out: Path) -> dict[str, Any]:
+    """The options of the study in a folder."""
+    try:
+        found = json.loads((out / "study.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{out}: no study.json there; it is not a study's folder") from None
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise InputError(f"{out / 'study.json'}: not readable as JSON; name another folder with --out") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{out / 'study.json'}: not a study's definition; name another folder with --out")
+    return found
+
+
+def read_records(log: Path) -> dict[str, Record]:
+    """The finished cells by their key; what is behind the last whole line is cut off the file."""
+    if not log.exists():
+        return {}
+    data = log.read_bytes()
+    whole = data[: data.rfind(b"\n") + 1]
+    if len(whole) < len(data):
+        with log.open("r+b") as file:
+            file.truncate(len(whole))
+    records: dict[str, Record] = {}
+    for number, line in enumerate(whole.decode("utf-8", errors="replace").splitlines(), start=1):
+        try:
+            record = json.loads(line)
+            records.setdefault(_key(record["cell"]), record)
+        except (json.JSONDecodeError, KeyError, TypeError):
+            raise InputError(f"{log}: line {number} is damaged; remove that line to run its cell again") from None
+    return records
+
+
+def _write(file: Any, record: Record) -> None:
+    file.write(json.dumps(record) + "\n")
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _start_worker() -> None:
+    """Only the parent acts on Ctrl-C, and when it is gone, however it went, its workers end too."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+def _key(cell: Mapping[str, Any]) -> str:
+    return json.dumps(dict(cell), sort_keys=True)
+
+
+def _silent(_: object) -> None:
+    pass
+
+
+def need(*modules: str) -> None:
+    """Check before the first cell that everything is installed."""
+    for module in modules:
+        try:
+            found = importlib.util.find_spec(module) is not None
+        except ValueError:  # what sys.modules holds in its place is no module
+            found = False
+        if not found:
+            raise MissingExtraError(f"this needs {module}, which is not installed: pip install 'gibo[reproduce]'")
+
+
+@contextmanager
+def cell_bar(total: int) -> Iterator[tuple[Bar, Notice]]:
+    """A progress bar over the cells, with the time left, and a way to show a line above it."""
+    from rich import progress
+    from rich.console import Console
+
+    columns = (
+        progress.TextColumn("cells"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("left"),
+        progress.TimeRemainingColumn(),
+    )
+    bar = progress.Progress(*columns, console=Console(stderr=True), speed_estimate_period=600)
+    task = bar.add_task("cells", total=total)
+
+    def show(done: int) -> None:
+        if (
+            not bar.live.is_started
+        ):  # not before the folder is known to be right; earlier cells say nothing of the speed
+            bar.reset(task, total=total, completed=done)
+            bar.start()
+        bar.update(task, completed=done)
+
+    try:
+        yield show, bar.console.print
+    finally:
+        if bar.live.is_started:
+            bar.stop()
+
+
+def parse_list(text: str, kind: Callable[[str], Any], name: str) -> list[Any]:
+    """A comma-separated option."""
+    try:
+        items = [kind(part.strip()) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise InputError(f"{name}: expected a comma-separated list, got {text!r}") from None
+    if not items:
+        raise InputError(f"{name}: expected at least one, got {text!r}")
+    return items

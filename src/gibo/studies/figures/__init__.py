@@ -1,0 +1,1 @@
+"""The studies' results as figures; never runs an optimiser."""

@@ -1,0 +1,177 @@
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import fmin_l_bfgs_b
+from scipy.stats import qmc
+
+from gibo import GaussianProcess, GradientInformation, Matern52, SquaredExponential
+from gibo._linalg import single_thread
+from gibo.acquisition.plan import maximise, plan
+
+
+def situation(seed, d=None):
+    """A model and the box to search around t, drawn at random: (gp, t, lower, upper)."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(2, 41)) if d is None else d
+    n = int(rng.integers(1, 5 * d + 1))
+    ell = rng.uniform(0.1, 1.0) * rng.uniform(0.5, 1.5, d)
+    if rng.random() < 0.5:
+        ell *= np.sqrt(d)  # what makes functions of many variables as smooth as those of few
+    variance = rng.uniform(0.3, 3.0)
+    noise = variance * 10.0 ** rng.uniform(-4.0, 0.0)
+    family = (Matern52, SquaredExponential, SquaredExponential)[seed % 3]
+    half = np.full(d, rng.choice([0.1, 0.2, 0.5, 1.0])) if seed % 2 else ell * rng.choice([0.5, 1.0, 2.0])
+    t = rng.uniform(size=d)
+    X = t + half * rng.choice([1.0, 2.0]) * rng.uniform(-1.0, 1.0, (n, d))
+    X[-1] = t
+    gp = GaussianProcess(family(ell, variance), noise=noise).condition(X, rng.normal(size=n))
+    return gp, t, t - half, t + half
+
+
+def best_of_many(gi, lower, upper, restarts=20, samples=256):
+    """The largest α of many climbs from the best of many samples."""
+    low, high = gi.to_scaled(lower), gi.to_scaled(upper)
+    starts = low + (high - low) * qmc.Sobol(len(low), rng=1).random(samples)
+    alphas = gi.scaled_batch(starts)
+    unit = alphas.max()
+
+    def cost(u):
+        value, gradient = gi.scaled_value_and_gradient(u)
+        return -value / unit, -gradient / unit
+
+    bounds = np.stack([low, high], axis=1)
+    climbs = (fmin_l_bfgs_b(cost, starts[i], bounds=bounds) for i in np.argsort(-alphas)[:restarts])
+    return unit * max(-reached for _, reached, _ in climbs)
+
+
+def test_it_finds_what_many_restarts_find():
+    shares = []
+    with single_thread():
+        for seed in range(200):
+            gp, t, lower, upper = situation(seed)
+            gi = GradientInformation(gp, at=t)
+            x, alpha = maximise(gi, lower, upper, np.random.default_rng(seed))
+            assert (lower <= x).all()
+            assert (x <= upper).all()
+            assert alpha == pytest.approx(gi(x), rel=1e-9)
+            shares.append(alpha / best_of_many(gi, lower, upper))
+    assert np.mean(shares) >= 0.995
+    assert np.min(shares) >= 0.9
+
+
+def test_in_a_small_box_it_finds_the_best_corner():
+    d, shares = 8, []
+    for seed in range(60):
+        gp, t, *_ = situation(seed, d)
+        half = 0.1 * gp.kernel.ell(d)
+        X = t + half * np.random.default_rng(seed).uniform(-1.0, 1.0, (6, d))
+        gi = GradientInformation(gp.condition(X, np.zeros(6)), at=t)
+        _, alpha = maximise(gi, t - half, t + half, np.random.default_rng(seed))
+        corners = t + half * np.array(list(itertools.product([-1.0, 1.0], repeat=d)))
+        shares.append(min(alpha / gi(corners).max(), 1.0))
+    assert np.mean(shares) >= 0.995
+    assert np.min(shares) >= 0.9
+
+
+def test_one_dimension_without_data():
+    kernel = SquaredExponential(0.5)
+    gi = GradientInformation(GaussianProcess(kernel, noise=1e-6), at=[0.2])
+    x, alpha = maximise(gi, np.array([-2.0]), np.array([2.0]), np.random.default_rng(0))
+    # ‖c‖² ∝ u²·exp(−u²) is largest one lengthscale from t.
+    assert abs(x[0] - 0.2) == pytest.approx(0.5, rel=1e-3)
+    assert alpha == pytest.approx(np.exp(-1.0) / 0.25, rel=1e-5)
+
+
+def test_a_box_that_does_not_hold_t():
+    gp, t, lower, upper = situation(4, d=3)
+    gi = GradientInformation(gp, at=t)
+    lower, upper = lower + 3.0 * (upper - t), upper + 3.0 * (upper - t)
+    x, alpha = maximise(gi, lower, upper, np.random.default_rng(0))
+    assert (lower <= x).all()
+    assert (x <= upper).all()
+    assert alpha == pytest.approx(gi(x), rel=1e-9)
+    assert alpha >= 0.9 * best_of_many(gi, lower, upper)
+
+
+def test_where_nothing_can_be_learnt_a_point_of_the_box_comes_back():
+    kernel = SquaredExponential(1e-3)
+    gi = GradientInformation(GaussianProcess(kernel, noise=0.1), at=[0.0, 0.0])
+    lower, upper = np.full(2, 10.0), np.full(2, 11.0)  # 10,000 lengthscales away: α underflows to 0
+    x, alpha = maximise(gi, lower, upper, np.random.default_rng(0))
+    assert (lower <= x).all()
+    assert (x <= upper).all()
+    assert alpha == 0.0
+
+
+def test_the_generator_decides_alone():
+    gp, t, lower, upper = situation(5)
+    gi = GradientInformation(gp, at=t)
+    first, second = (maximise(gi, lower, upper, np.random.default_rng(7)) for _ in range(2))
+    assert np.array_equal(first[0], second[0])
+    assert first[1] == second[1]
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 12])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_plan_equals_asking_and_telling_one_by_one(seed, d):
+    gp, t, lower, upper = situation(seed, d)
+    M = 6
+    planned = plan(GradientInformation(gp, at=t), lower, upper, M, np.random.default_rng(seed))
+    assert planned.X.shape == (M, d)
+    rng, values = np.random.default_rng(seed), np.random.default_rng(99)
+    for x, alpha in zip(planned.X, planned.information, strict=True):
+        asked, information = maximise(GradientInformation(gp, at=t), lower, upper, rng)
+        np.testing.assert_allclose(x, asked, rtol=1e-9, atol=1e-9)
+        assert alpha == pytest.approx(information, rel=1e-9)
+        gp = gp.extend(asked, 100.0 * values.normal())
+
+
+def test_a_plan_with_gradient_observations_equals_asking_and_telling():
+    gp, t, lower, upper = situation(1, d=3)
+    gp = gp.extend(t, 0.1, [t + 0.1, lower], [[1.0, 2.0, 3.0], [0.0, 1.0, 0.0]], 0.1)
+    planned = plan(GradientInformation(gp, at=t), lower, upper, 5, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    for x in planned.X:
+        asked, _ = maximise(GradientInformation(gp, at=t), lower, upper, rng)
+        np.testing.assert_allclose(x, asked, rtol=1e-9, atol=1e-9)
+        gp = gp.extend(asked, -5.0)
+
+
+def test_a_plan_leaves_the_acquisition_alone():
+    gp, t, lower, upper = situation(2, d=4)
+    gi = GradientInformation(gp, at=t)
+    before = gi.covariance.copy(), gi(lower)
+    plan(gi, lower, upper, 3, np.random.default_rng(0))
+    assert np.array_equal(gi.covariance, before[0])
+    assert gi(lower) == before[1]
+
+
+def test_the_information_of_a_plan_adds_up():
+    gp, t, lower, upper = situation(2, d=4)
+    gi = GradientInformation(gp, at=t)
+    planned = plan(gi, lower, upper, 8, np.random.default_rng(0))
+    after = gp.extend(planned.X, np.zeros(8)).jacobian(t).covariance
+    assert planned.information.sum() == pytest.approx(np.trace(gi.covariance) - np.trace(after), rel=1e-8)
+
+
+def test_a_plan_ends_when_a_query_tells_too_little():
+    gp, t, lower, upper = situation(2, d=4)
+    gi = GradientInformation(gp, at=t)
+    whole = plan(gi, lower, upper, 30, np.random.default_rng(0))
+    assert len(whole.X) == 30
+    remaining = np.trace(gi.covariance) - np.append(0.0, np.cumsum(whole.information))[:-1]
+    share = whole.information / remaining
+    least = float(np.sort(share)[15])
+    expected = 1 + int(np.argmax(share[1:] < least))  # the first one always stays
+    assert 1 <= expected < 30
+    short = plan(gi, lower, upper, 30, np.random.default_rng(0), least_share=least)
+    assert len(short.X) == len(short.information) == expected
+    assert np.array_equal(short.X, whole.X[:expected])
+
+
+def test_a_plan_has_at_least_one_query():
+    gp, t, lower, upper = situation(2, d=4)
+    planned = plan(GradientInformation(gp, at=t), lower, upper, 5, np.random.default_rng(0), least_share=1.1)
+    assert planned.X.shape == (1, 4)
+    assert planned.information.shape == (1,)

@@ -1,0 +1,589 @@
+import itertools
+import sys
+import warnings
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+import gibo
+from gibo import (
+    GIBO,
+    FailedEvaluationWarning,
+    GradientAscent,
+    InputError,
+    MissingExtraError,
+    NumericalError,
+    Settings,
+    maximize,
+    minimize,
+    run,
+)
+
+# Cheap, and with two queries after each iterate.
+SETTINGS = Settings(
+    lengthscale=1.0, variance=1.0, noise=0.01, mean=0.0, M=2, N_m=12, normalization="paper", step=GradientAscent(0.3)
+)
+X0 = [0.0, 0.0]
+
+
+def hill(x):
+    return 5.0 - float(((x - 1.0) ** 2).sum())
+
+
+def climb(objective=hill, **options):
+    return maximize(objective, X0, **{"budget": 12, "settings": SETTINGS, **options})
+
+
+def failing_at(calls, how, objective=hill):
+    """The objective, but `how(x)` takes its place at the given calls, counted from 0."""
+    count = itertools.count()
+    return lambda x: how(x) if next(count) in calls else objective(x)
+
+
+def raising(error):
+    def how(x):
+        raise error
+
+    return how
+
+
+# -- the end of a run -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("budget", [1, 2, 3, 7, np.int64(12)])
+def test_the_budget_is_spent_exactly(budget):
+    calls = []
+    result = climb(lambda x: calls.append(x) or hill(x), budget=budget)
+    assert len(calls) == result.evaluations == len(result.history.value) == budget
+    assert result.reason == f"the budget of {budget} evaluation{'' if budget == 1 else 's'} is spent"
+
+
+def test_failures_count_in_the_budget():
+    with pytest.warns(FailedEvaluationWarning):
+        result = climb(failing_at({2, 5}, raising(RuntimeError("broken"))))
+    assert result.evaluations == 12
+
+
+def test_the_target_ends_the_run():
+    result = climb(budget=300, target=4.5)
+    assert result.evaluations < 300
+    assert result.value >= 4.5
+    assert result.reason.startswith("the target of 4.5 is reached")
+    assert hill(result.x) > 4.0
+
+
+def test_a_target_of_the_model_not_of_a_lucky_value():
+    noisy = Settings(**{**vars(SETTINGS), "noise": 100.0, "standardize": False})
+    result = climb(failing_at({1}, lambda x: 50.0, lambda x: 0.0), settings=noisy, target=40.0)
+    assert result.best_seen.value == 50.0
+    assert "budget" in result.reason
+
+
+def test_a_gradient_lost_in_its_uncertainty_ends_the_run():
+    result = climb(lambda x: 0.0, budget=300, least_certainty=0.9)
+    assert "lost in its uncertainty" in result.reason
+    assert "0.9" in result.reason
+    assert len(result.history.certainty) == 5
+    assert (result.history.certainty < 0.9).all()
+
+
+@pytest.mark.parametrize("d", [2, 10])
+def test_pure_noise_ends_the_run_and_a_slope_does_not(d):
+    rng = np.random.default_rng(d)
+    noise = maximize(lambda x: rng.normal(), np.zeros(d), budget=150, scale=0.1, least_certainty=0.9)
+    assert "lost in its uncertainty" in noise.reason
+    slope = maximize(lambda x: x.sum() + 0.1 * rng.normal(), np.zeros(d), budget=60, scale=0.1, least_certainty=0.9)
+    assert "budget" in slope.reason
+
+
+def test_a_gradient_that_points_out_of_the_bounds_is_not_taken_for_uncertain():
+    result = maximize(lambda x: float(x.sum()), [0.5, 0.5], budget=60, scale=0.2, bounds=(0, 1), least_certainty=0.9)
+    assert "budget" in result.reason
+
+
+def test_single_uncertain_steps_do_not_end_the_run(monkeypatch):
+    import gibo.optimizers.gibo as module
+
+    certainties = iter([0.5, 0.5, 0.95, 0.5, 0.5, 0.5, 0.5, 0.5, 0.95])
+    monkeypatch.setattr(module, "certainty", lambda mean, covariance: next(certainties))
+    result = climb(budget=300, least_certainty=0.9)
+    assert len(result.history.certainty) == 8
+
+
+def test_a_clear_gradient_does_not_end_the_run():
+    result = climb(lambda x: float(x.sum()), least_certainty=0.6)
+    assert "budget" in result.reason
+
+
+def test_the_callback_gets_the_result_after_each_iteration():
+    results = []
+    final = climb(callback=results.append)
+    assert all(isinstance(result, gibo.Result) for result in results)
+    assert [result.evaluations for result in results] == [3, 6, 9]
+    assert [result.reason for result in results] == ["running"] * 3
+    assert [len(result.history.iterate) for result in results] == [1, 2, 3]
+    assert results[0].history.value.tolist() == final.history.value[:3].tolist()
+
+
+@pytest.mark.parametrize("yes", [True, np.True_], ids=repr)
+def test_the_callback_can_stop_the_run(yes):
+    result = climb(budget=300, callback=lambda so_far: yes if so_far.evaluations >= 6 else not yes)
+    assert result.evaluations == 6
+    assert result.reason == "the callback asked to stop"
+
+
+def test_a_comparison_with_an_array_can_stop_the_run():
+    result = climb(budget=300, callback=lambda so_far: so_far.history.value[-1] > -np.inf)
+    assert result.evaluations == 3
+
+
+def test_a_callback_that_returns_nothing_does_not_stop_the_run():
+    assert climb(callback=lambda so_far: None).evaluations == 12
+
+
+@pytest.mark.parametrize("call", [0, 1, 4])
+def test_ctrl_c_returns_what_was_found(call):
+    result = climb(failing_at({call}, raising(KeyboardInterrupt())))
+    assert result.reason == f"interrupted after {call} of 12 evaluations"
+    assert result.evaluations == call
+    whole = climb()
+    assert result.history.x.tolist() == whole.history.x[:call].tolist()
+    assert result.failures == ()
+    if call:
+        assert result.best_seen is not None
+        assert np.isfinite(result.value)
+
+
+def test_an_interrupted_optimizer_can_go_on():
+    optimizer = GIBO(X0, settings=SETTINGS)
+    run(optimizer, failing_at({4}, raising(KeyboardInterrupt())), budget=12)
+    rest = run(optimizer, hill, budget=8)
+    assert rest.history.x.tolist() == climb().history.x.tolist()
+
+
+def test_a_run_in_two_parts_is_the_same_as_one():
+    optimizer = GIBO(X0, settings=SETTINGS)
+    run(optimizer, hill, budget=5)
+    second = run(optimizer, hill, budget=7)
+    assert second.evaluations == 12
+    assert second.history.x.tolist() == climb().history.x.tolist()
+
+
+# -- what the objective may do ----------------------------------------------------------------------------------------
+
+WRONG = {
+    "str": ("3.0", "expected a number, got str '3.0'"),
+    "none": (None, "expected a number, got None"),
+    "two": (np.array([1.0, 2.0]), r"expected a number, got an array of shape (2,)"),
+    "list": ([1.0], "expected a number, got list [1.0]"),
+    "nan": (np.nan, "expected a finite number, got nan"),
+    "inf": (np.inf, "expected a finite number, got inf"),
+    "minus-inf": (-np.inf, "expected a finite number, got -inf"),
+    "complex": (1.0 + 1.0j, "expected a number, got complex"),
+    "numpy-complex": (np.complex128(1.0 + 1.0j), "expected a number, got complex128"),
+}
+
+
+@pytest.mark.parametrize(("value", "words"), WRONG.values(), ids=WRONG.keys())
+def test_a_value_that_is_no_number_is_passed_over(value, words):
+    with pytest.warns(FailedEvaluationWarning, match="evaluation 4 failed and is passed over"):
+        result = climb(failing_at({4}, lambda x: value))
+    assert result.evaluations == 12
+    assert "budget" in result.reason
+    (failure,) = result.failures
+    assert failure.id == 4
+    assert words in failure.reason
+    assert failure.traceback is None
+    assert np.flatnonzero(np.isnan(result.history.value)).tolist() == [4]
+
+
+def test_an_exception_is_passed_over_with_its_traceback():
+    with pytest.warns(FailedEvaluationWarning, match="evaluation 4 failed.*(?s:.*)ZeroDivisionError"):
+        result = climb(failing_at({4}, lambda x: 1 / 0))
+    (failure,) = result.failures
+    assert failure.reason == "ZeroDivisionError: division by zero"
+    assert "Traceback" in failure.traceback
+    assert "test_api.py" in failure.traceback
+    assert result.evaluations == 12
+
+
+def test_an_error_of_gibo_raised_by_the_objective_has_its_traceback_too():
+    with pytest.warns(FailedEvaluationWarning):
+        result = climb(failing_at({4}, lambda x: gibo.SquaredExponential(-1.0)))
+    assert "lengthscale" in result.failures[0].reason
+    assert result.failures[0].traceback is not None
+    assert "test_api.py" in result.failures[0].traceback
+
+
+def test_only_the_first_failure_of_a_run_warns():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = climb(failing_at({1, 4, 7}, lambda x: np.nan))
+    assert [warning.category for warning in caught] == [FailedEvaluationWarning]
+    assert [failure.id for failure in result.failures] == [1, 4, 7]
+
+
+def test_a_failure_does_not_change_what_the_model_sees():
+    with pytest.warns(FailedEvaluationWarning):
+        result = climb(failing_at({2}, lambda x: None), budget=3)
+    optimizer = GIBO(X0, settings=SETTINGS)
+    for query in optimizer.ask():
+        if query.id == 2:
+            optimizer.tell(query, failed=True)
+        else:
+            optimizer.tell(query, hill(query.x))
+    assert result.iterate.tolist() == optimizer.iterate.tolist()
+
+
+def test_too_many_failures_in_a_row_stop_the_run():
+    with pytest.warns(FailedEvaluationWarning):
+        result = climb(failing_at(range(4, 100), raising(OSError("the robot is off"))), budget=100, max_failures=3)
+    assert result.reason == ("stopped: 3 evaluations in a row failed, the last one with OSError: the robot is off")
+    assert result.evaluations == 7
+    assert len(result.failures) == 3
+    assert np.isfinite(result.history.value[:4]).all()
+    assert np.isfinite(result.value)
+
+
+def test_a_value_between_failures_starts_the_count_again():
+    with pytest.warns(FailedEvaluationWarning):
+        result = climb(failing_at({1, 2, 4, 5, 7, 8}, lambda x: np.nan), max_failures=3)
+    assert result.evaluations == 12
+
+
+def test_where_all_fails_there_is_no_value():
+    with pytest.warns(FailedEvaluationWarning):
+        result = climb(raising(RuntimeError("broken")), max_failures=5)
+    assert np.isnan(result.value)
+    assert result.best_seen is None
+    assert result.x.tolist() == X0
+    assert result.evaluations == len(result.failures) == 5
+    assert np.isnan(result.history.value).all()
+
+
+@pytest.mark.parametrize("value", [3, True, np.float32(2.0), np.array(2.0), np.array([2.0])], ids=repr)
+def test_anything_that_is_one_number_is_a_value(value):
+    result = climb(lambda x: value, budget=3)
+    assert result.history.value.tolist() == [float(np.asarray(value).item())] * 3
+    assert result.failures == ()
+
+
+def test_the_objective_cannot_change_the_query():
+    def greedy(x):
+        value = hill(x)
+        x[:] = 99.0
+        return value
+
+    assert climb(greedy).history.x.tolist() == climb().history.x.tolist()
+
+
+def test_the_objective_gets_a_writable_vector_of_floats():
+    seen = []
+    climb(lambda x: seen.append((x.shape, x.dtype, x.flags.writeable)) or 0.0, budget=3)
+    assert set(seen) == {((2,), np.dtype(np.float64), True)}
+
+
+def test_an_error_of_the_optimizer_itself_is_not_taken_for_the_objectives(monkeypatch):
+    def broken(self, batch):
+        raise NumericalError("the model broke")
+
+    monkeypatch.setattr(GIBO, "_update", broken)
+    with pytest.raises(NumericalError, match="the model broke"):
+        climb()
+
+
+# -- the result -------------------------------------------------------------------------------------------------------
+
+
+def test_the_result_tells_what_happened():
+    result = climb()
+    history = result.history
+    assert history.x.shape == (12, 2)
+    assert history.value.tolist() == [hill(x) for x in history.x]
+    assert history.iteration.tolist() == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
+    assert history.is_iterate.tolist() == [True, False, False] * 4
+    assert history.evaluations.tolist() == [3, 6, 9, 12]
+    assert history.iterate.tolist() == history.x[history.is_iterate].tolist()
+    assert history.gradient.shape == (4, 2)
+    for per_iteration in (history.uncertainty, history.probability_of_ascent, history.noise):
+        assert per_iteration.shape == (4,)
+    assert (history.uncertainty > 0).all()
+    assert ((history.probability_of_ascent >= 0) & (history.probability_of_ascent <= 1)).all()
+    best = int(history.value.argmax())
+    assert result.best_seen.value == history.value[best]
+    assert result.best_seen.x.tolist() == history.x[best].tolist()
+    assert result.jacobian.mean.shape == (2,)
+    assert result.failures == result.warnings == ()
+
+
+def test_the_result_is_the_optimizers():
+    optimizer = GIBO(X0, settings=SETTINGS)
+    result = run(optimizer, hill, budget=12)
+    assert result.x.tolist() == optimizer.best.x.tolist()
+    assert result.value == optimizer.best.value
+    assert result.iterate.tolist() == optimizer.iterate.tolist()
+    assert result.jacobian.mean.tolist() == optimizer.jacobian().mean.tolist()
+    assert result.history.gradient.tolist() == [step.gradient.tolist() for step in optimizer.iterations]
+
+
+def test_what_the_model_had_to_do_is_reported(monkeypatch):
+    import gibo.optimizers.gibo as module
+
+    def failing(gp, priors):
+        return gibo.Fit(gp, np.nan, 1, gibo.FitWarning("nothing is finite"))
+
+    monkeypatch.setattr(module, "fit", failing)
+    settings = Settings(variance=gibo.LogNormal(1.0, 0.5), fit_from=1, M=2, N_m=12)
+    result = climb(settings=settings, budget=6)
+    assert result.warnings == ("iteration 1: nothing is finite",)
+
+
+def test_jitter_is_reported():
+    optimizer = GIBO(X0, settings=Settings(lengthscale=1.0, variance=1.0, noise=1e-18, M=2, N_m=12))
+    for _ in range(3):
+        optimizer.tell(X0, hill(np.array(X0)))
+    result = run(optimizer, hill, budget=3)
+    assert any("jitter" in warning and "iteration 0" in warning for warning in result.warnings)
+
+
+def test_an_optimizer_without_a_model_can_be_run():
+    class Walk(gibo.Optimizer):
+        """One step to the right for each value."""
+
+        steps = 0
+
+        @property
+        def iterate(self):
+            return self.x0 + self.steps
+
+        @property
+        def iteration(self):
+            return self.steps
+
+        @property
+        def best(self):
+            return self.best_seen
+
+        def _propose(self):
+            return [(self.iterate, "iterate")]
+
+        def _update(self, batch):
+            self.steps += 1
+
+        def _own_state(self):
+            return {}
+
+        def _load_own_state(self, own):
+            pass
+
+    try:
+        result = run(Walk([0.0]), lambda x: float(x[0]), budget=4, target=100.0, least_certainty=0.6)
+    finally:
+        del gibo.Optimizer.registry["Walk"]
+    assert result.history.x.ravel().tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert result.history.iterate.shape == (0, 1)
+    assert result.jacobian is None
+    assert result.value == 3.0
+
+
+# -- minimize ---------------------------------------------------------------------------------------------------------
+
+
+def test_minimize_is_maximize_with_the_sign_turned():
+    up = climb()
+    down = minimize(lambda x: -hill(x), X0, budget=12, settings=SETTINGS)
+    assert down.history.x.tolist() == up.history.x.tolist()
+    assert down.history.value.tolist() == (-up.history.value).tolist()
+    assert down.history.gradient.tolist() == (-up.history.gradient).tolist()
+    assert down.history.probability_of_ascent.tolist() == up.history.probability_of_ascent.tolist()
+    assert down.value == -up.value
+    assert down.x.tolist() == up.x.tolist()
+    assert down.best_seen.value == -up.best_seen.value
+    assert down.best_seen.x.tolist() == up.best_seen.x.tolist()
+    assert down.jacobian.mean.tolist() == (-up.jacobian.mean).tolist()
+    assert down.jacobian.covariance.tolist() == up.jacobian.covariance.tolist()
+
+
+def test_minimize_goes_down():
+    result = minimize(lambda x: float(((x - 1.0) ** 2).sum()), X0, budget=60, settings=SETTINGS)
+    assert result.value < 0.3
+    assert result.best_seen.value == result.history.value.min()
+
+
+def test_the_target_of_minimize():
+    result = minimize(lambda x: -hill(x), X0, budget=300, settings=SETTINGS, target=-4.5)
+    assert result.evaluations < 300
+    assert result.value <= -4.5
+    assert "the target of -4.5 is reached" in result.reason
+    again = minimize(lambda x: -hill(x), X0, budget=30, settings=SETTINGS, target=-5.5)
+    assert "budget" in again.reason
+
+
+def test_the_callback_of_minimize_sees_the_objectives_sign():
+    seen = []
+    minimize(lambda x: -hill(x), X0, budget=6, settings=SETTINGS, callback=seen.append)
+    assert seen[0].history.value.tolist() == [-hill(x) for x in seen[0].history.x]
+
+
+def test_minimize_passes_all_options_on():
+    options = {"budget": 9, "scale": 0.5, "bounds": (-0.1, 0.2), "seed": 3, "settings": SETTINGS}
+    down, up = minimize(lambda x: -hill(x), X0, **options), maximize(hill, X0, **options)
+    assert down.history.x.tolist() == up.history.x.tolist()
+    assert down.history.x.max() <= 0.2
+    with pytest.raises(TypeError, match="budget"):
+        minimize(hill, X0)
+    with pytest.raises(TypeError, match="colour"):
+        minimize(hill, X0, budget=3, colour="red")
+
+
+# -- arguments --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("start", [maximize, minimize])
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"objective": 3.0}, "objective: expected a function of a vector, got float 3.0"),
+        ({"objective": None}, "objective: expected a function of a vector, got None"),
+        ({"budget": 0}, "budget: expected a whole number of at least 1, got 0"),
+        ({"budget": -1}, "budget: expected a whole number of at least 1, got -1"),
+        ({"budget": 1.5}, "budget: expected a whole number of at least 1, got 1.5"),
+        ({"budget": "x"}, "budget: expected a whole number of at least 1, got 'x'"),
+        ({"budget": None}, "budget: expected a whole number of at least 1, got None"),
+        ({"budget": True}, "budget: expected a whole number of at least 1, got True"),
+        ({"max_failures": 0}, "max_failures: expected a whole number of at least 1, got 0"),
+        ({"target": "high"}, "target: expected a number, got str 'high'"),
+        ({"least_certainty": 0.0}, "least_certainty: expected a probability between 0 and 1, got 0.0"),
+        ({"least_certainty": 1.0}, "least_certainty: expected a probability"),
+        ({"least_certainty": "x"}, "least_certainty: expected a number"),
+        ({"callback": "abc"}, "callback: expected a function of a Result, got str 'abc'"),
+        ({"target": float("nan")}, "target: expected a finite number"),
+        ({"x0": [np.nan]}, "x0: expected finite"),
+        ({"scale": -1.0}, "scale: expected positive"),
+        ({"bounds": (1.0, 2.0)}, "x0: must lie within the bounds"),
+        ({"settings": {}}, "settings: expected"),
+    ],
+    ids=str,
+)
+def test_mistakes_are_named_before_anything_is_evaluated(start, options, words):
+    calls = []
+    arguments = {"objective": lambda x: calls.append(x) or 0.0, "x0": X0, "budget": 3, **options}
+    with pytest.raises(InputError, match=words):
+        start(arguments.pop("objective"), arguments.pop("x0"), **arguments)
+    assert not calls
+
+
+# -- the progress bar -------------------------------------------------------------------------------------------------
+
+
+def test_the_progress_bar_shows_the_evaluations_on_standard_error(capsys):
+    pytest.importorskip("rich")
+    with pytest.warns(FailedEvaluationWarning):
+        result = climb(failing_at({3}, lambda x: None), progress=True)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "12/12" in err
+    assert "1 failed" in err
+    assert result.evaluations == 12
+
+
+def test_the_progress_bar_of_minimize_shows_the_objectives_sign(capsys):
+    pytest.importorskip("rich")
+    result = minimize(lambda x: 1000.0 - hill(x), X0, budget=3, settings=SETTINGS, progress=True)
+    assert f"best seen {result.best_seen.value:.4g}" in capsys.readouterr().err
+
+
+def test_without_progress_nothing_is_printed(capsys):
+    climb()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_without_rich_the_error_names_the_extra_before_anything_is_evaluated(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rich", None)
+    calls = []
+    with pytest.raises(MissingExtraError, match=r"gibo\[progress\]"):
+        climb(lambda x: calls.append(x) or 0.0, progress=True)
+    assert not calls
+    assert climb().evaluations == 12
+
+
+# -- bad luck ---------------------------------------------------------------------------------------------------------
+
+
+class Rude:
+    """Raises whatever one does with it."""
+
+    def __repr__(self):
+        raise RuntimeError("no")
+
+    __float__ = __repr__
+
+
+class RudeError(Exception):
+    def __str__(self):
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize(
+    "rude",
+    [
+        lambda x: np.timedelta64(3, "s"),
+        lambda x: Rude(),
+        raising(RudeError()),
+        raising(SystemExit("it quit")),
+    ],
+    ids=["timedelta", "object", "exception", "exit"],
+)
+def test_no_objective_is_rude_enough_to_end_the_run(rude):
+    with pytest.warns(FailedEvaluationWarning):
+        result = climb(failing_at({4}, rude))
+    assert result.evaluations == 12
+    assert len(result.failures) == 1
+
+
+def test_a_warning_that_is_an_error_does_not_end_the_run():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert climb(failing_at({4}, lambda x: None)).evaluations == 12
+
+
+def test_any_single_number_is_a_value():
+    result = climb(lambda x: Decimal(str(round(float(hill(x)), 6))))
+    assert not result.failures
+
+
+def test_an_error_in_the_callback_keeps_the_result():
+    result = climb(callback=raising(ZeroDivisionError("oops")))
+    assert result.reason == "stopped: the callback raised ZeroDivisionError: oops"
+    assert result.evaluations == 3
+
+
+def test_values_near_the_largest_float_are_survived():
+    largest = np.finfo(np.float64).max
+    result = maximize(lambda x: largest if x.sum() > 0 else -largest, np.zeros(3), budget=30)
+    assert result.evaluations == 30
+
+
+def test_a_user_who_lets_numpy_raise_can_still_run():
+    with np.errstate(all="raise"):
+        result = maximize(lambda x: -float(((x - 3.0) ** 2).sum()), np.zeros(6), budget=60, scale=0.1)
+    assert result.evaluations == 60
+
+
+def test_where_evaluations_fail_is_neither_recommended_nor_walked_into():
+    def cliff(x):
+        return x[0] - ((x[1:] - 0.2) ** 2).sum() if x[0] < 0.3 else np.nan
+
+    for seed in range(4):
+        with pytest.warns(FailedEvaluationWarning):
+            result = maximize(cliff, np.zeros(4), budget=150, scale=0.1, seed=seed)
+        assert result.evaluations == 150
+        assert result.x[0] < 0.3
+        assert result.value > 0.2
+
+
+def test_a_result_reads_as_a_few_lines():
+    text = str(climb())
+    assert len(text.splitlines()) == 3
+    assert "12 evaluations" in text

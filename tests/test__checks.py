@@ -1,0 +1,255 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.optimize import Bounds
+
+from gibo._checks import as_bounds, as_finite, as_number, as_points, as_vector, positive, positive_int
+from gibo.errors import InputError
+
+# -- bounds -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        (-1, 2),
+        [-1.0, 2.0],
+        np.array([-1.0, 2.0]),
+        ([-1, -1, -1], [2, 2, 2]),
+        (np.full(3, -1.0), np.full(3, 2.0)),
+        np.array([[-1.0, -1.0, -1.0], [2.0, 2.0, 2.0]]),
+        [(-1, 2), (-1, 2), (-1, 2)],
+        (-1, [2, 2, 2]),
+        ([-1, -1, -1], 2),
+        (np.full(3, -1.0), 2),
+    ],
+)
+def test_bounds_may_be_numbers_vectors_or_pairs(bounds):
+    lower, upper = as_bounds(bounds, 3)
+    assert lower.dtype == upper.dtype == np.float64
+    assert np.array_equal(lower, [-1, -1, -1])
+    assert np.array_equal(upper, [2, 2, 2])
+
+
+def test_bounds_keep_the_order_of_the_dimensions():
+    for bounds in ([(0, 1), (2, 3), (4, 5)], ([0, 2, 4], [1, 3, 5])):
+        lower, upper = as_bounds(bounds, 3)
+        assert lower.tolist() == [0, 2, 4]
+        assert upper.tolist() == [1, 3, 5]
+
+
+def test_two_by_two_bounds_that_can_be_read_both_ways_are_refused():
+    with pytest.raises(InputError, match=r"Bounds\(lower, upper\)"):
+        as_bounds([(0, 1), (2, 3)], 2)
+
+
+def test_named_bounds_are_never_ambiguous():
+    lower, upper = as_bounds(Bounds([0, 2], [1, 3]), 2)
+    assert lower.tolist() == [0, 2]
+    assert upper.tolist() == [1, 3]
+
+
+@pytest.mark.parametrize("bounds", [([0, 0], [1, 1]), [(0, 1), (0, 1)], ([0, 1], [1, 2])])
+def test_two_by_two_bounds_with_one_sensible_reading_are_accepted(bounds):
+    lower, upper = as_bounds(bounds, 2)
+    assert (lower < upper).all()
+    assert lower.tolist() == ([0, 1] if bounds == ([0, 1], [1, 2]) else [0, 0])
+
+
+def test_infinite_bounds_survive_as_strings():
+    lower, upper = as_bounds([["-inf", 1.0], [0.0, "inf"], [0.0, 1.0]], 3)
+    assert lower.tolist() == [-np.inf, 0.0, 0.0]
+    assert upper.tolist() == [1.0, np.inf, 1.0]
+
+
+@pytest.mark.parametrize("bounds", [(0, 1), [(0, 1)], ([0], [1]), (0, [1])])
+def test_bounds_of_one_dimension(bounds):
+    lower, upper = as_bounds(bounds, 1)
+    assert lower.tolist() == [0]
+    assert upper.tolist() == [1]
+
+
+def test_no_bounds_stay_none():
+    assert as_bounds(None, 4) is None
+
+
+def test_bounds_may_be_infinite():
+    lower, upper = as_bounds((-np.inf, [1.0, np.inf, 3.0]), 3)
+    assert np.isneginf(lower).all()
+    assert upper[1] == np.inf
+
+
+def test_bounds_are_a_copy():
+    given = np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 1.0]])
+    lower, _ = as_bounds(given, 3)
+    lower[0] = 7.0
+    assert given[0, 0] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ([(0, 1), (0, 1), (1.0, 0.5)], "dimension 2 has 1.0 and 0.5"),
+        (([0, 3, 0], [1, 2, 1]), "dimension 1 has 3.0 and 2.0"),
+        ((1, 0), "dimension 0 has 1.0 and 0.0"),
+        ((1, 1), "lower must be below upper"),
+        ((0, np.nan), "NaN"),
+        ([0, 1, 2], r"or 3 pairs, got shape \(3,\)"),
+        ([(0, 1), (0, 1)], r"got shapes \(2,\) and \(2,\)"),
+        ([[0, 1, 2]] * 3, r"got shape \(3, 3\)"),
+        (1.0, r"got shape \(\)"),
+        ("wide", r"expected \(lower, upper\)"),
+        ((0, "one"), "expected .*one"),
+        ((0, [1, 2]), "expected"),
+        ({"lower": 0}, "expected"),
+    ],
+)
+def test_bad_bounds_say_what_came(bounds, message):
+    with pytest.raises(InputError, match=f"bounds: .*{message}"):
+        as_bounds(bounds, 3)
+
+
+# -- numbers ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        2,
+        2.0,
+        True + 1,
+        Fraction(2),
+        np.float32(2),
+        np.int8(2),
+        np.float64(2),
+        np.array(2.0),
+        np.array([2]),
+        np.ones((1, 1)) * 2,
+    ],
+)
+def test_as_number_takes_real_numbers_and_arrays_of_one(value):
+    number = as_number("value", value)
+    assert type(number) is float
+    assert number == 2.0
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "2",
+        b"2",
+        np.str_("2"),
+        None,
+        [2.0],
+        (2.0,),
+        np.array([1.0, 2.0]),
+        np.array([]),
+        np.array(["2"]),
+        np.array([None]),
+        2j,
+        np.complex128(2),
+        np.array([2j]),
+        object(),
+    ],
+)
+def test_as_number_rejects_everything_else_by_name(value):
+    with pytest.raises(InputError, match="value: expected a"):
+        as_number("value", value)
+
+
+def test_as_number_describes_what_came():
+    with pytest.raises(InputError, match="got None"):
+        as_number("value", None)
+    with pytest.raises(InputError, match="got str '2'"):
+        as_number("value", "2")
+    with pytest.raises(InputError, match=r"got an array of shape \(2,\)"):
+        as_number("value", np.zeros(2))
+
+
+def test_as_number_lets_non_finite_values_pass():
+    assert np.isnan(as_number("value", np.nan))  # a failed evaluation is the caller's to judge
+
+
+def test_positive():
+    assert positive("scale", np.float32(0.5)) == 0.5
+    assert positive("scale", 0, or_zero=True) == 0.0
+
+
+@pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, -np.inf, "1", None])
+@pytest.mark.parametrize("or_zero", [False, True])
+def test_positive_rejects(value, or_zero):
+    with pytest.raises(InputError, match="scale: expected"):
+        positive("scale", value, or_zero)
+
+
+def test_zero_is_not_positive():
+    with pytest.raises(InputError, match=r"scale: expected a positive finite number, got 0\.0"):
+        positive("scale", 0.0)
+
+
+@pytest.mark.parametrize("value", [1, 7, np.int64(7), np.uint8(1)])
+def test_positive_int(value):
+    number = positive_int("budget", value)
+    assert type(number) is int
+    assert number == value
+
+
+@pytest.mark.parametrize("value", [0, -3, 1.0, 2.5, True, "3", None, np.float64(3), np.array(3), [3]])
+def test_positive_int_rejects(value):
+    with pytest.raises(InputError, match="budget: expected a whole number of at least 1"):
+        positive_int("budget", value)
+
+
+# -- arrays -----------------------------------------------------------------------------------------------------------
+
+
+def test_arrays_are_float64_copies():
+    given = np.zeros((2, 3))
+    array = as_points("X", given, 3)
+    array[0, 0] = 1.0
+    assert given[0, 0] == 0.0
+    assert as_vector("x", [1, 2]).dtype == np.float64
+    assert as_finite("m", 3, ndim=0).shape == ()
+
+
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        (
+            lambda: as_finite("X", [1.0, 2.0], ndim=2),
+            r"X: expected a matrix of points, shape \(n, d\), got shape \(2,\)",
+        ),
+        (lambda: as_finite("x", 1.0, ndim=1), r"x: expected a vector, shape \(d,\), got shape \(\)"),
+        (lambda: as_finite("m", [1.0], ndim=0), r"m: expected a number, got shape \(1,\)"),
+        (lambda: as_finite("m", np.inf, ndim=0), "m: expected finite numbers, got inf$"),
+        (lambda: as_finite("X", [[0.0, 1.0], [np.nan, 1.0]], ndim=2), "got nan at index 1, 0"),
+        (lambda: as_finite("X", [[1.0], [1.0, 2.0]], ndim=2), "X: expected numbers"),
+        (lambda: as_finite("X", ["a"], ndim=1), "X: expected numbers"),
+        (lambda: as_points("X", np.zeros((4, 2)), 3), "X: expected points of 3 dimensions, got 2"),
+        (lambda: as_vector("x", []), "x: expected a vector of one or more numbers, got 0"),
+        (lambda: as_vector("x", [1.0, 2.0], 3), "x: expected a vector of 3 numbers, got 2"),
+    ],
+)
+def test_bad_arrays_say_what_was_expected_and_what_came(check, message):
+    with pytest.raises(InputError, match=message):
+        check()
+
+
+def test_input_errors_are_value_errors():
+    with pytest.raises(ValueError, match="expected"):
+        as_vector("x", [])
+
+
+def test_complex_arrays_are_rejected_not_truncated():
+    with pytest.raises(InputError, match="y: expected"):
+        as_finite("y", np.array([1.0 + 1.0j]), ndim=1)
+
+
+def test_bounds_as_scipy_writes_them():
+    lower, upper = as_bounds(Bounds(-1, 1), 3)
+    assert lower.tolist() == [-1, -1, -1]
+    assert upper.tolist() == [1, 1, 1]
+    lower, upper = as_bounds([(0, None), (None, 3), (1, 2)], 3)
+    assert lower.tolist() == [0, -np.inf, 1]
+    assert upper.tolist() == [np.inf, 3, 2]

@@ -1,0 +1,289 @@
+import math
+import sys
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize as scipy_minimize
+
+from gibo import (
+    FitWarning,
+    Gamma,
+    GaussianProcess,
+    InputError,
+    LogNormal,
+    Matern52,
+    Normal,
+    NumericalError,
+    SharedLogNormal,
+    SquaredExponential,
+    Uniform,
+    fit,
+)
+from gibo.map_fit import HYPERPARAMETERS, _Space, log_posterior
+
+module = sys.modules["gibo.map_fit"]
+
+LOGNORMAL = {"lengthscale": LogNormal(0.8, 0.5), "variance": LogNormal(1.0, 0.7), "noise": LogNormal(0.02, 1.0)}
+SHARED = {**LOGNORMAL, "lengthscale": SharedLogNormal(0.8, 0.7, 0.3)}
+MIXED = {"lengthscale": Gamma(3.0, 4.0), "variance": Normal(1.5, 0.5), "noise": Uniform(0.001, 0.5)}
+SOME = {"variance": Gamma(2.0, 1.0)}
+PRIORS = {"lognormal": LOGNORMAL, "shared": SHARED, "mixed": MIXED, "some": SOME}
+ell, noise, variance = np.array([0.5, 1.1, 0.8]), 0.05, 1.3
+
+
+def example(seed=0, d=3, n=12, lengthscale=None, kernel=SquaredExponential, gradients=0, mean=0.0):
+    """A conditioned model whose hyperparameters do not quite fit its data."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (n, d))
+    y = np.sin(2.0 * X).sum(axis=1) + 0.1 * rng.normal(size=n) + 0.3
+    gp = GaussianProcess(kernel(ell[:d] if lengthscale is None else lengthscale, variance), noise=noise, mean=mean)
+    G = X[:gradients] + 0.1
+    return gp.condition(X, y, G, 2.0 * np.cos(2.0 * G), 0.1) if gradients else gp.condition(X, y)
+
+
+def hyperparameters(gp):
+    return [*np.atleast_1d(gp.kernel.lengthscale).tolist(), gp.kernel.variance, gp.noise]
+
+
+# -- the gradient -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gradients", [0, 3])
+@pytest.mark.parametrize("lengthscale", [None, 0.7], ids=["one-per-dimension", "shared-by-all"])
+@pytest.mark.parametrize("priors", PRIORS.values(), ids=PRIORS.keys())
+@pytest.mark.parametrize("kernel", [SquaredExponential, Matern52])
+@pytest.mark.parametrize("mean", [0.0, "estimated"])
+def test_the_gradient_of_the_log_posterior(kernel, priors, lengthscale, gradients, mean):
+    gp = example(kernel=kernel, lengthscale=lengthscale, gradients=gradients, mean=mean)
+    space = _Space.of(gp, priors)
+    z = space.start() + 0.05
+    analytic = space.gradient(space.model(z), z)
+    assert analytic.shape == z.shape == space.box[0].shape
+    h = 1e-5
+    for j, derivative in enumerate(analytic):
+        step = h * (np.arange(len(z)) == j)
+        up, down = (log_posterior(space.model(z + sign * step), priors) for sign in (1.0, -1.0))
+        assert derivative == pytest.approx((up - down) / (2.0 * h), rel=1e-5, abs=1e-5)
+
+
+def test_the_log_posterior_is_likelihood_plus_priors():
+    gp = example()
+    expected = gp.log_likelihood + sum(
+        float(LOGNORMAL[name].log_density(np.atleast_1d(value)).sum())
+        for name, value in (("lengthscale", gp.kernel.lengthscale), ("variance", variance), ("noise", noise))
+    )
+    assert log_posterior(gp, LOGNORMAL) == pytest.approx(expected, rel=1e-12)
+
+
+# -- the optimum ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("priors", PRIORS.values(), ids=PRIORS.keys())
+@pytest.mark.parametrize("seed", range(3))
+def test_a_fit_raises_the_log_posterior(seed, priors):
+    gp = example(seed, gradients=seed)
+    fitted = fit(gp, priors)
+    assert fitted.warning is None
+    assert fitted.log_posterior > log_posterior(gp, priors)
+    assert fitted.log_posterior == pytest.approx(log_posterior(fitted.gp, priors), rel=1e-12)
+
+
+@pytest.mark.parametrize("priors", [LOGNORMAL, SHARED, MIXED], ids=["lognormal", "shared", "mixed"])
+@pytest.mark.parametrize("lengthscale", [None, 0.7], ids=["one-per-dimension", "shared-by-all"])
+def test_a_fit_reaches_what_a_search_without_gradients_reaches(lengthscale, priors):
+    gp = example(d=2, n=10, lengthscale=lengthscale)
+    fitted = fit(gp, priors)
+    space, rng = _Space.of(gp, priors), np.random.default_rng(0)
+    low, high = space.box
+
+    def cost(z):
+        return -log_posterior(space.model(np.clip(z, low, high)), priors)
+
+    starts = [space.start(), *(space.start() + rng.normal(0.0, 0.7, (4, len(low))))]
+    options = {"maxfev": 500, "xatol": 1e-4, "fatol": 1e-6}
+    best = max(-scipy_minimize(cost, start, method="Nelder-Mead", options=options).fun for start in starts)
+    assert fitted.log_posterior == pytest.approx(best, abs=5e-3)
+
+
+def test_a_fit_recovers_the_hyperparameters_of_a_sample():
+    rng = np.random.default_rng(3)
+    true = GaussianProcess(SquaredExponential([0.5, 1.2], 2.0), noise=0.05)
+    X = rng.uniform(-3.0, 3.0, (200, 2))
+    K = true.kernel.k(X, X) + 0.05 * np.eye(200)
+    y = np.linalg.cholesky(K) @ rng.normal(size=200)
+    start = GaussianProcess(SquaredExponential([1.0, 1.0], 1.0), noise=0.01).condition(X, y)
+    priors = {"lengthscale": LogNormal(1.0, 2.0), "variance": LogNormal(1.0, 2.0), "noise": LogNormal(0.01, 3.0)}
+    fitted = fit(start, priors).gp
+    np.testing.assert_allclose(fitted.kernel.lengthscale, [0.5, 1.2], rtol=0.2)
+    assert fitted.kernel.variance == pytest.approx(2.0, rel=0.6)
+    assert fitted.noise == pytest.approx(0.05, rel=0.3)
+
+
+def test_a_fit_keeps_the_data():
+    gp = example(gradients=2)
+    fitted = fit(gp, LOGNORMAL).gp
+    for name in ("X", "y", "G", "g", "g_noise"):
+        assert np.array_equal(getattr(fitted.observations, name), getattr(gp.observations, name))
+    assert type(fitted.kernel) is type(gp.kernel)
+    assert fitted.mean == gp.mean
+
+
+def test_a_fit_of_an_extended_model_is_that_of_a_conditioned_one():
+    gp, more = example(gradients=2), example(seed=5, n=3, gradients=1).observations
+    extended = gp.extend(more.X, more.y, more.G, more.g, more.g_noise)
+    data = extended.observations
+    conditioned = gp.condition(data.X, data.y, data.G, data.g, data.g_noise)
+    np.testing.assert_allclose(
+        hyperparameters(fit(extended, LOGNORMAL).gp), hyperparameters(fit(conditioned, LOGNORMAL).gp), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("free", HYPERPARAMETERS)
+def test_what_has_no_prior_stays(free):
+    gp = example()
+    fitted = fit(gp, {free: LOGNORMAL[free]}).gp
+    before = {"lengthscale": gp.kernel.lengthscale, "variance": gp.kernel.variance, "noise": gp.noise}
+    after = {"lengthscale": fitted.kernel.lengthscale, "variance": fitted.kernel.variance, "noise": fitted.noise}
+    for name in HYPERPARAMETERS:
+        assert np.array_equal(before[name], after[name]) == (name != free)
+
+
+def test_a_model_with_one_lengthscale_keeps_one():
+    fitted = fit(example(lengthscale=0.7), LOGNORMAL).gp
+    assert isinstance(fitted.kernel.lengthscale, float)
+    assert fitted.kernel.lengthscale != 0.7
+
+
+def test_without_priors_there_is_nothing_to_fit():
+    gp = example()
+    fitted = fit(gp, {})
+    assert hyperparameters(fitted.gp) == hyperparameters(gp)
+    assert fitted.log_posterior == pytest.approx(gp.log_likelihood)
+
+
+# -- supports ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("start", [0.2, 0.7, 50.0, 1e-4], ids=str)
+def test_a_fit_stays_in_a_bounded_support_wherever_it_starts(start):
+    priors = {"lengthscale": Uniform(0.1, 0.3), "variance": Uniform(0.1, 0.9), "noise": Uniform(0.2, 0.4)}
+    gp = example(lengthscale=np.full(3, start))
+    fitted = fit(gp, priors)
+    assert fitted.warning is None
+    assert math.isfinite(fitted.log_posterior)
+    assert (fitted.gp.kernel.lengthscale >= 0.1).all()
+    assert (fitted.gp.kernel.lengthscale <= 0.3).all()
+    assert 0.1 <= fitted.gp.kernel.variance <= 0.9
+    assert 0.2 <= fitted.gp.noise <= 0.4
+    # The data vary by more than both variances together may explain, so the optimum is on these bounds.
+    assert fitted.gp.kernel.variance == pytest.approx(0.9)
+    assert fitted.gp.noise == pytest.approx(0.4)
+
+
+def test_rounding_does_not_leave_the_support():
+    upper = next(u for u in np.linspace(0.3, 0.4, 1000) if np.exp(math.log(u)) > u)
+    fitted = fit(example(), {"lengthscale": Uniform(0.1, 5.0), "variance": Uniform(0.1, upper)})
+    assert fitted.gp.kernel.variance == upper
+    assert math.isfinite(fitted.log_posterior)
+
+
+def test_a_shared_prior_cannot_be_dragged_beyond_its_support():
+    prior = SharedLogNormal(0.01, 0.1, 0.1)
+    fitted = fit(example(), {"lengthscale": prior}).gp
+    lower, upper = prior.support
+    assert (fitted.kernel.lengthscale >= lower).all()
+    assert (fitted.kernel.lengthscale <= upper).all()
+
+
+def test_no_noise_is_a_start_too():
+    gp = example()
+    data = gp.observations
+    silent = GaussianProcess(gp.kernel, noise=0.0).condition(data.X, data.y)
+    fitted = fit(silent, LOGNORMAL)
+    assert fitted.warning is None
+    assert fitted.log_posterior == pytest.approx(fit(gp, LOGNORMAL).log_posterior, abs=0.05)
+
+
+# -- effort -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("priors", [LOGNORMAL, SHARED, MIXED], ids=["lognormal", "shared", "mixed"])
+def test_a_fit_from_the_optimum_takes_few_evaluations(priors):
+    first = fit(example(), priors)
+    again = fit(first.gp, priors)
+    assert first.evaluations > 5
+    assert again.evaluations <= 4
+    assert again.log_posterior >= first.log_posterior - 1e-9
+
+
+def test_the_steps_are_limited():
+    gp = example()
+    short, long = fit(gp, LOGNORMAL, maximum_steps=1), fit(gp, LOGNORMAL)
+    assert short.evaluations < long.evaluations
+    assert log_posterior(gp, LOGNORMAL) < short.log_posterior < long.log_posterior
+
+
+def test_the_same_data_give_the_same_fit():
+    assert hyperparameters(fit(example(), LOGNORMAL).gp) == hyperparameters(fit(example(), LOGNORMAL).gp)
+
+
+# -- failures ---------------------------------------------------------------------------------------------------------
+
+
+def not_finite(gp, priors):
+    return math.nan
+
+
+def raising(*arguments):
+    raise NumericalError("not finite")
+
+
+def assert_kept(fitted, gp):
+    assert isinstance(fitted.warning, FitWarning)
+    assert "the old hyperparameters are kept" in fitted.warning.message
+    assert hyperparameters(fitted.gp) == hyperparameters(gp)
+
+
+@pytest.mark.parametrize("broken", [not_finite, raising])
+def test_a_log_posterior_that_is_nowhere_finite_keeps_the_old_hyperparameters(monkeypatch, broken):
+    gp = example()
+    monkeypatch.setattr(module, "log_posterior", broken)
+    assert_kept(fit(gp, LOGNORMAL), gp)
+
+
+@pytest.mark.parametrize("error", [NumericalError, InputError, FloatingPointError, OverflowError])
+def test_a_model_that_cannot_be_made_keeps_the_old_hyperparameters(monkeypatch, error):
+    def broken(self, z):
+        raise error("no model here")
+
+    gp = example()
+    monkeypatch.setattr(_Space, "model", broken)
+    assert_kept(fit(gp, LOGNORMAL), gp)
+
+
+def test_a_gradient_that_is_not_finite_keeps_the_old_hyperparameters(monkeypatch):
+    gp = example()
+    monkeypatch.setattr(_Space, "gradient", lambda self, model, z: np.full(len(z), np.nan))
+    assert_kept(fit(gp, LOGNORMAL), gp)
+
+
+def test_a_log_posterior_that_is_finite_near_the_start_only_never_falls(monkeypatch):
+    gp, whole = example(), module.log_posterior
+
+    def patchy(model, priors):
+        near = abs(math.log(model.kernel.variance / variance)) < 0.05
+        return whole(model, priors) if near else math.nan
+
+    monkeypatch.setattr(module, "log_posterior", patchy)
+    fitted = fit(gp, LOGNORMAL)
+    assert fitted.log_posterior >= whole(gp, LOGNORMAL)
+    assert whole(fitted.gp, LOGNORMAL) == pytest.approx(fitted.log_posterior)
+
+
+def test_mistakes_are_named():
+    with pytest.raises(
+        InputError, match=r"priors: unknown hyperparameter 'outputscale'; expected some of .*'lengthscale'"
+    ):
+        fit(example(), {"outputscale": LogNormal(1.0, 1.0)})
+    with pytest.raises(InputError, match="has no data yet"):
+        fit(GaussianProcess(SquaredExponential(), noise=0.1), LOGNORMAL)

@@ -1,0 +1,135 @@
+"""Policy search as a run: a normalisation that is learnt between the iterations, journals, workers."""
+
+import multiprocessing
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from gibo import InputError, Journal, QueryError, Settings, resume
+from gibo.optimizers.gibo import GIBO
+from gibo.policies import Affine, Normalization, Statistics, load_policy, reexpress
+from gibo.training.training import StateNormalizer, Training, read_trial, train
+
+PENDULUM = Training(
+    "Pendulum-v1", policy="affine", normalize_states=True, max_steps=30, options={"settings": Settings(M=3)}
+)
+
+
+def records(folder):
+    with Journal.read(folder) as journal:
+        told = sorted(journal.evaluations(), key=lambda t: t.query.id)
+        return [(t.query.x.tolist(), t.answer.value, t.answer.info) for t in told]
+
+
+def test_a_trial_in_pieces_and_with_workers_is_the_same(tmp_path):
+    whole = train(PENDULUM, tmp_path / "whole", budget=22, seed=4)
+    for budget in (3, 10, 11, 22):
+        pieces = train(PENDULUM, tmp_path / "pieces", budget=budget, seed=4)
+    workers = train(PENDULUM, tmp_path / "workers", budget=22, seed=4, workers=2)
+    assert records(tmp_path / "whole") == records(tmp_path / "pieces") == records(tmp_path / "workers")
+    for other in (pieces, workers):
+        assert other.x.tolist() == whole.x.tolist()
+        assert other.history.x.tolist() == whole.history.x.tolist()
+
+
+def test_a_killed_trial_goes_on(tmp_path):
+    train(PENDULUM, tmp_path / "whole", budget=22, seed=4)
+    process = multiprocessing.get_context("fork").Process(target=killed_in_the_middle, args=(tmp_path / "killed",))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert len(records(tmp_path / "killed")) == 13
+    train(PENDULUM, tmp_path / "killed", budget=22, seed=4)
+    assert records(tmp_path / "killed") == records(tmp_path / "whole")
+
+
+def killed_in_the_middle(folder):
+    class Killer:
+        def update(self, standing):
+            if standing.spent == 13:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    train(PENDULUM, folder, budget=22, seed=4, progress=Killer())
+
+
+def test_the_saved_policy_is_the_one_that_was_found(tmp_path):
+    result = train(PENDULUM, tmp_path, budget=14)
+    saved, trial = load_policy(tmp_path / "policy.json"), read_trial(tmp_path)
+    assert saved.theta.tolist() == result.x.tolist() == trial.policy.theta.tolist()
+    assert saved.normalization.mean.tolist() == trial.policy.normalization.mean.tolist()
+    assert np.abs(saved.normalization.mean).max() > 0.0
+    assert len(trial.returns) == 14
+    observation = [0.1, 0.2, 0.3]
+    assert saved(observation).tolist() == trial.policy(observation).tolist()
+
+
+def test_the_statistics_are_those_of_all_episodes_of_finished_iterations(tmp_path):
+    train(PENDULUM, tmp_path, budget=10)  # two iterations of 4, and half a third
+    with PENDULUM.task() as task, Journal.read(tmp_path) as journal:
+        learner = PENDULUM.learner(task)
+        journal.optimizer(learner)
+    expected = Statistics.empty(3)
+    for _, _, info in records(tmp_path)[:8]:
+        expected = expected.merge(Statistics.from_plain(info["statistics"]))
+    assert learner.statistics.count == expected.count == 8 * 30
+    np.testing.assert_array_equal(learner.statistics.mean, expected.mean)
+    np.testing.assert_array_equal(learner.normalization.std, expected.std)
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_a_point_keeps_its_behaviour_when_the_normalisation_changes(moves):
+    architecture = Affine(2, 1)
+    old, new = Normalization([0.0, 0.0], [1.0, 1.0]), Normalization([0.5, -1.0], [2.0, 0.3])
+    opt = GIBO([0.1, -0.2, 0.3], seed=1, settings=Settings(M=2))
+    for query in opt.ask():
+        opt.tell(query, float(query.x[0]), gradient=[1.0, 2.0, 3.0], gradient_noise=0.1)
+    before, iterate = opt.evaluations, opt.iterate
+    transform = reexpress(architecture, old, new)
+    opt.reexpress(transform, move_iterate=moves)
+    state = np.array([0.7, 0.4])
+    for was, now in zip(before, opt.evaluations, strict=True):
+        assert now.value == was.value
+        W, b = was.x[:2], was.x[2]
+        V, c = now.x[:2], now.x[2]
+        assert V @ new(state) + c == pytest.approx(W @ old(state) + b, rel=1e-12)
+        # The same change of the value along the same change of the behaviour.
+        change = np.array([0.3, -0.1, 0.2])
+        assert now.gradient @ transform.parameters(change) == pytest.approx(was.gradient @ change)
+        T = transform.matrix()
+        covariance = np.linalg.inv(T).T @ np.diag(was.gradient_noise) @ np.linalg.inv(T)
+        np.testing.assert_allclose(now.gradient_noise, np.diag(covariance), rtol=1e-12)
+    expected = transform.parameters(iterate) if moves else iterate
+    np.testing.assert_allclose(opt.iterate, expected)
+    opt.ask()
+    with pytest.raises(QueryError, match="between iterations only"):
+        opt.reexpress(transform)
+
+
+def test_what_is_reexpressed():
+    with PENDULUM.task() as task:
+        infos = [{"statistics": Statistics.of([[0.0, 1.0, 2.0], [2.0, 2.0, 9.0]]).to_plain()}, {}]
+        assert StateNormalizer(task, "off").learn(infos) is None
+        assert StateNormalizer(task, "data").learn(infos).moves_iterate is False
+        assert StateNormalizer(task, "iterate").learn(infos).moves_iterate is True
+        with pytest.raises(InputError, match="reexpressed: expected one of data, iterate, off, got 'all'"):
+            StateNormalizer(task, "all")
+
+
+def test_a_training_survives_being_written_down():
+    again = Training.from_plain(PENDULUM.to_plain())
+    assert again == PENDULUM
+    with pytest.raises(InputError, match="training: expected what to_plain gives"):
+        Training.from_plain({"environment": "x"})
+    with pytest.raises(InputError, match="method: expected one of gibo, ars, cma-es, got 'sgd'"):
+        Training("Pendulum-v1", method="sgd")
+
+
+def test_other_trainings_and_plain_resuming_are_refused(tmp_path):
+    train(PENDULUM, tmp_path, budget=4)
+    with pytest.raises(InputError, match="a run of gibo train"):
+        resume(tmp_path, lambda x: 1.0)
+    other = Training(**{**PENDULUM.__dict__, "reward_shift": 1.0})
+    with pytest.raises(InputError, match=r"holds another run: reward_shift was 0.0, now 1.0"):
+        train(other, tmp_path, budget=8)

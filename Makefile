@@ -24,7 +24,8 @@ bench: .venv/installed-dev
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/parallel.py
 	$(BIN)/python benchmarks/policies.py
-	$(BIN)/python benchmarks/by_hand.py
+	$(BIN)/python benchmarks/manual.py
+	$(BIN)/python benchmarks/history.py
 
 .venv/installed-%: pyproject.toml
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || \

@@ -97,9 +97,9 @@ def warm_fit() -> tuple[float, int]:
     kernel = gibo.SquaredExponential(ell)
     y = np.linalg.cholesky(kernel.k(X, X) + 0.01 * np.eye(len(X))) @ rng.standard_normal(len(X))
     priors = {
-        "lengthscale": gibo.SharedLogNormal(2.0, 0.7, 0.3),
-        "variance": gibo.LogNormal(1.0, 0.7),
-        "noise": gibo.LogNormal(0.1, 1.5),
+        "lengthscale": gibo.priors.SharedLogNormal(2.0, 0.7, 0.3),
+        "variance": gibo.priors.LogNormal(1.0, 0.7),
+        "noise": gibo.priors.LogNormal(0.1, 1.5),
     }
     with single_thread():
         gp = gibo.GaussianProcess(gibo.SquaredExponential(np.full(d, 2.0)), noise=0.1, mean="estimated")

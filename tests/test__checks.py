@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import Bounds
 
-from gibo._checks import as_bounds, as_finite, as_number, as_points, as_vector, positive, positive_int
+from gibo._checks import as_bounds, as_finite, as_number, as_points, as_vector, positive, positive_int, printable
 from gibo.errors import InputError
 
 # -- bounds -----------------------------------------------------------------------------------------------------------
@@ -253,3 +253,10 @@ def test_bounds_as_scipy_writes_them():
     lower, upper = as_bounds([(0, None), (None, 3), (1, 2)], 3)
     assert lower.tolist() == [0, -np.inf, 1]
     assert upper.tolist() == [np.inf, 3, 2]
+
+
+def test_a_terminal_obeys_nothing_that_is_printable():
+    assert printable("naïve Ω = 3 µm") == "naïve Ω = 3 µm"
+    assert printable("a\x1b[2J\x07\x9b\u202e\ud800") == "a\\x1b[2J\\x07\\x9b\\u202e\\ud800"
+    assert printable("a\tb\nc\r") == "a\\tb\\nc\\r"
+    assert printable("a\tb\nc\r", lines=True) == "a\tb\nc\\r"

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.linalg import eigh
 
 from gibo import _linalg as linalg
 from gibo.errors import GiboError, NumericalError
@@ -157,6 +158,18 @@ def test_inverse_is_dense_and_symmetric(n):
 def test_log_determinant(scale):
     K = scale * spd(30)  # the determinant itself would leave the range of floats
     assert linalg.log_determinant(linalg.cholesky(K).L) == pytest.approx(np.linalg.slogdet(K)[1], rel=1e-12)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 8, 36, 100])
+def test_leading_eigenvectors_are_scipys(d):
+    A = np.random.default_rng(d).standard_normal((d, d))
+    S = A @ A.T
+    count = min(4, d)
+    V = linalg.leading_eigenvectors(S, 4)
+    assert V.shape == (d, count)
+    assert (eigh(S, subset_by_index=[d - count, d - 1], check_finite=False)[1] == V).all()
+    values = np.linalg.eigvalsh(S)[-count:]
+    assert np.allclose(S @ V, V * values, atol=1e-9 * values.max())
 
 
 def test_single_thread_limits_blas_and_gives_it_back():

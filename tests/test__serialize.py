@@ -1,27 +1,19 @@
 import json
 import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
-from gibo import (
-    Adam,
-    Decay,
-    Gamma,
-    GradientAscent,
-    InputError,
-    LogNormal,
-    Normal,
-    Piecewise,
-    Settings,
-    SharedLogNormal,
-    Uniform,
-    out_of_model,
-    within_model,
-)
-from gibo._serialize import from_plain, to_plain
-from gibo.optimizers.settings import PLAIN_TYPES
+from gibo import InputError, Matern52, Settings, SquaredExponential, _serialize, out_of_model, within_model
+from gibo._serialize import DEEPEST, Serializable, check_serializable, from_plain, is_own, to_plain
+from gibo.policies import ContinuousActions, DiscreteActions
+from gibo.priors import Gamma, LogNormal, Normal, Prior, SharedLogNormal, Uniform
+from gibo.steps import Adam, Decay, GradientAscent, Piecewise, Schedule, StepRule
 
 PRIORS = [Uniform(0.1, 0.3), Normal(20.0, 5.0), LogNormal(1 / 3, 0.7), Gamma(3.0, 6.0), SharedLogNormal(1.0, 0.7, 0.3)]
 RULES = [
@@ -69,9 +61,40 @@ def test_settings_come_back(settings):
     assert Settings.from_plain(through_json(settings)) == settings
 
 
-def test_every_type_that_settings_may_hold_was_tried():
+def test_every_prior_rule_and_schedule_was_tried():
     tried = {type(prior) for prior in PRIORS} | {type(rule) for rule in RULES} | {type(rule.eta) for rule in RULES}
-    assert set(PLAIN_TYPES) <= tried
+    own = {cls for base in (Prior, StepRule, Schedule) for cls in base.__subclasses__() if is_own(cls)}
+    assert own
+    assert own <= tried
+
+
+@pytest.mark.parametrize(
+    "kernel", [SquaredExponential(), Matern52([0.1, 1 / 3], 1.7), Matern52(np.float64(0.3), 2)], ids=repr
+)
+def test_kernels_come_back(kernel):
+    again = from_plain(through_json(kernel))
+    assert type(again) is type(kernel)
+    assert np.array_equal(again.lengthscale, kernel.lengthscale)
+    assert again.variance == kernel.variance
+
+
+@pytest.mark.parametrize("actions", [DiscreteActions(3, start=-1), ContinuousActions([-1.0, -np.inf], [1.0, np.inf])])
+def test_actions_come_back(actions):
+    again = from_plain(through_json(actions))
+    assert type(again) is type(actions)
+    assert through_json(again) == through_json(actions)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+def test_the_state_of_a_step_rule_comes_back(rule):
+    _, state = rule.update(np.array([0.1, -1 / 3]), rule.init(2))
+    again = {key: np.array(value) for key, value in from_plain(through_json(state)).items()}
+    assert again.keys() == state.keys()
+    for key, value in state.items():
+        assert again[key].tobytes() == value.tobytes()
+        assert again[key].shape == value.shape
+    ours, theirs = (rule.update(np.array([0.7, 0.2]), each)[0] for each in (state, again))
+    assert ours.tobytes() == theirs.tobytes()
 
 
 def test_numbers_come_back_bit_for_bit():
@@ -113,15 +136,39 @@ def test_what_has_no_plain_form_is_refused(value):
         to_plain(value)
 
 
+# -- what comes from elsewhere ----------------------------------------------------------------------------------------
+
+
 @dataclass
 class Stranger:
     x: int = 1
 
 
-def test_unknown_types_are_refused():
-    with pytest.raises(InputError, match=r"unknown type 'Stranger' in saved data; expected one of .*'Uniform'"):
-        from_plain(to_plain({"deep": [Stranger()]}), PLAIN_TYPES)
-    assert from_plain(to_plain(Stranger(3)), [Stranger]) == Stranger(3)
+@dataclass(frozen=True)
+class Acquaintance(Serializable):
+    x: int = 1
+
+
+def test_only_what_derives_from_the_base_is_built():
+    with pytest.raises(InputError, match=r"unknown type 'Stranger' in saved data.*import the module.*Uniform"):
+        from_plain(to_plain({"deep": [Stranger()]}))
+    assert from_plain(to_plain({"deep": [Acquaintance(3)]})) == {"deep": [Acquaintance(3)]}
+
+
+@pytest.mark.parametrize("name", ["Uniform", "Settings", "Prior", "Piecewise", "DiscreteActions"])
+def test_no_class_takes_the_name_of_one_of_ours(name):
+    before = _serialize._CLASSES[name]
+    with pytest.raises(InputError, match=f"{name}' is a name of gibo's own; choose another"):
+        type(name, (Serializable,), {"__module__": __name__})
+    assert _serialize._CLASSES[name] is before
+
+
+def test_a_class_may_be_defined_again_and_then_the_last_one_counts():
+    first, second = (dataclass(frozen=True)(type("Again", (Serializable,), {"__module__": __name__})) for _ in range(2))
+    assert type(from_plain({"type": "Again"})) is second
+    check_serializable("it", second())
+    with pytest.raises(InputError, match="it: Again was defined again since"):
+        check_serializable("it", first())
 
 
 @pytest.mark.parametrize(
@@ -130,13 +177,80 @@ def test_unknown_types_are_refused():
         ({"type": "Uniform", "lower": 0.1}, "saved Uniform: .*upper"),
         ({"type": "Uniform", "lower": 0.1, "upper": 0.3, "colour": "red"}, "saved Uniform: .*colour"),
         ({"type": "Uniform", "lower": 0.3, "upper": 0.1}, "lower must be below upper"),
+        (
+            {"type": "Uniform", "lower": {"type": "Uniform", "lower": 0.1, "upper": 0.2}, "upper": 0.1},
+            "expected a number",
+        ),
+        ({"type": "Uniform", 3: 0.1, "upper": 0.3}, "saved Uniform"),
+        ({"type": "Piecewise", "pieces": 3}, "Piecewise: expected pairs"),
+        ({"type": "Piecewise", "pieces": [[0, {"type": "Decay", "initial": 1, "halving": 1}]]}, "expected a number"),
+        ({"type": "SquaredExponential", "lengthscale": {}}, "lengthscale"),
+        ({"type": "SquaredExponential", "lengthscale": [[1.0], 2.0]}, "lengthscale: expected"),
+        ({"type": "Decay", "initial": 10**400, "halving": 1.0}, "too large for a float"),
+        ({"type": "GradientAscent", "eta": {"type": "Uniform", "lower": 0.1, "upper": 0.3}}, "eta: expected a number"),
+        ({"type": "Settings", "step": {"type": "Decay", "initial": 1.0, "halving": 1.0}}, "step: expected"),
+        ({"type": "Settings", "kernel": ["matern52"]}, "kernel: expected one of"),
+        ({"type": "Prior"}, "saved Prior: .*abstract"),
+        ({"type": "Serializable"}, "unknown type 'Serializable'"),
+        ({"type": "dict"}, "unknown type 'dict'"),
+        ({"type": "gibo.priors.Uniform"}, "unknown type"),
         ({"type": ["Uniform"]}, "unknown type"),
         ({"type": None}, "unknown type None"),
+        ({"type": "x" * 10**6}, "unknown type"),
     ],
+    ids=lambda value: str(value)[:40],
 )
 def test_saved_data_that_do_not_fit_are_refused(data, words):
-    with pytest.raises(InputError, match=words):
-        from_plain(data, PLAIN_TYPES)
+    with pytest.raises(InputError, match=words) as error:
+        from_plain(data)
+    assert len(str(error.value)) < 1000
+
+
+@pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: {"a": inner}], ids=["lists", "dictionaries"])
+def test_data_that_are_nested_too_deeply_are_refused(wrap):
+    def nested(depth):
+        data = 1
+        for _ in range(depth):
+            data = wrap(data)
+        return data
+
+    assert from_plain(nested(DEEPEST)) == nested(DEEPEST)
+    for depth in (DEEPEST + 1, 100_000):
+        with pytest.raises(InputError, match="nested deeper than 50"):
+            from_plain(nested(depth))
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(["Uniform", "inf"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["lower", "upper", "eta", "step", "lengthscale", "x"]), inner, max_size=3)
+        | st.builds(
+            lambda name, fields: {"type": name, **fields},
+            st.sampled_from(sorted(name for name, cls in _serialize._CLASSES.items() if is_own(cls))),
+            st.dictionaries(
+                st.sampled_from(
+                    ["lower", "upper", "eta", "pieces", "step", "lengthscale", "median", "n", "low", "high"]
+                ),
+                inner,
+                max_size=3,
+            ),
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(PLAIN)
+@hypothesis_settings(deadline=None, derandomize=True, max_examples=400, database=None)
+def test_whatever_the_data_are_they_are_read_or_refused(data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            from_plain(data)
+        except InputError:
+            return
+    assert Uniform is from_plain({"type": "Uniform", "lower": 0.1, "upper": 0.3}).__class__  # and nothing was changed
 
 
 @pytest.mark.parametrize("data", [{}, [], 3, None, {"M": 3}, {"type": "Uniform", "lower": 0.1, "upper": 0.3}], ids=repr)

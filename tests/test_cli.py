@@ -49,7 +49,7 @@ def test_figures_are_drawn_again_from_the_small_files_alone(tmp_path, capsys):
     assert main(["reproduce", "ablation-sampling", *TINY, "--out", str(out)]) == 0
     drawn = {path.name: path.read_bytes() for path in out.glob("*.svg")}
     for path in out.iterdir():
-        if path.name not in ("curves.csv", "marks.csv"):
+        if path.name not in ("study.json", "curves.csv", "marks.csv"):
             path.unlink()
     assert main(["figures", str(out)]) == 0
     assert {path.name: path.read_bytes() for path in out.glob("*.svg")} == drawn
@@ -70,7 +70,7 @@ def test_illustrations_are_drawn_again_from_their_data(tmp_path, capsys):
         (["reproduce", "within-model", "--dimensions", "four"], "--dimensions: expected"),
         (["reproduce", "within-model", "--functions", "0"], "functions: must be at least 1, got 0"),
         (["reproduce", "within-model", "--methods", ";"], "methods: '' is not in within-model"),
-        (["reproduce", "illustrations", "--budget", "3"], "--budget: the illustrations have no such option"),
+        (["reproduce", "illustrations", "--budget", "3"], "--budget: illustrations has no such option"),
         (["reproduce", "within-model", "--out", "/proc/nowhere"], "cannot be used as the study's folder"),
         (["reproduce", "illustrations", "--out", "/proc/nowhere"], "/proc/nowhere"),
         (["reproduce", "within-model", "--workers", "0"], "--workers: expected at least 1"),
@@ -84,6 +84,15 @@ def test_a_mistake_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys, wo
     assert error.startswith("gibo: ")
     assert message in error
     assert len(error.splitlines()) == 1
+
+
+def test_the_studies_are_listed_and_only_then_loaded():
+    loaded = "print([name for name in sys.modules if name.startswith('gibo.studies.')], file=sys.stderr)"
+    code = "import sys, atexit; from gibo.cli import main; atexit.register(lambda: LOADED); main(sys.argv[1:])"
+    command = [sys.executable, "-c", code.replace("LOADED", loaded), "reproduce", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "within-model, out-of-model" in " ".join(done.stdout.split())
+    assert done.stderr.strip() == "['gibo.studies.table']"
 
 
 def test_an_unknown_study_is_refused_with_the_known_ones(capsys):

@@ -12,7 +12,7 @@ import pytest
 
 import gibo
 from gibo.cli import main
-from gibo.runs.manual import METHODS
+from gibo.optimizers import methods
 
 PARAMETERS = """
 minimize = true
@@ -171,7 +171,7 @@ def test_python_continues_what_the_command_line_began_and_the_other_way_round(be
     assert gibo.resume(bench, objective, budget=12).history.value[10] == 0.5
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", methods())
 def test_every_method(method, tmp_path, capsys):
     run = tmp_path / "run"
     words = ["--dim", "2", "--scale", "0.1,0.2", "--x0=-0.5,0.5", "--lower=-1", "--upper", "1", "--minimize"]
@@ -191,7 +191,7 @@ def test_wrong_tells_are_one_line_and_change_nothing(bench, capsys):
     assert main(["tell", str(bench), "0", "1.0"]) == 0
     before = (bench / "journal.sqlite").read_bytes()
     assert "query 0 was told before" in refused(capsys, "tell", bench, 0, 1.0)
-    assert "query 99 is unknown; those that are out: 1, 2, 3" in refused(capsys, "tell", bench, 99, 1.0)
+    assert "query 99 is unknown; those that are pending: 1, 2, 3" in refused(capsys, "tell", bench, 99, 1.0)
     assert "expected a number, got 'abc'" in refused(capsys, "tell", bench, 1, "abc")
     for value in ("nan", "inf", "-inf"):
         assert f"expected a finite number, got {value}" in refused(capsys, "tell", bench, 1, value)
@@ -224,7 +224,7 @@ def test_best_before_any_value(bench, capsys):
         (["--dim", "3", "--x0", "a"], "--x0: expected a number"),
         (["--dim", "1", "--scale", "0"], "scale: expected positive"),
         (["--dim", "1", "--lower", "2", "--upper", "1"], "lower must be below upper"),
-        (["--dim", "1", "--method", "magic"], "method: expected one of gibo, ars"),
+        (["--dim", "1", "--method", "magic"], "method: expected one of ars, cma-es, gibo"),
         (["--dim", "1", "--method", "vanilla-bo"], "give finite bounds"),
         (["--dim", "1", "--seed=-1"], "seed: expected"),
         (["--dim", "1", "--parameters", "x.toml"], "give --dim N, or --parameters FILE"),

@@ -18,23 +18,24 @@ from gibo.errors import InputError
 from gibo.figures.training import Curve, read_curve
 from gibo.policies import load_policy
 from gibo.runs.journal import Journal, has_journal
+from gibo.runs.result import Status
 from gibo.training.presets import PRESETS
 from gibo.training.training import Training, read_trial, train
 
-SPENT = SimpleNamespace(reason="the budget is spent")
+SPENT = SimpleNamespace(reason="the budget is spent", status=Status.BUDGET_SPENT)
 SHORT = ["--preset", "none", "--max-steps", "30"]  # of an episode
 
 
 def values(folder):
     """All that was asked and told in a trial, by the queries' ids, and no times."""
     with Journal.read(folder) as journal:
-        told = sorted(journal.evaluations(), key=lambda t: t.query.id)
-        return [(t.query.id, t.query.kind, t.query.seed, t.query.x.tolist(), t.answer.value) for t in told]
+        told = sorted((e for e, _ in journal.evaluations()), key=lambda e: e.id)
+        return [(e.id, e.kind, e.query.seed, e.x.tolist(), e.value) for e in told]
 
 
 def training_of(folder):
     with Journal.read(folder) as journal:
-        return journal.facts().task
+        return journal.spec().training
 
 
 def error_of(capsys, words):
@@ -186,7 +187,10 @@ def test_a_missing_library_for_drawing_is_named(tmp_path, monkeypatch, capsys):
         (["FrozenLake-v1"], "observation space Discrete(16): not supported; expected a Box"),
         (["CartPole-v1", "--budget", "-3"], "budget: expected"),
         (["CartPole-v1", "--trials", "0"], "--trials: expected at least 1, got 0"),
-        (["CartPole-v1", "--method", "sgd"], "method: expected one of gibo, ars, cma-es, got 'sgd'"),
+        (
+            ["CartPole-v1", "--method", "sgd"],
+            "method: expected one of ars, cma-es, gibo, random-search, vanilla-bo, got 'sgd'",
+        ),
         (["CartPole-v1", "--policy", "deep"], "policy"),
         (["CartPole-v1", "--seed", "-1"], "seed"),
         (["CartPole-v1", "--scale", "0"], "scale"),

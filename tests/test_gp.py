@@ -36,8 +36,8 @@ def dense(kernel, noise, mean, X, y, G=None, g=None, g_noise=None):
     """K, the centred observations and the covariance of the observations with values and gradients elsewhere."""
     G = X[:0] if G is None else G
     g, g_noise = (X[:0], X[:0]) if g is None else (g, g_noise)
-    K = kernel.joint(X, G, X, G) + np.diag(np.concatenate([np.full(len(X), noise), g_noise.ravel()]))
-    return K, np.concatenate([y - mean, g.ravel()]), lambda X2, G2: kernel.joint(X, G, X2, G2)
+    K = kernel.joint(X, G, X, G) + np.diag(np.concatenate([g_noise.ravel(), np.full(len(X), noise)]))
+    return K, np.concatenate([g.ravel(), y - mean]), lambda X2, G2: kernel.joint(X, G, X2, G2)
 
 
 def differences(f, x, step):

@@ -126,7 +126,7 @@ def test_derivatives_are_finite_at_any_distance(kernel, distance):
     for derivative in (kernel.k, kernel.dk_da, kernel.d2k_dadb, kernel.dk_dlog_lengthscale):
         assert np.isfinite(derivative(A, B)).all()
     W = np.ones((2 + 2 * D, 2 + 2 * D))
-    by_ell, by_s2 = kernel.contract(W, np.vstack([A, B]), np.vstack([A, B]))
+    by_ell, by_s2 = kernel.hyperparameter_gradient(W, np.vstack([A, B]), np.vstack([A, B]))
     assert np.isfinite(by_ell).all()
     assert np.isfinite(by_s2)
 
@@ -171,12 +171,12 @@ def sites(which):
 
 
 @pytest.mark.parametrize("which", ["values", "gradients", "both", "duplicates"])
-def test_contract_against_the_sum_over_all_entries(kernel, which):
+def test_the_hyperparameter_gradient_against_the_sum_over_all_entries(kernel, which):
     X, G = sites(which)
     N = len(X) + G.size
     W = np.random.default_rng(1).normal(size=(N, N))
     W += W.T
-    by_ell, by_s2 = kernel.contract(W, X, G)
+    by_ell, by_s2 = kernel.hyperparameter_gradient(W, X, G)
     dK = by_log_hyperparameters(kernel, lambda k: k.joint(X, G, X, G))
     brute = np.einsum("ij,ijp->p", W, dK)
     scale = np.einsum(
@@ -186,11 +186,11 @@ def test_contract_against_the_sum_over_all_entries(kernel, which):
     np.testing.assert_allclose(np.append(by_ell, by_s2), brute, rtol=1e-7, atol=1e-9 * scale)
 
 
-def test_contract_does_not_depend_on_where_the_points_are(kernel):
+def test_the_hyperparameter_gradient_does_not_depend_on_where_the_points_are(kernel):
     X, G = sites("both")
     W = np.ones((len(X) + G.size,) * 2)
-    by_ell, by_s2 = kernel.contract(W, X, G)
-    moved_by_ell, moved_by_s2 = kernel.contract(W, X + 1e6, G + 1e6)
+    by_ell, by_s2 = kernel.hyperparameter_gradient(W, X, G)
+    moved_by_ell, moved_by_s2 = kernel.hyperparameter_gradient(W, X + 1e6, G + 1e6)
     np.testing.assert_allclose(moved_by_ell, by_ell, rtol=1e-7, atol=1e-7)  # X + 1e6 itself is rounded to 1e-10
     assert moved_by_s2 == pytest.approx(by_s2, rel=1e-7, abs=1e-7)
 
@@ -202,21 +202,21 @@ def test_joint_is_made_of_the_blocks(kernel):
     X, G = sites("duplicates")
     rng = np.random.default_rng(2)
     X2, G2 = rng.normal(size=(2, D)), np.vstack([G[:1], rng.normal(size=(1, D))])
-    n, n2 = len(X), len(X2)
+    p, p2 = G.size, G2.size  # gradients stand first, point by point
     J = kernel.joint(X, G, X2, G2)
-    assert J.shape == (n + G.size, n2 + G2.size)
-    np.testing.assert_allclose(J[:n, :n2], kernel.k(X, X2), rtol=1e-14)
+    assert J.shape == (p + len(X), p2 + len(X2))
+    np.testing.assert_allclose(J[p:, p2:], kernel.k(X, X2), rtol=1e-14)
     for i in range(len(G)):
-        rows = slice(n + i * D, n + (i + 1) * D)
-        for j in range(n2):
-            np.testing.assert_allclose(J[rows, j], kernel.dk_da(G[[i]], X2[[j]])[0, 0], rtol=1e-14)
+        rows = slice(i * D, (i + 1) * D)
+        for j in range(len(X2)):
+            np.testing.assert_allclose(J[rows, p2 + j], kernel.dk_da(G[[i]], X2[[j]])[0, 0], rtol=1e-14)
         for j in range(len(G2)):
-            columns = slice(n2 + j * D, n2 + (j + 1) * D)
+            columns = slice(j * D, (j + 1) * D)
             np.testing.assert_allclose(J[rows, columns], kernel.d2k_dadb(G[[i]], G2[[j]])[0, 0], rtol=1e-14)
-    for i in range(n):
+    for i in range(len(X)):
         for j in range(len(G2)):
-            columns = slice(n2 + j * D, n2 + (j + 1) * D)
-            np.testing.assert_allclose(J[i, columns], kernel.dk_db(X[[i]], G2[[j]])[0, 0], rtol=1e-14)
+            columns = slice(j * D, (j + 1) * D)
+            np.testing.assert_allclose(J[p + i, columns], kernel.dk_db(X[[i]], G2[[j]])[0, 0], rtol=1e-14)
 
 
 @pytest.mark.parametrize("which", ["values", "gradients", "both", "duplicates"])
@@ -274,7 +274,7 @@ def test_kernels_are_found_by_name():
 
 
 @pytest.mark.parametrize(
-    "bad", [0.0, -1.0, np.nan, np.inf, [1.0, 0.0], [1.0, np.nan], [], [[1.0]], "wide", None, [1.0, "x"]]
+    "bad", [0.0, -1.0, np.nan, np.inf, [1.0, 0.0], [1.0, np.nan], [], [[1.0]], [[1.0], 2.0], "wide", None, [1.0, "x"]]
 )
 def test_bad_lengthscales_say_what_was_expected(bad):
     with pytest.raises(InputError, match="lengthscale: expected"):

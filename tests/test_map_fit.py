@@ -5,21 +5,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize as scipy_minimize
 
-from gibo import (
-    FitWarning,
-    Gamma,
-    GaussianProcess,
-    InputError,
-    LogNormal,
-    Matern52,
-    Normal,
-    NumericalError,
-    SharedLogNormal,
-    SquaredExponential,
-    Uniform,
-    fit,
-)
-from gibo.map_fit import HYPERPARAMETERS, _Space, log_posterior
+from gibo import GaussianProcess, InputError, Matern52, NumericalError, SquaredExponential, fit
+from gibo.map_fit import HYPERPARAMETERS, FitWarning, _Space, log_posterior
+from gibo.priors import Gamma, LogNormal, Normal, SharedLogNormal, Uniform
 
 module = sys.modules["gibo.map_fit"]
 

@@ -2,7 +2,9 @@
 
 import ast
 import graphlib
+import inspect
 import os
+import pydoc
 import re
 import subprocess
 import sys
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import gibo
+from gibo.runs.options import RunOptions
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src"
@@ -19,16 +22,16 @@ FILES = sorted((SOURCE / "gibo").rglob("*.py"))
 
 # Each part may import from its own layer and from those above it in this list.
 LAYERS = [
-    {"errors", "compiled", "_linalg", "_checks", "_serialize", "outcome"},
+    {"errors", "_linalg", "_minimize", "_checks", "_serialize", "outcome"},
     {"kernels", "priors"},
-    {"gp"},
+    {"gp", "jacobian"},
     {"map_fit", "acquisition"},
     {"steps"},
     {"optimizers", "policies", "control"},
-    {"runs", "training"},
-    {"integrations"},
-    {"figures"},
-    {"studies"},
+    {"runs"},
+    {"training"},
+    {"figures", "integrations", "server"},
+    {"studies"},  # guests: see test_only_the_command_line_knows_the_studies
     {"cli"},
 ]
 LAYER = {part: i for i, parts in enumerate(LAYERS) for part in parts}
@@ -38,6 +41,7 @@ FORBIDDEN = {
     "optimizers": {"gibo.policies", "gibo.control", "gymnasium", "matplotlib", "rich"},
     "policies": {"gibo.optimizers", "gibo.runs"},
     "control": {"gibo.optimizers", "gibo.runs"},
+    "jacobian": {"gibo.gp"},
     "map_fit": {"gibo.acquisition"},
     "acquisition": {"gibo.map_fit"},
     "kernels": {"gibo.priors"},
@@ -45,7 +49,8 @@ FORBIDDEN = {
 }
 
 # What only those load who ask for it.
-OPTIONAL = ("rich", "matplotlib", "cma", "gymnasium", "optuna", "dask", "distributed", "mujoco", "torch", "scipy.stats")
+OPTIONAL = ("rich", "matplotlib", "cma", "gymnasium", "optuna", "dask", "distributed", "mujoco", "torch")
+SLOW = ("scipy.optimize", "scipy.stats")
 
 
 def module_name(file):
@@ -84,17 +89,70 @@ def starts_with(name, package):
 # -- what is loaded ---------------------------------------------------------------------------------------------------
 
 
-def test_import_loads_nothing_optional():
-    code = f"import sys, gibo; print([name for name in {OPTIONAL!r} if name in sys.modules])"
+def test_import_loads_nothing_optional_and_nothing_slow():
+    code = f"import sys, gibo; print([name for name in {OPTIONAL + SLOW!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
     assert done.stderr == ""
+
+
+def test_the_studies_are_guests_that_only_their_own_commands_load():
+    code = "import sys, gibo, gibo.cli; print([name for name in sys.modules if name.startswith('gibo.studies')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_the_public_names_are_there():
     assert len(set(gibo.__all__)) == len(gibo.__all__)
     for name in gibo.__all__:
         assert hasattr(gibo, name)
+
+
+def test_they_are_few_enough_to_read():
+    assert len(gibo.__all__) <= 36
+
+
+@pytest.mark.parametrize("name", ["policies.Task", "control.LQR", "figures", "training", "priors.LogNormal"])
+def test_subpackages_are_there_at_the_first_use(name):
+    room = name.split(".")[0]
+    code = f"import sys, gibo; print('gibo.{room}' in sys.modules); gibo.{name}; print('gibo.{room}' in sys.modules)"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    before, after = done.stdout.split()
+    assert after == "True"
+    assert before == ("True" if room == "priors" else "False")
+    assert room in dir(gibo)
+
+
+def test_there_are_no_others():
+    with pytest.raises(AttributeError, match="module 'gibo' has no attribute 'nonsense'"):
+        gibo.nonsense  # noqa: B018
+
+
+# -- what a call looks like -------------------------------------------------------------------------------------------
+
+
+def test_every_option_of_a_run_stands_in_the_signature_with_its_default():
+    parameters = inspect.signature(gibo.maximize).parameters
+    assert [p.kind for p in parameters.values()][2:] == [inspect.Parameter.KEYWORD_ONLY] * (len(parameters) - 2)
+    text = pydoc.plain(pydoc.render_doc(gibo.maximize))
+    for name, parameter in parameters.items():
+        assert name in text
+        if parameter.default is not inspect.Parameter.empty:
+            assert re.search(rf"\b{name}: .* = {re.escape(repr(parameter.default))}[,)\n]", text), name
+
+
+def test_minimize_has_the_signature_of_maximize_and_a_text_of_its_own():
+    assert inspect.signature(gibo.minimize) == inspect.signature(gibo.maximize)
+    assert gibo.minimize.__name__ == "minimize"
+    assert gibo.minimize.__doc__.startswith("Minimise")
+
+
+@pytest.mark.parametrize("other", [gibo.run, RunOptions], ids=["run", "RunOptions"])
+def test_defaults_agree(other):
+    ours, theirs = (inspect.signature(each).parameters for each in (gibo.maximize, other))
+    shared = [name for name in ours if name in theirs and name != "objective"]
+    assert len(shared) >= 10
+    assert {name: ours[name].default for name in shared} == {name: theirs[name].default for name in shared}
 
 
 # -- the direction of dependencies ------------------------------------------------------------------------------------
@@ -114,6 +172,11 @@ def test_parts_that_must_not_know_each_other(name):
     for imported in imports(name):
         for package in FORBIDDEN[part(name)]:
             assert not starts_with(imported, package), f"{name} must not import {imported}"
+
+
+def test_only_the_command_line_knows_the_studies():
+    knowing = {name for name in MODULES for each in imports(name) if starts_with(each, "gibo.studies")}
+    assert {name for name in knowing if not starts_with(name, "gibo.studies")} == {"gibo.cli.reproduce"}
 
 
 def test_no_imports_in_circles():
@@ -141,6 +204,41 @@ def test_nothing_is_unpickled_or_evaluated(name):
     assert not {"pickle", "marshal", "shelve", "joblib", "dill"} & {each.split(".")[0] for each in imports(name)}
     calls = [node.func for node in ast.walk(MODULES[name]) if isinstance(node, ast.Call)]
     assert not [call.lineno for call in calls if isinstance(call, ast.Name) and call.id in ("eval", "exec")]
+
+
+def test_no_module_is_longer_than_400_lines():
+    lines = {module_name(file): len(file.read_text().splitlines()) for file in FILES}
+    assert {name: count for name, count in lines.items() if count > 400} == {}
+
+
+def names_in(name):
+    """All names and attributes that a module uses."""
+    for node in ast.walk(MODULES[name]):
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            yield ast.unparse(node)
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_nothing_is_done_behind_anybodys_back(name):
+    used = set(names_in(name))
+    assert "os._exit" not in used
+    assert "locals" not in used
+    for imported in imports(name):
+        if starts_with(imported, "scipy"):
+            assert not any(word.startswith("_") for word in imported.split(".")), f"{name} imports {imported}"
+    assert not [each for each in used if re.match(r"scipy(\.\w+)*\._", each)]
+
+
+@pytest.mark.parametrize("name", [name for name in INNER if name != "gibo.optimizers.gibo"])
+def test_no_optimizer_is_a_special_case(name):
+    calls = [node for node in ast.walk(MODULES[name]) if isinstance(node, ast.Call)]
+    checks = [call for call in calls if ast.unparse(call.func) in ("isinstance", "issubclass")]
+    assert not [ast.unparse(call) for call in checks if "GIBO" in ast.unparse(call)]
+
+
+@pytest.mark.parametrize("name", [name for name in INNER if part(name) == "cli" and name != "gibo.cli.output"])
+def test_commands_print_in_one_place(name):
+    assert "print" not in set(names_in(name))
 
 
 def test_every_module_says_what_it_is():

@@ -5,7 +5,8 @@ import pytest
 from scipy import stats
 from scipy.integrate import dblquad, quad
 
-from gibo import Gamma, InputError, LogNormal, Normal, SharedLogNormal, Uniform
+from gibo import InputError
+from gibo.priors import Gamma, LogNormal, Normal, SharedLogNormal, Uniform
 
 # A prior and the same distribution by SciPy.
 PRIORS = [

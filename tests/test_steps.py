@@ -1,15 +1,15 @@
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from scipy.special import gammainc
 
-from gibo import Adam, Decay, GradientAscent, InputError, Piecewise
-from gibo.steps import _chi_square_cdf, direction, probability_of_ascent
+from gibo import InputError
+from gibo.steps import GRADIENT_SCALINGS, Adam, Decay, GradientAscent, Piecewise, Schedule, StepRule, direction
 
 G = np.array([3.0, -1.0, 0.5])
 ELL = np.array([0.2, 1.5, 0.7])
-NORMALIZED = ["paper", "published", "invariant"]
+NORMALIZED = [scaling for scaling in GRADIENT_SCALINGS if scaling != "off"]
 
 
 def mahalanobis(step, ell=ELL):
@@ -187,37 +187,41 @@ def test_no_direction_is_no_step(rule):
     assert steps_of(rule, [[0.0, 0.0]] * 3).tolist() == [[0.0, 0.0]] * 3
 
 
-# -- probability of ascent --------------------------------------------------------------------------------------------
+# -- one's own --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_the_probability_of_ascent_is_that_of_sampled_gradients(seed):
-    rng = np.random.default_rng(seed)
-    A = rng.normal(size=(3, 3))
-    mean, covariance, step = 0.5 * rng.normal(size=3), A @ A.T, rng.normal(size=3)
-    gradients = rng.multivariate_normal(mean, covariance, size=40_000)
-    sampled = (gradients @ step > 0).mean()
-    assert probability_of_ascent(step, mean, covariance) == pytest.approx(sampled, abs=0.01)
+@dataclass(frozen=True)
+class Halving(Schedule):
+    first: float
+
+    def __call__(self, t):
+        return self.first * 0.5**t
 
 
-def test_the_length_of_the_step_does_not_matter():
-    mean, covariance = np.array([1.0, 0.2]), np.array([[2.0, 0.3], [0.3, 1.0]])
-    step = np.array([0.4, -0.1])
-    short, long = (probability_of_ascent(c * step, mean, covariance) for c in (1e-100, 1e100))
-    assert short == pytest.approx(long)
-    assert probability_of_ascent(-step, mean, covariance) == pytest.approx(1.0 - long)
+@pytest.mark.parametrize("rule", [GradientAscent, Adam])
+def test_a_schedule_of_ones_own(rule):
+    directions = np.random.default_rng(0).normal(size=(4, 2))
+    scheduled, constant = steps_of(rule(eta=Halving(0.4)), directions), steps_of(rule(eta=0.4), directions)
+    np.testing.assert_allclose(scheduled, constant * 0.5 ** np.arange(4)[:, None], rtol=1e-12)
 
 
-def test_the_probability_of_ascent_at_the_edges():
-    one, certain = np.ones(2), np.zeros((2, 2))
-    assert probability_of_ascent(np.zeros(2), one, np.eye(2)) == 0.5
-    assert probability_of_ascent(one, np.zeros(2), np.eye(2)) == 0.5
-    assert probability_of_ascent(one, one, certain) == 1.0
-    assert probability_of_ascent(-one, one, certain) == 0.0
-    assert probability_of_ascent(one, np.zeros(2), certain) == 0.5
+def test_a_schedule_or_a_rule_that_misses_a_method_cannot_be_made():
+    for base in (Schedule, StepRule):
+        with pytest.raises(TypeError, match="abstract"):
+            type("Incomplete" + base.__name__, (base,), {"__module__": __name__})()
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 8, 37, 1000])
-def test_the_chi_square_distribution_is_scipys(d):
-    for x in [0.0, 1e-300, 1e-3, 0.5 * d, d, 1.2 * d, 3.0 * d, 1e4]:
-        assert _chi_square_cdf(x, d) == pytest.approx(gammainc(0.5 * d, 0.5 * x), abs=1e-11)
+class Forgetful(Schedule):
+    """No dataclass: what it holds would not be saved."""
+
+    def __init__(self, eta):
+        self.eta = eta
+
+    def __call__(self, t):
+        return self.eta
+
+
+@pytest.mark.parametrize("eta", [Forgetful(0.1), Forgetful, lambda t: 0.1], ids=["no dataclass", "class", "function"])
+def test_what_is_no_schedule_that_can_be_saved_is_refused(eta):
+    with pytest.raises(InputError, match=r"eta: (expected a number|to be saved, Forgetful must be a dataclass)"):
+        GradientAscent(eta=eta)

@@ -1,48 +1,55 @@
 """Local policy search with Bayesian optimisation.
 
-A short tour::
+A run::
 
     result = gibo.maximize(objective, x0, budget=300, scale=0.1)      # or minimize
-    result.x, result.value, result.reason, result.history, result.jacobian
+    result.x, result.value, result.status, result.reason, result.history, result.jacobian
 
     result = gibo.maximize(objective, x0, budget=300, scale=0.1, journal="runs/robot", workers=4)
     result = gibo.resume("runs/robot", objective)                     # after whatever ended it
 
-    opt = gibo.GIBO(x0, scale=0.1)              # the same, in your own loop
+The same in your own loop; every optimiser has this face (GIBO, ARS, CMAES, VanillaBO, RandomSearch)::
+
+    opt = gibo.GIBO(x0, scale=0.1, settings=gibo.Settings(M=8))
     for query in opt.ask():                     # all of them may run at once
         opt.tell(query, objective(query.x))     # in any order
+    opt.best, opt.iterate, opt.jacobian()
+
+The model and the acquisition on their own::
 
     gp = gibo.GaussianProcess(gibo.SquaredExponential(lengthscale=0.3), noise=0.01).condition(X, y)
     gp.predict(x), gp.jacobian(x)               # the objective and its gradient: mean and (co)variance
     gibo.GradientInformation(gp, at=t)(x)       # how much a value at x would tell about the gradient at t
+
+Rooms of their own, loaded when they are used::
+
+    gibo.priors, gibo.steps, gibo.kernels       densities of hyperparameters, step rules, covariance functions
+    gibo.policies, gibo.control                 Gymnasium tasks and policies; the linear quadratic regulator
+    gibo.training, gibo.figures                 policy search with a journal; runs as pictures
 """
 
+import importlib
+from typing import Any
+
 from gibo.acquisition.information import GradientInformation
-from gibo.errors import (
-    GiboError,
-    InputError,
-    JournalError,
-    MissingExtraError,
-    NumericalError,
-    QueryError,
-    RunError,
-)
-from gibo.gp import GaussianProcess, Jacobian, Prediction
+from gibo.errors import GiboError, InputError, JournalError, MissingExtraError, NumericalError, QueryError, RunError
+from gibo.gp import GaussianProcess, Prediction
+from gibo.jacobian import Jacobian
 from gibo.kernels import Kernel, Matern52, SquaredExponential
-from gibo.map_fit import Fit, FitWarning, fit
+from gibo.map_fit import fit
 from gibo.optimizers.ars import ARS
-from gibo.optimizers.base import Best, Evaluation, Optimizer, Query
+from gibo.optimizers.base import Optimizer
 from gibo.optimizers.cma import CMAES
-from gibo.optimizers.gibo import GIBO, Iteration
+from gibo.optimizers.events import Evaluation, Query
+from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.random_search import RandomSearch
 from gibo.optimizers.settings import Settings, out_of_model, within_model
 from gibo.optimizers.vanilla_bo import VanillaBO
 from gibo.outcome import Outcome
-from gibo.priors import Gamma, LogNormal, Normal, SharedLogNormal, Uniform
-from gibo.runs.api import FailedEvaluationWarning, maximize, minimize, resume, run
+from gibo.runs.api import maximize, minimize, resume, run
 from gibo.runs.journal import Journal
-from gibo.runs.result import Failure, History, Result
-from gibo.steps import Adam, Decay, GradientAscent, Piecewise
+from gibo.runs.loop import FailedEvaluationWarning
+from gibo.runs.result import Result, Status
 
 __version__ = "0.1.0"
 
@@ -50,34 +57,21 @@ __all__ = [
     "ARS",
     "CMAES",
     "GIBO",
-    "Adam",
-    "Best",
-    "Decay",
     "Evaluation",
     "FailedEvaluationWarning",
-    "Failure",
-    "Fit",
-    "FitWarning",
-    "Gamma",
     "GaussianProcess",
     "GiboError",
-    "GradientAscent",
     "GradientInformation",
-    "History",
     "InputError",
-    "Iteration",
     "Jacobian",
     "Journal",
     "JournalError",
     "Kernel",
-    "LogNormal",
     "Matern52",
     "MissingExtraError",
-    "Normal",
     "NumericalError",
     "Optimizer",
     "Outcome",
-    "Piecewise",
     "Prediction",
     "Query",
     "QueryError",
@@ -85,9 +79,8 @@ __all__ = [
     "Result",
     "RunError",
     "Settings",
-    "SharedLogNormal",
     "SquaredExponential",
-    "Uniform",
+    "Status",
     "VanillaBO",
     "fit",
     "maximize",
@@ -97,3 +90,16 @@ __all__ = [
     "run",
     "within_model",
 ]
+
+# Loaded when they are first used: `gibo.policies.Task` works after `import gibo`.
+_ROOMS = ("control", "figures", "integrations", "policies", "training")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return importlib.import_module(f"gibo.{name}")
+    raise AttributeError(f"module 'gibo' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_ROOMS])

@@ -12,6 +12,8 @@ import numpy.typing as npt
 from gibo._linalg import Array
 from gibo.errors import InputError
 
+LARGEST_BATCH = 10_000
+
 
 def as_finite(name: str, value: npt.ArrayLike, ndim: int | None = None) -> Array:
     """A float64 copy of an array with finite entries only and, if given, this number of dimensions."""
@@ -48,6 +50,14 @@ def as_vector(name: str, value: npt.ArrayLike, d: int | None = None) -> Array:
     return array
 
 
+def one_per_parameter(name: str, value: npt.ArrayLike, d: int) -> Array:
+    """(d,) from a finite number or d of them."""
+    array = as_finite(name, value)
+    if array.shape not in ((), (d,)):
+        raise InputError(f"{name}: expected a number or {d} numbers, one per parameter, got shape {array.shape}")
+    return np.broadcast_to(array, (d,)).copy()
+
+
 def positive(name: str, value: Any, or_zero: bool = False) -> float:
     """A positive (or non-negative) finite float."""
     number = as_number(name, value)
@@ -61,6 +71,14 @@ def positive_int(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
         raise InputError(f"{name}: expected a whole number of at least 1, got {value!r:.80}")
     return int(value)
+
+
+def batch_size(name: str, value: Any) -> int:
+    """An integer of at least 1 and at most 10,000: more queries at once are a slip, or somebody's bad will."""
+    number = positive_int(name, value)
+    if number > LARGEST_BATCH:
+        raise InputError(f"{name}: expected at most {LARGEST_BATCH}, got {value!r:.80}")
+    return number
 
 
 def as_number(name: str, value: Any) -> float:
@@ -170,3 +188,20 @@ def describe_error(error: BaseException) -> str:
         return f"{type(error).__name__}: {error}"
     except Exception:  # a stranger's __str__ may raise anything
         return type(error).__name__
+
+
+def printable(text: str, lines: bool = False) -> str:
+    r"""A text that a terminal shows and does not obey: control sequences, and what hides or turns text, as escapes.
+
+    Args:
+        text: from anywhere.
+        lines: whether line ends and tabs stay as they are.
+
+    Example:
+        >>> printable("gain\x1b[2J")
+        'gain\\x1b[2J'
+    """
+    kept = "\n\t" if lines else ""
+    return "".join(
+        c if c.isprintable() or c in kept else c.encode("unicode_escape", "surrogatepass").decode() for c in text
+    )

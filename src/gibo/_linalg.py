@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import blas, lapack
 from threadpoolctl import ThreadpoolController
 
-from gibo.compiled import blas, lapack
 from gibo.errors import NumericalError
 
 Array: TypeAlias = npt.NDArray[np.float64]
@@ -51,7 +51,7 @@ def cholesky(K: Array, jitter: float = 0.0, least_pivot: float = 0.0) -> Factor:
         shifted = np.array(K, order="F")
         if jitter > 0.0:
             np.fill_diagonal(shifted, diagonal + jitter)
-        L, info = lapack().dpotrf(shifted, lower=1, clean=1, overwrite_a=1)
+        L, info = lapack.dpotrf(shifted, lower=1, clean=1, overwrite_a=1)
         if info == 0 and (not K.size or float(L.diagonal().min()) ** 2 > smallest_pivot):
             return Factor(L, jitter)
         # The largest eigenvalue is at most n·top, so the loop ends at the latest when the jitter reaches that.
@@ -83,8 +83,8 @@ def solve_lower(L: Array, b: Array) -> Array:
     if not b.size:
         return b.copy()
     if b.ndim == 1:
-        return _as_array(blas().dtrsv(L, b, lower=1))
-    return _as_array(blas().dtrsm(1.0, L, b, lower=1))
+        return _as_array(blas.dtrsv(L, b, lower=1))
+    return _as_array(blas.dtrsm(1.0, L, b, lower=1))
 
 
 def solve_upper(L: Array, b: Array) -> Array:
@@ -92,8 +92,8 @@ def solve_upper(L: Array, b: Array) -> Array:
     if not b.size:
         return b.copy()
     if b.ndim == 1:
-        return _as_array(blas().dtrsv(L, b, lower=1, trans=1))
-    return _as_array(blas().dtrsm(1.0, L, b, lower=1, trans_a=1))
+        return _as_array(blas.dtrsv(L, b, lower=1, trans=1))
+    return _as_array(blas.dtrsm(1.0, L, b, lower=1, trans_a=1))
 
 
 def solve(L: Array, b: Array) -> Array:
@@ -105,7 +105,7 @@ def inverse(L: Array) -> Array:
     """``K⁻¹``, symmetric and dense."""
     if not L.size:
         return L.copy()
-    P, _ = lapack().dpotri(L, lower=1)  # fills the lower triangle; the upper one stays zero as in L
+    P, _ = lapack.dpotri(L, lower=1)  # fills the lower triangle; the upper one stays zero as in L
     diagonal = P.diagonal().copy()
     P = P + P.T
     np.fill_diagonal(P, diagonal)
@@ -115,9 +115,9 @@ def inverse(L: Array) -> Array:
 def leading_eigenvectors(S: Array, count: int) -> Array:
     """As columns: the eigenvectors of the `count` largest eigenvalues of a symmetric matrix, the largest last."""
     d = len(S)
-    work, whole_work, _ = lapack().dsyevr_lwork(d, lower=1)
+    work, whole_work, _ = lapack.dsyevr_lwork(d, lower=1)
     sizes = {"lwork": int(work), "liwork": int(whole_work)}
-    _, V, found, _, info = lapack().dsyevr(S, range="I", il=max(1, d - count + 1), iu=d, lower=1, **sizes)
+    _, V, found, _, info = lapack.dsyevr(S, range="I", il=max(1, d - count + 1), iu=d, lower=1, **sizes)
     if info != 0:  # LAPACK's quick method for a few eigenvectors can fail where many eigenvalues coincide
         return np.linalg.eigh(S)[1][:, -count:]
     return _as_array(V[:, :found])
@@ -141,7 +141,7 @@ def single_thread() -> Iterator[None]:
 
 @functools.cache
 def _threadpools() -> ThreadpoolController:
-    blas()  # SciPy brings a BLAS of its own, and the controller knows only what is loaded when it is made
+    # NumPy and SciPy each bring a BLAS; both are loaded by now, and the controller knows only what is.
     return ThreadpoolController()
 
 

@@ -1,15 +1,45 @@
-"""Settings and states as plain data that JSON can hold, and back; nothing is ever unpickled."""
+"""Settings and states as plain data that JSON can hold, and back; nothing is ever unpickled.
+
+A class whose objects may come back from plain data derives from `Serializable` and is a frozen dataclass. Its name is
+what is saved; the class is looked up among those that are defined when the data are read, and nowhere else.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from gibo._checks import describe_error
 from gibo.errors import InputError
+
+# Plain data nested deeper than this are not ours.
+DEEPEST = 50
+
+_CLASSES: dict[str, type[Serializable]] = {}
+
+
+class Serializable:
+    """Base of the dataclasses that `from_plain` can build; a subclass is known by its name once it is defined."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        register(_CLASSES, cls.__name__, cls)
+
+
+def register(classes: dict[str, Any], name: str, cls: type) -> None:
+    """Enter a class under a name; a user's class may take the place of another one of theirs, but not of gibo's own."""
+    known = classes.get(name)
+    if known is not None and is_own(known) and not is_own(cls):
+        raise InputError(f"{cls.__module__}.{cls.__qualname__}: {name!r} is a name of gibo's own; choose another one")
+    classes[name] = cls
+
+
+def is_own(cls: type) -> bool:
+    """Whether a class is gibo's own."""
+    return cls.__module__.partition(".")[0] == "gibo"
 
 
 def to_plain(value: Any) -> Any:
@@ -35,23 +65,66 @@ def to_plain(value: Any) -> Any:
     raise TypeError(f"no plain form for {type(value).__name__}")
 
 
-def from_plain(data: Any, types: Iterable[type]) -> Any:
-    """The inverse of `to_plain` for the given dataclasses; arrays and tuples come back as lists."""
-    known = {cls.__name__: cls for cls in types}
+def from_plain(data: Any) -> Any:
+    """The inverse of `to_plain` for what derives from `Serializable`; arrays and tuples come back as lists.
 
-    def build(item: Any) -> Any:
-        if isinstance(item, list):
-            return [build(part) for part in item]
-        if not isinstance(item, dict):
-            return item
-        fields = {key: build(part) for key, part in item.items() if key != "type"}
-        if "type" not in item:
-            return fields
-        if not isinstance(item["type"], str) or item["type"] not in known:
-            raise InputError(f"unknown type {item['type']!r} in saved data; expected one of {sorted(known)}")
-        try:
-            return known[item["type"]](**fields)
-        except TypeError as error:
-            raise InputError(f"saved {item['type']}: {error}") from None
+    The data may come from anywhere: what does not fit is an `InputError`.
 
-    return build(data)
+    >>> from gibo.priors import Uniform
+    >>> from_plain(to_plain({"lengthscale": Uniform(0.1, 0.3)}))
+    {'lengthscale': Uniform(lower=0.1, upper=0.3)}
+    """
+    return _build(data, 0)
+
+
+def _build(item: Any, depth: int) -> Any:
+    if depth > DEEPEST:
+        raise InputError(f"saved data: nested deeper than {DEEPEST} levels; not what to_plain gives")
+    if isinstance(item, list):
+        return [_build(part, depth + 1) for part in item]
+    if not isinstance(item, dict):
+        return item
+    fields = {key: _build(part, depth + 1) for key, part in item.items() if key != "type"}
+    if "type" not in item:
+        return fields
+    name = item["type"]
+    if not isinstance(name, str) or name not in _CLASSES:
+        raise InputError(
+            f"unknown type {name!r:.80} in saved data; if it is a class of your own, import the module that defines it "
+            f"first. Known are: {', '.join(sorted(_CLASSES))}"
+        )
+    try:
+        return _CLASSES[name](**fields)
+    except InputError:
+        raise
+    except Exception as error:  # a class that is given the fields of another, or nonsense, may raise anything
+        raise InputError(f"saved {name}: {describe_error(error)}") from None
+
+
+def check_plain(name: str, data: Any, depth: int = 0) -> None:
+    """That these are data as JSON has them, nested no deeper than ours are."""
+    if depth > DEEPEST:
+        raise InputError(f"{name}: nested deeper than {DEEPEST} levels; not what to_plain gives")
+    if isinstance(data, list):
+        for part in data:
+            check_plain(name, part, depth + 1)
+    elif isinstance(data, dict):
+        for key, part in data.items():
+            if not isinstance(key, str):
+                raise InputError(f"{name}: expected text as keys, got {key!r:.40}")
+            check_plain(name, part, depth + 1)
+    elif not (data is None or isinstance(data, (str, int, float))):
+        raise InputError(f"{name}: expected data as JSON has them, got {type(data).__name__}")
+
+
+def check_serializable(name: str, value: Serializable) -> None:
+    """That nothing of an object of a user's own class is lost when it is saved."""
+    cls = type(value)
+    if not dataclasses.is_dataclass(cls) or ("__init__" in vars(cls) and "__dataclass_fields__" not in vars(cls)):
+        raise InputError(
+            f"{name}: to be saved, {cls.__name__} must be a dataclass; put @dataclass(frozen=True) before it"
+        )
+    if _CLASSES.get(cls.__name__) is not cls:
+        raise InputError(
+            f"{name}: {cls.__name__} was defined again since; the new one would be read back, so use that one"
+        )

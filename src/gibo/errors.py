@@ -28,6 +28,10 @@ class JournalError(GiboError, RuntimeError):
     """A run's journal is damaged, foreign, in use or cannot be written; what it holds is kept."""
 
 
+class InUseError(JournalError):
+    """Another process holds the run; nothing is wrong with it."""
+
+
 class StudyError(GiboError, RuntimeError):
     """A study could not go on; what it has finished is kept."""
 

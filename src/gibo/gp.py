@@ -6,7 +6,8 @@ X (n, d), y (n,)      query locations and observed values
 G (m, d), g (m, d)    locations and values of observed gradients (usually m = 0)
 k, noise              the kernel; the **variance** of the noise on a value
 m                     the constant prior mean
-K (N, N)              covariance of all N = n + m·d observations, noise on the diagonal;  ``K = L Lᵀ``
+K (N, N)              covariance of all N = m·d + n observations, gradients first, point by point, then values; noise
+                      on the diagonal;  ``K = L Lᵀ``
 a (N,)                ``K⁻¹ (observations − prior mean)``
 t (d,)                a point at which the gradient is asked for
 D (N, d)              covariance of the observations with ∇J(t); its row for a value at x is ``∂k(t, x)/∂t``
@@ -31,6 +32,7 @@ from gibo import _linalg as linalg
 from gibo._checks import as_finite, as_points, as_vector, describe, positive
 from gibo._linalg import Array, Factor
 from gibo.errors import InputError
+from gibo.jacobian import Jacobian as Jacobian
 from gibo.kernels import Kernel
 
 
@@ -41,36 +43,34 @@ class Prediction(NamedTuple):
     variance: float | Array
 
 
-class Jacobian(NamedTuple):
-    """Mean (d,) and covariance (d, d) of the objective's gradient at one point."""
-
-    mean: Array
-    covariance: Array
-
-
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """Values and gradients, and the order in which their rows stand in K (arrival, not kind)."""
+    """Values and gradients. In K, and in all that has a row for each observation, gradients stand before values."""
 
     X: Array
     y: Array
     G: Array
     g: Array
     g_noise: Array
-    order: npt.NDArray[np.intp] | None = None
 
     def __len__(self) -> int:
         return self.y.size + self.g.size
 
-    def arrange(self, rows: Array) -> Array:
-        """Rows given as (values, gradients) in the order of K."""
-        return rows if self.order is None else rows[self.order]
-
     def targets(self, mean: float) -> Array:
-        return self.arrange(np.concatenate([self.y - mean, self.g.ravel()]))
+        return np.concatenate([self.g.ravel(), self.y - mean])
 
     def noise(self, noise: float) -> Array:
-        return self.arrange(np.concatenate([np.full(self.y.size, noise), self.g_noise.ravel()]))
+        return np.concatenate([self.g_noise.ravel(), np.full(self.y.size, noise)])
+
+    def append(self, new: Observations) -> Observations:
+        """Both together."""
+        return Observations(
+            np.concatenate([self.X, new.X]),
+            np.concatenate([self.y, new.y]),
+            np.concatenate([self.G, new.G]),
+            np.concatenate([self.g, new.g]),
+            np.concatenate([self.g_noise, new.g_noise]),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +125,9 @@ class GaussianProcess:
             gradients: (m, d) the observed gradients.
             gradient_noise: their noise variance: a number, or an array that broadcasts to (m, d).
         """
-        data = _observations(X, y, gradient_X, gradients, gradient_noise)
+        return self._given(_observations(X, y, gradient_X, gradients, gradient_noise))
+
+    def _given(self, data: Observations) -> GaussianProcess:
         K = self.kernel.joint(data.X, data.G, data.X, data.G)
         np.einsum("ii->i", K)[:] += data.noise(self.noise)
         return replace(self, observations=data, factor=linalg.cholesky(K))
@@ -138,7 +140,11 @@ class GaussianProcess:
         gradients: npt.ArrayLike | None = None,
         gradient_noise: npt.ArrayLike | None = None,
     ) -> GaussianProcess:
-        """The posterior given one point ((d,) and a number) or several more, in O(N²) per row instead of O(N³)."""
+        """The posterior given one point ((d,) and a number) or several more.
+
+        Values take O(N²) each instead of O(N³): their rows are the last ones of K. With gradients, which stand first,
+        the model is made anew.
+        """
         X = as_finite("X", X, ndim=2) if np.ndim(X) == 2 else as_finite("X", X, ndim=1)[None]
         y = np.atleast_1d(as_finite("y", y, ndim=np.ndim(y)))
         new = _observations(X, y, gradient_X, gradients, gradient_noise)
@@ -147,9 +153,11 @@ class GaussianProcess:
             return self.condition(X, y, gradient_X, gradients, gradient_noise)
         if new.X.shape[1] != old.X.shape[1]:
             raise InputError(f"X: expected points of {old.X.shape[1]} dimensions, got {new.X.shape[1]}")
-        B = old.arrange(self.kernel.joint(old.X, old.G, new.X, new.G))
+        if len(new.G):
+            return self._given(old.append(new))
+        B = self.kernel.joint(old.X, old.G, new.X, new.G)
         C = self.kernel.joint(new.X, new.G, new.X, new.G) + np.diag(new.noise(self.noise))
-        return replace(self, observations=_append(old, new), factor=linalg.extend(self.factor, B, C))
+        return replace(self, observations=old.append(new), factor=linalg.extend(self.factor, B, C))
 
     @property
     def n(self) -> int:
@@ -170,7 +178,7 @@ class GaussianProcess:
             return float(self.mean)
         if self.observations is None or self.factor is None or not self.n:
             return 0.0
-        one = self.observations.arrange(np.concatenate([np.ones(self.n), np.zeros(self.observations.g.size)]))
+        one = np.concatenate([np.zeros(self.observations.g.size), np.ones(self.n)])
         b = linalg.solve(self.factor.L, one)
         return float(b @ self.observations.targets(0.0)) / float(b @ one)
 
@@ -200,18 +208,18 @@ class GaussianProcess:
             return Jacobian(np.zeros(len(t)), H)
         D = self.cross_gradient(t)
         V = linalg.solve_lower(self.factor.L, D)
-        return Jacobian(D.T @ self.a, subtract(H, V))
+        return Jacobian(D.T @ self.a, schur_complement(H, V))
 
     def cross(self, x: Array) -> Array:
         """Covariance (N, p) of the observations with the objective's values at x (p, d)."""
         data, _ = self._conditioned()
-        return data.arrange(self.kernel.joint(data.X, data.G, x, x[:0]))
+        return self.kernel.joint(data.X, data.G, x, x[:0])
 
     def cross_gradient(self, t: Array) -> Array:
         """``D``: covariance (N, d) of the observations with the objective's gradient at t (d,)."""
         data, _ = self._conditioned()
         t = t[None]
-        return data.arrange(self.kernel.joint(data.X, data.G, t[:0], t))
+        return self.kernel.joint(data.X, data.G, t[:0], t)
 
     @cached_property
     def log_likelihood(self) -> float:
@@ -228,11 +236,8 @@ class GaussianProcess:
         """
         data, factor = self._conditioned()
         W = np.outer(self.a, self.a) - linalg.inverse(factor.L)
-        if data.order is not None:
-            back = np.argsort(data.order)
-            W = W[np.ix_(back, back)]
-        by_ell, by_s2 = self.kernel.contract(W, data.X, data.G)
-        by_noise = self.noise * float(W.diagonal()[: self.n].sum())
+        by_ell, by_s2 = self.kernel.hyperparameter_gradient(W, data.X, data.G)
+        by_noise = self.noise * float(W.diagonal()[data.g.size :].sum())
         return LogLikelihoodGradient(0.5 * by_ell, 0.5 * by_s2, 0.5 * by_noise)
 
     def _conditioned(self) -> tuple[Observations, Factor]:
@@ -301,29 +306,8 @@ def _gradient_noise(noise: npt.ArrayLike, m: int, d: int) -> Array:
     return array
 
 
-def subtract(H: Array, V: Array) -> Array:
+def schur_complement(H: Array, V: Array) -> Array:
     """``S = H − Vᵀ V`` with a diagonal that rounding cannot make negative."""
     S: Array = H - V.T @ V
     np.einsum("ii->i", S)[:] = np.maximum(S.diagonal(), 0.0)
     return S
-
-
-def _append(old: Observations, new: Observations) -> Observations:
-    """Both together; rows of K keep their places, the new ones come last."""
-    order = None
-    if len(old.G) or len(new.G):
-        n, n2, d = len(old.X), len(new.X), old.X.shape[1]
-        was = np.arange(len(old)) if old.order is None else old.order
-        # Where an old row, and then a new one, stands in (all values, all gradients).
-        moved = np.where(was < n, was, was + n2)
-        values = np.arange(n, n + n2)
-        gradients = np.arange(n + n2 + len(old.G) * d, n + n2 + (len(old.G) + len(new.G)) * d)
-        order = np.concatenate([moved, values, gradients])
-    return Observations(
-        np.concatenate([old.X, new.X]),
-        np.concatenate([old.y, new.y]),
-        np.concatenate([old.G, new.G]),
-        np.concatenate([old.g, new.g]),
-        np.concatenate([old.g_noise, new.g_noise]),
-        order,
-    )

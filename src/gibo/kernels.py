@@ -20,12 +20,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from gibo._checks import as_finite, positive
 from gibo._linalg import Array
+from gibo._serialize import Serializable, register
 from gibo.errors import InputError
 
 _SQRT5 = math.sqrt(5.0)
@@ -34,10 +35,15 @@ _EPS = float(np.finfo(np.float64).eps)
 # Of a squared distance in lengthscales; see `squared_distance`.
 LARGEST_ERROR = 1e-12
 
+# The kernels that have a name, by which settings refer to them.
+KERNELS: dict[str, type[Kernel]] = {}
+
 
 @dataclass(frozen=True, eq=False)
-class Kernel(ABC):
+class Kernel(Serializable, ABC):
     """A stationary kernel with one lengthscale per dimension (ARD), or one for all.
+
+    One of your own takes a class with a `profile`; with a `name` too, settings accept it by that name.
 
     Args:
         lengthscale: positive; a number, or one per dimension.
@@ -54,10 +60,17 @@ class Kernel(ABC):
 
     name: ClassVar[str]
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        name = vars(cls).get("name")
+        if isinstance(name, str):
+            register(KERNELS, name, cls)
+
     def __post_init__(self) -> None:
-        ell = as_finite("lengthscale", self.lengthscale, ndim=min(np.ndim(self.lengthscale), 1))
-        if not ell.size or not (ell > 0).all():
-            raise InputError(f"lengthscale: expected positive number(s), one or one per dimension, got {ell}")
+        ell = as_finite("lengthscale", self.lengthscale)
+        if ell.ndim > 1 or not ell.size or not (ell > 0).all():
+            given = ell.tolist()
+            raise InputError(f"lengthscale: expected positive number(s), one or one per dimension, got {given!r:.80}")
         object.__setattr__(self, "lengthscale", float(ell) if ell.ndim == 0 else ell)
         object.__setattr__(self, "variance", positive("variance", self.variance))
 
@@ -120,49 +133,49 @@ class Kernel(ABC):
         r, _, dpsi = self._pairs(A, B, 1)
         return -2.0 * self.variance * dpsi[..., None] * (r * self.ell(A.shape[1])) ** 2
 
-    def contract(self, W: Array, X: Array, G: Array) -> tuple[Array, float]:
+    def hyperparameter_gradient(self, W: Array, X: Array, G: Array) -> tuple[Array, float]:
         """``Σ_ij W_ij·∂K_ij/∂log ell`` (d,) and ``Σ_ij W_ij·∂K_ij/∂log s2``, without forming any ∂K.
 
         K is ``joint(X, G, X, G)``, W a symmetric matrix of its size. The values' part costs one matrix product.
         """
         n, d = X.shape
-        ell = self.ell(d)
+        ell, of_values = self.ell(d), W[G.size :, G.size :]
         Z = (X - X.mean(axis=0)) / ell if n else X
         psi, dpsi = self.profile(squared_distance(Z, Z, np.ones(d)), 1)
-        Y = W[:n, :n] * dpsi
+        Y = of_values * dpsi
         # Σ_ij Y_ij (z_i − z_j)² for a symmetric Y, per dimension.
         along = 2.0 * (Y.sum(axis=1) @ (Z * Z) - np.einsum("nd,nd->d", Z, Y @ Z))
         by_ell = -2.0 * self.variance * along
-        by_s2 = self.variance * float(np.vdot(W[:n, :n], psi))
+        by_s2 = self.variance * float(np.vdot(of_values, psi))
         if len(G):
-            more_by_ell, more_by_s2 = self._contract_gradients(W, X, G)
+            more_by_ell, more_by_s2 = self._hyperparameter_gradient_of_gradients(W, X, G)
             by_ell, by_s2 = by_ell + more_by_ell, by_s2 + more_by_s2
         return by_ell, by_s2
 
-    def _contract_gradients(self, W: Array, X: Array, G: Array) -> tuple[Array, float]:
-        """The part of `contract` that belongs to the blocks of K with gradients in them.
+    def _hyperparameter_gradient_of_gradients(self, W: Array, X: Array, G: Array) -> tuple[Array, float]:
+        """The part of `hyperparameter_gradient` that belongs to the blocks of K with gradients in them.
 
         In lengthscale units, u = (a − b)/ell and w = a block of W with its gradient components divided by ell, the
         blocks are ``−2·s2·psi'·u`` and ``−2·s2·psi'·I − 4·s2·psi''·u uᵀ``, and ``∂u_j/∂log ell_j = −u_j``.
         """
-        n, m, d = len(X), len(G), X.shape[1]
+        n, m, d, p = len(X), len(G), X.shape[1], G.size
         s2, ell = self.variance, self.ell(d)
         by_ell = np.zeros(d)
         # Dividing a gradient's component j by ell_j contributes −(entries of row j) − (entries of column j).
         rows = (W * self.joint(X, G, X, G)).sum(axis=1)
-        by_ell -= 2.0 * rows[n:].reshape(m, d).sum(axis=0)
-        by_s2 = float(rows.sum()) - float(rows[:n].sum()) + float((W[:n, n:] * self.joint(X, G[:0], X[:0], G)).sum())
+        by_ell -= 2.0 * rows[:p].reshape(m, d).sum(axis=0)
+        by_s2 = float(rows[:p].sum()) + float((W[p:, :p] * self.joint(X, G[:0], X[:0], G)).sum())
         # Values against gradients; the factor 2 stands for the transposed block.
         u = (X[:, None, :] - G[None, :, :]) / ell
         _, dpsi, ddpsi = self.profile(np.einsum("nmd,nmd->nm", u, u), 2)
-        w = W[:n, n:].reshape(n, m, d) / ell
+        w = W[p:, :p].reshape(n, m, d) / ell
         wu = np.einsum("nmd,nmd->nm", w, u)
         by_ell += 2.0 * s2 * np.einsum("nm,nmd->d", 4.0 * ddpsi * wu, u * u)
         by_ell += 2.0 * s2 * np.einsum("nm,nmd->d", 2.0 * dpsi, w * u)
         # Gradients against gradients.
         u = (G[:, None, :] - G[None, :, :]) / ell
         _, dpsi, ddpsi, dddpsi = self.profile(np.einsum("nmd,nmd->nm", u, u), 3)
-        ww = W[n:, n:].reshape(m, d, m, d).transpose(0, 2, 1, 3) / ell[:, None] / ell
+        ww = W[:p, :p].reshape(m, d, m, d).transpose(0, 2, 1, 3) / ell[:, None] / ell
         trace = np.einsum("nmii->nm", ww)
         wu = np.einsum("nmij,nmj->nmi", ww, u)
         uw = np.einsum("nmij,nmi->nmj", ww, u)
@@ -174,19 +187,20 @@ class Kernel(ABC):
     # -- covariances of values and gradients together -----------------------------------------------------------------
 
     def joint(self, X: Array, G: Array, X2: Array, G2: Array) -> Array:
-        """Covariance of (values at X, gradients at G) with (values at X2, gradients at G2).
+        """Covariance of (gradients at G, values at X) with (gradients at G2, values at X2).
 
-        Rows: the n values, then the m·d gradient components, point by point; columns alike: (n + m·d, n2 + m2·d).
+        Rows: the m·d gradient components, point by point, then the n values; columns alike: (m·d + n, m2·d + n2).
+        Values come last because they come one by one: a new one is a new last row.
         """
-        n, m, n2, m2, d = len(X), len(G), len(X2), len(G2), X.shape[1]
-        K = np.empty((n + m * d, n2 + m2 * d))
-        K[:n, :n2] = self.k(X, X2)
-        if m2:
-            K[:n, n2:] = self.dk_db(X, G2).reshape(n, m2 * d)
-        if m:
-            K[n:, :n2] = self.dk_da(G, X2).transpose(0, 2, 1).reshape(m * d, n2)
-        if m and m2:
-            K[n:, n2:] = self.d2k_dadb(G, G2).transpose(0, 2, 1, 3).reshape(m * d, m2 * d)
+        n, p, n2, p2 = len(X), G.size, len(X2), G2.size
+        K = np.empty((p + n, p2 + n2))
+        K[p:, p2:] = self.k(X, X2)
+        if p2:
+            K[p:, :p2] = self.dk_db(X, G2).reshape(n, p2)
+        if p:
+            K[:p, p2:] = self.dk_da(G, X2).transpose(0, 2, 1).reshape(p, n2)
+        if p and p2:
+            K[:p, :p2] = self.d2k_dadb(G, G2).transpose(0, 2, 1, 3).reshape(p, p2)
         return K
 
     def _pairs(self, A: Array, B: Array, order: int) -> tuple[Array, ...]:
@@ -237,9 +251,6 @@ class Matern52(Kernel):
             return (psi, dpsi, ddpsi)[: order + 1]
         # ∝ 1/√q; wherever it is used it is multiplied by the fourth power of a difference, so the limit is 0.
         return psi, dpsi, ddpsi, -(125.0 / 24.0) * e / np.maximum(s, np.finfo(np.float64).tiny ** 0.5)
-
-
-KERNELS: dict[str, type[Kernel]] = {kernel.name: kernel for kernel in (SquaredExponential, Matern52)}
 
 
 def squared_distance(A: Array, B: Array, ell: Array) -> Array:

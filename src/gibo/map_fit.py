@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gibo._linalg import Array
-from gibo.compiled import minimise
+from gibo._minimize import minimize
 from gibo.errors import InputError, NumericalError
 from gibo.gp import GaussianProcess
 from gibo.priors import Prior
@@ -86,8 +86,11 @@ def fit(gp: GaussianProcess, priors: Mapping[str, Prior], maximum_steps: int = 5
         return -value, -gradient
 
     with np.errstate(all="ignore"):
-        z0 = space.start()
-        z, lowest = minimise(cost, z0, *space.box, factr=1e10, pgtol=1e-3, maximum_steps=maximum_steps)
+        z0, (low, high) = space.start(), space.box
+        z, lowest = z0, math.inf
+        # A prior near the largest float has no place for them.
+        if np.isfinite(z0).all() and not np.isposinf(low).any() and not np.isneginf(high).any():
+            z, lowest = minimize(cost, z0, low, high, factr=1e10, pgtol=1e-3, maximum_steps=maximum_steps)
     if not lowest < 1e100:
         message = "the log-posterior is not finite anywhere near the start; the old hyperparameters are kept"
         return Fit(gp, math.nan, evaluations, FitWarning(message))

@@ -1,23 +1,44 @@
-"""What an objective may return when a number alone does not say it all."""
+"""What an evaluation gives: a value, what else was seen beside it, or a failure with its cause.
+
+Whatever comes from outside is checked here, once, at the door: what an objective returned and what is told by hand.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
+
+from gibo._checks import as_number, as_vector, describe_error
+from gibo._serialize import to_plain
+from gibo.errors import InputError
+
+# Squares and sums of anything smaller stay far inside the range of floats, so no formula needs a guard of its own.
+LARGEST = 1e100
+# Characters of a message or traceback, and of an info as JSON, that are kept.
+LONGEST_TEXT = 4_000
+LONGEST_TRACEBACK = 20_000
+LARGEST_INFO = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """A value with what else was seen in its evaluation.
+    """What an evaluation gave; an objective returns one when a number alone does not say it all.
 
     Attributes:
-        value: the objective's value, a finite number.
+        value: the objective's value, a finite number of at most 1e100 in size; None if there is none.
         gradient: (d,) an observation of the objective's gradient there, or None.
         gradient_noise: variance of the gradient's noise, a number or one per parameter; needed with a gradient.
         info: whatever else is worth keeping, as data that JSON can hold; a journal records it with the value.
+        failure: why there is no value, or why the value is a penalty; None if all went well.
+        traceback: of the exception, if there was one.
+        seconds: how long the evaluation took.
 
     Example:
         >>> import gibo
@@ -27,7 +48,111 @@ class Outcome:
         5
     """
 
-    value: float
+    value: float | None
     gradient: npt.ArrayLike | None = None
     gradient_noise: npt.ArrayLike | None = None
     info: Mapping[str, Any] = field(default_factory=dict)
+    failure: str | None = None
+    traceback: str | None = None
+    seconds: float = 0.0
+
+    @classmethod
+    def failed(cls, reason: str | BaseException | bool, seconds: float = 0.0) -> Outcome:
+        """A failure: its reason, or the exception that was its cause."""
+        if isinstance(reason, BaseException):
+            return cls(None, failure=_text(describe_error(reason)), traceback=_trace(reason), seconds=seconds)
+        text = reason if isinstance(reason, str) and reason else "failed"
+        return cls(None, failure=_text(text), seconds=seconds)
+
+    def signed(self, sign: float) -> Outcome:
+        """The same with value and gradient multiplied by 1 or −1."""
+        if sign == 1.0 or self.value is None:
+            return self
+        gradient = None if self.gradient is None else sign * np.asarray(self.gradient)
+        return replace(self, value=sign * self.value, gradient=gradient)
+
+
+def checked(given: Any, d: int, what: str = "value", seconds: float = 0.0) -> Outcome:
+    """An `Outcome` whose parts are right: a finite float, arrays (d,), plain data; or an `InputError`.
+
+    Args:
+        given: a number or an `Outcome`.
+        d: the number of parameters.
+        what: how an error names the value, such as "the objective's value".
+        seconds: how long it took.
+    """
+    outcome = given if isinstance(given, Outcome) else Outcome(given)
+    if outcome.value is None:
+        if outcome.failure is not None:
+            return Outcome.failed(outcome.failure, seconds)
+        raise InputError(f"{what}: expected a number, got None; if there is none, say that the evaluation failed")
+    value = as_number(what, outcome.value) + 0.0  # not −0.0, which a database does not keep
+    if not math.isfinite(value):
+        raise InputError(f"{what}: expected a finite number, got {value}; a failed evaluation is told as failed")
+    if abs(value) > LARGEST:
+        raise InputError(f"{what}: expected a number of at most {LARGEST:g} in size, got {value:g}; rescale it")
+    where = what.removesuffix("value")
+    info = _checked_info(outcome.info, where)
+    failure = None if outcome.failure is None else _text(outcome.failure)
+    if outcome.gradient is None:
+        if outcome.gradient_noise is not None:
+            raise InputError(f"{where}gradient_noise: there is no gradient that it belongs to")
+        return Outcome(value, info=info, failure=failure, seconds=seconds)
+    gradient = as_vector(f"{where}gradient", outcome.gradient, d)
+    if outcome.gradient_noise is None:
+        raise InputError(f"{where}gradient: give gradient_noise too, the variance of the gradient's noise")
+    try:
+        spread = np.broadcast_to(np.asarray(outcome.gradient_noise), (d,))
+    except ValueError:
+        raise InputError(
+            f"{where}gradient_noise: expected a number or {d} numbers, one per parameter, got "
+            f"{outcome.gradient_noise!r:.80}"
+        ) from None
+    noise = as_vector(f"{where}gradient_noise", spread, d)
+    if not (noise >= 0).all():
+        raise InputError(
+            f"{where}gradient_noise: expected non-negative variance(s), got {outcome.gradient_noise!r:.80}"
+        )
+    if max(np.abs(gradient).max(), np.sqrt(noise.max())) > LARGEST:
+        raise InputError(f"{where}gradient: expected numbers of at most {LARGEST:g} in size; rescale the objective")
+    return Outcome(value, gradient, noise, info, failure, seconds=seconds)
+
+
+def told_outcome(d: int, value: Any, gradient: Any, gradient_noise: Any, failed: Any) -> Outcome:
+    """What is told by hand, checked: a value with what belongs to it, an `Outcome`, or a failure."""
+    if not isinstance(failed, (bool, np.bool_, str, BaseException)):
+        raise InputError(f"failed: expected True, a reason or an exception, got {type(failed).__name__}")
+    if isinstance(failed, (str, BaseException)) or failed:
+        if value is not None or gradient is not None:
+            raise InputError("tell: give a value (and a gradient) or failed, not both")
+        return Outcome.failed(failed if isinstance(failed, (str, BaseException)) else True)
+    if isinstance(value, Outcome) and gradient is None and gradient_noise is None:
+        return checked(value, d)
+    return checked(Outcome(value, gradient, gradient_noise), d)
+
+
+def _checked_info(info: Any, where: str) -> dict[str, Any]:
+    if not info:
+        return {}
+    try:
+        plain: dict[str, Any] = to_plain(dict(info))
+        size = len(json.dumps(plain))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"{where}info: expected data that JSON can hold: {error}") from None
+    if size > LARGEST_INFO:
+        return {"left out": f"an info of {size} characters; at most {LARGEST_INFO} are kept"}
+    return plain
+
+
+def _text(text: str, longest: int = LONGEST_TEXT) -> str:
+    """Without halves of characters (in file names, say), which no file could hold, and cut to a size."""
+    if len(text) > longest:
+        text = f"{text[:longest]} … ({len(text) - longest} more characters)"
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _trace(error: BaseException) -> str | None:
+    try:
+        return _text("".join(traceback.format_exception(error))[-LONGEST_TRACEBACK:], LONGEST_TRACEBACK)
+    except Exception:  # a stranger's __str__ may raise anything
+        return None

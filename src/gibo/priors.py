@@ -1,7 +1,7 @@
 """Priors on hyperparameters: log-densities with their derivatives.
 
 A prior is a density over the hyperparameter itself (a lengthscale, a variance), not over its logarithm; the one
-exception, `SharedLogNormal`, says why.
+exception, `SharedLogNormal`, says why. A prior of one's own is a frozen dataclass that derives from `Prior`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 
 from gibo._checks import positive
 from gibo._linalg import Array
+from gibo._serialize import Serializable
 from gibo.errors import InputError
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
-@dataclass(frozen=True)
-class Prior(ABC):
+class Prior(Serializable, ABC):
     """A density over a positive hyperparameter."""
 
     @abstractmethod

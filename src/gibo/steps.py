@@ -1,29 +1,37 @@
 """How the iterate moves: which direction, and how far.
 
 The **direction** comes from the gradient's posterior mean g and the lengthscales, in one of four normalisations. The
-**step rule** turns a sequence of directions into steps. A rule is a pure pair: ``init(d)`` gives its state, and
-``update(direction, state)`` gives the step and the next state; states are plain dictionaries of arrays.
+**step rule** turns a sequence of directions into steps, by a step size that may follow a **schedule**.
+
+A rule or a schedule of one's own is a frozen dataclass that derives from `StepRule` or `Schedule`:
+
+    @dataclass(frozen=True)
+    class Cosine(Schedule):
+        updates: int
+
+        def __call__(self, t):
+            return 0.5 * (1.0 + math.cos(math.pi * min(t / self.updates, 1.0)))
 """
 
 from __future__ import annotations
 
-import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from gibo import _linalg as linalg
 from gibo._checks import as_number, positive
 from gibo._linalg import Array
+from gibo._serialize import Serializable, check_serializable
 from gibo.errors import InputError
 
-Normalization = Literal["paper", "published", "invariant", "off"]
-NORMALIZATIONS: tuple[str, ...] = get_args(Normalization)
+GradientScaling = Literal["paper", "published", "invariant", "off"]
+GRADIENT_SCALINGS: tuple[str, ...] = get_args(GradientScaling)
 State: TypeAlias = dict[str, Array]
 
 
-def direction(g: Array, ell: Array, normalization: Normalization) -> Array:
+def direction(g: Array, ell: Array, normalization: GradientScaling) -> Array:
     """The direction of ascent; all but ``"off"`` have Mahalanobis length 1, ``√(Σ_j Δ_j²/ell_j²) = 1``.
 
     ===============  ==================  ==============================================================================
@@ -51,8 +59,16 @@ def direction(g: Array, ell: Array, normalization: Normalization) -> Array:
     return ell**2 * g / np.linalg.norm(ell * g)
 
 
+class Schedule(Serializable, ABC):
+    """A step size that depends on the number t of updates so far."""
+
+    @abstractmethod
+    def __call__(self, t: int) -> float:
+        """The step size of update t = 0, 1, …; positive."""
+
+
 @dataclass(frozen=True)
-class Piecewise:
+class Piecewise(Schedule):
     """A step size that changes at given updates: ``Piecewise(((0, 0.8), (3, 0.3)))`` is 0.8, from update 3 on 0.3.
 
     >>> schedule = Piecewise(((0, 0.8), (3, 0.3)))
@@ -79,7 +95,7 @@ class Piecewise:
 
 
 @dataclass(frozen=True)
-class Decay:
+class Decay(Schedule):
     """A falling step size: ``initial/(1 + t/halving)**power``, t the number of updates so far.
 
     >>> Decay(0.5, halving=10)(10)
@@ -98,19 +114,20 @@ class Decay:
         return float(self.initial / (1.0 + t / self.halving) ** self.power)
 
 
-Schedule: TypeAlias = float | Piecewise | Decay
+class StepRule(Serializable, ABC):
+    """Turns directions into steps: a pure pair of functions, so that a run can be saved between any two steps."""
 
+    @abstractmethod
+    def init(self, d: int) -> State:
+        """The state before the first step: float64 arrays by name, or none; names and shapes stay."""
 
-class StepRule(Protocol):
-    """Turns directions into steps; see the module's text."""
-
-    def init(self, d: int) -> State: ...
-
-    def update(self, direction: Array, state: State) -> tuple[Array, State]: ...
+    @abstractmethod
+    def update(self, direction: Array, state: State) -> tuple[Array, State]:
+        """The step (d,) along a direction (d,), in the units of the direction, and the next state; changes neither."""
 
 
 @dataclass(frozen=True)
-class GradientAscent:
+class GradientAscent(StepRule):
     """``step = eta·v``, with ``v ← momentum·v + direction``; without momentum plain gradient ascent.
 
     Args:
@@ -123,7 +140,7 @@ class GradientAscent:
         array([0.5])
     """
 
-    eta: Schedule = 0.25
+    eta: float | Schedule = 0.25
     momentum: float = 0.0
 
     def __post_init__(self) -> None:
@@ -139,7 +156,7 @@ class GradientAscent:
 
 
 @dataclass(frozen=True)
-class Adam:
+class Adam(StepRule):
     """Adam on the directions (Kingma and Ba 2015, algorithm 1, with the sign of ascent).
 
     Example:
@@ -148,7 +165,7 @@ class Adam:
         array([ 0.1, -0.1])
     """
 
-    eta: Schedule = 0.1
+    eta: float | Schedule = 0.1
     beta1: float = 0.9
     beta2: float = 0.999
     epsilon: float = 1e-8
@@ -170,12 +187,15 @@ class Adam:
         return _at(self.eta, state) * m_hat / (np.sqrt(v_hat) + self.epsilon), {"t": t, "m": m, "v": v}
 
 
-def _at(eta: Schedule, state: State) -> float:
-    return eta(int(state["t"])) if callable(eta) else eta
+def _at(eta: float | Schedule, state: State) -> float:
+    return eta(int(state["t"])) if isinstance(eta, Schedule) else eta
 
 
-def _as_eta(eta: Any) -> Schedule:
-    return eta if isinstance(eta, (Piecewise, Decay)) else positive("eta", eta)
+def _as_eta(eta: Any) -> float | Schedule:
+    if not isinstance(eta, Schedule):
+        return positive("eta", eta)
+    check_serializable("eta", eta)
+    return eta
 
 
 def _below_one(name: str, value: Any) -> float:
@@ -183,63 +203,3 @@ def _below_one(name: str, value: Any) -> float:
     if not 0.0 <= number < 1.0:
         raise InputError(f"{name}: expected a number in [0, 1), got {number}")
     return number
-
-
-def certainty(mean: Array, covariance: Array) -> float:
-    """How sure the model is that the gradient is not zero: the mass of its posterior nearer to the mean than zero is.
-
-    ``P(χ²_d ≤ μᵀ S⁻¹ μ)``, the credible level of the ellipsoid around μ whose border runs through zero. Near 1 the
-    gradient is known; where it is lost in its uncertainty this is as likely to be low as high, in any dimension. (A
-    step along μ itself seems to ascend ever more surely, the more dimensions there are.)
-
-    >>> round(certainty(np.array([3.0, 0.0]), np.eye(2)), 3), certainty(np.zeros(2), np.eye(2))
-    (0.989, 0.0)
-    """
-    largest = float(np.abs(mean).max(initial=0.0))
-    if largest == 0.0:
-        return 0.0
-    if 1e-150 < largest < 1e150:
-        relative = covariance / largest**2
-    else:  # the square is beyond the range of floats
-        with np.errstate(over="ignore"):
-            relative = covariance / largest / largest
-    if not np.isfinite(relative).all():
-        return 0.0
-    if not float(relative.trace()) > 0.0:
-        return 1.0
-    z = linalg.solve_lower(linalg.cholesky(relative).L, mean / largest)
-    with np.errstate(over="ignore"):
-        square = float(z @ z)
-    return _chi_square_cdf(square, len(mean)) if square < math.inf else 1.0
-
-
-def _chi_square_cdf(x: float, d: int) -> float:
-    """P(χ²_d ≤ x), by its finite sum for whole d; scipy.special has it too, but is slow to load.
-
-    ``P(χ²_{d+2} ≤ x) = P(χ²_d ≤ x) − h^(d/2)·e^(−h)/Γ(d/2 + 1)`` with h = x/2, from ``erf(√h)`` (d = 1) or
-    ``1 − e^(−h)`` (d = 2) on.
-    """
-    h = 0.5 * x
-    if h <= 0.0:
-        return 0.0
-    start = 1 if d % 2 else 2
-    p = math.erf(math.sqrt(h)) if start == 1 else -math.expm1(-h)
-    terms = (math.exp(0.5 * k * math.log(h) - h - math.lgamma(0.5 * k + 1.0)) for k in range(start, d, 2))
-    return max(0.0, p - math.fsum(terms))
-
-
-def probability_of_ascent(step: Array, mean: Array, covariance: Array) -> float:
-    """Probability that the objective rises along `step`, ``Φ(stepᵀ μ/√(stepᵀ S step))``; ½ for a step of zero.
-
-    It is the model's own belief, and an optimistic one: the hyperparameters are taken for known, and the step was
-    chosen to look good.
-
-    >>> probability_of_ascent(np.array([1.0]), np.array([0.0]), np.eye(1))
-    0.5
-    """
-    slope, variance = float(step @ mean), float(step @ covariance @ step)
-    if slope == 0.0:
-        return 0.5
-    if variance <= 0.0:
-        return 1.0 if slope > 0 else 0.0
-    return 0.5 * math.erfc(-slope / math.sqrt(2.0 * variance))

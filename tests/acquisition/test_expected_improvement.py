@@ -13,7 +13,7 @@ from gibo.acquisition.expected_improvement import (
     PosteriorAtPoint,
     incumbent,
     log_h,
-    maximise,
+    maximize,
     means_at_data,
 )
 
@@ -231,7 +231,7 @@ def test_it_finds_what_many_restarts_find(d):
         kernel = SquaredExponential(0.15 * np.sqrt(d) * rng.uniform(0.7, 1.3, d))
         gp = GaussianProcess(kernel, noise=0.01).condition(X, rng.normal(size=len(X)))
         log_ei = LogExpectedImprovement(gp)
-        x, value = maximise(log_ei, np.zeros(d), np.ones(d), rng)
+        x, value = maximize(log_ei, np.zeros(d), np.ones(d), rng)
         assert ((x >= 0.0) & (x <= 1.0)).all()
         assert value == pytest.approx(log_ei(x), rel=1e-6, abs=1e-8)
         shortfalls.append(best_of_many(log_ei, d) - value)
@@ -243,7 +243,7 @@ def test_it_climbs_where_expected_improvement_has_underflowed():
     X = np.linspace(0.0, 1.0, 6)[:, None]
     gp = GaussianProcess(SquaredExponential(0.3), noise=1e-4).condition(X, np.sin(5.0 * X[:, 0]))
     log_ei = LogExpectedImprovement(gp, 1e3)
-    x, value = maximise(log_ei, np.zeros(1), np.ones(1), np.random.default_rng(0))
+    x, value = maximize(log_ei, np.zeros(1), np.ones(1), np.random.default_rng(0))
     assert math.exp(value) == 0.0
     grid = np.linspace(0.0, 1.0, 2001)[:, None]
     assert value >= np.max(log_ei(grid)) - 1e-4 * abs(value)
@@ -252,5 +252,5 @@ def test_it_climbs_where_expected_improvement_has_underflowed():
 
 def test_the_same_generator_gives_the_same_point():
     log_ei = LogExpectedImprovement(model())
-    one, two = (maximise(log_ei, -np.ones(D), np.ones(D), np.random.default_rng(5))[0] for _ in range(2))
+    one, two = (maximize(log_ei, -np.ones(D), np.ones(D), np.random.default_rng(5))[0] for _ in range(2))
     assert one.tolist() == two.tolist()

@@ -7,7 +7,7 @@ from scipy.stats import qmc
 
 from gibo import GaussianProcess, GradientInformation, Matern52, SquaredExponential
 from gibo._linalg import single_thread
-from gibo.acquisition.plan import maximise, plan
+from gibo.acquisition.plan import maximize, plan
 
 
 def situation(seed, d=None):
@@ -51,7 +51,7 @@ def test_it_finds_what_many_restarts_find():
         for seed in range(200):
             gp, t, lower, upper = situation(seed)
             gi = GradientInformation(gp, at=t)
-            x, alpha = maximise(gi, lower, upper, np.random.default_rng(seed))
+            x, alpha = maximize(gi, lower, upper, np.random.default_rng(seed))
             assert (lower <= x).all()
             assert (x <= upper).all()
             assert alpha == pytest.approx(gi(x), rel=1e-9)
@@ -67,7 +67,7 @@ def test_in_a_small_box_it_finds_the_best_corner():
         half = 0.1 * gp.kernel.ell(d)
         X = t + half * np.random.default_rng(seed).uniform(-1.0, 1.0, (6, d))
         gi = GradientInformation(gp.condition(X, np.zeros(6)), at=t)
-        _, alpha = maximise(gi, t - half, t + half, np.random.default_rng(seed))
+        _, alpha = maximize(gi, t - half, t + half, np.random.default_rng(seed))
         corners = t + half * np.array(list(itertools.product([-1.0, 1.0], repeat=d)))
         shares.append(min(alpha / gi(corners).max(), 1.0))
     assert np.mean(shares) >= 0.995
@@ -77,7 +77,7 @@ def test_in_a_small_box_it_finds_the_best_corner():
 def test_one_dimension_without_data():
     kernel = SquaredExponential(0.5)
     gi = GradientInformation(GaussianProcess(kernel, noise=1e-6), at=[0.2])
-    x, alpha = maximise(gi, np.array([-2.0]), np.array([2.0]), np.random.default_rng(0))
+    x, alpha = maximize(gi, np.array([-2.0]), np.array([2.0]), np.random.default_rng(0))
     # ‖c‖² ∝ u²·exp(−u²) is largest one lengthscale from t.
     assert abs(x[0] - 0.2) == pytest.approx(0.5, rel=1e-3)
     assert alpha == pytest.approx(np.exp(-1.0) / 0.25, rel=1e-5)
@@ -87,7 +87,7 @@ def test_a_box_that_does_not_hold_t():
     gp, t, lower, upper = situation(4, d=3)
     gi = GradientInformation(gp, at=t)
     lower, upper = lower + 3.0 * (upper - t), upper + 3.0 * (upper - t)
-    x, alpha = maximise(gi, lower, upper, np.random.default_rng(0))
+    x, alpha = maximize(gi, lower, upper, np.random.default_rng(0))
     assert (lower <= x).all()
     assert (x <= upper).all()
     assert alpha == pytest.approx(gi(x), rel=1e-9)
@@ -98,7 +98,7 @@ def test_where_nothing_can_be_learnt_a_point_of_the_box_comes_back():
     kernel = SquaredExponential(1e-3)
     gi = GradientInformation(GaussianProcess(kernel, noise=0.1), at=[0.0, 0.0])
     lower, upper = np.full(2, 10.0), np.full(2, 11.0)  # 10,000 lengthscales away: α underflows to 0
-    x, alpha = maximise(gi, lower, upper, np.random.default_rng(0))
+    x, alpha = maximize(gi, lower, upper, np.random.default_rng(0))
     assert (lower <= x).all()
     assert (x <= upper).all()
     assert alpha == 0.0
@@ -107,7 +107,7 @@ def test_where_nothing_can_be_learnt_a_point_of_the_box_comes_back():
 def test_the_generator_decides_alone():
     gp, t, lower, upper = situation(5)
     gi = GradientInformation(gp, at=t)
-    first, second = (maximise(gi, lower, upper, np.random.default_rng(7)) for _ in range(2))
+    first, second = (maximize(gi, lower, upper, np.random.default_rng(7)) for _ in range(2))
     assert np.array_equal(first[0], second[0])
     assert first[1] == second[1]
 
@@ -121,7 +121,7 @@ def test_a_plan_equals_asking_and_telling_one_by_one(seed, d):
     assert planned.X.shape == (M, d)
     rng, values = np.random.default_rng(seed), np.random.default_rng(99)
     for x, alpha in zip(planned.X, planned.information, strict=True):
-        asked, information = maximise(GradientInformation(gp, at=t), lower, upper, rng)
+        asked, information = maximize(GradientInformation(gp, at=t), lower, upper, rng)
         np.testing.assert_allclose(x, asked, rtol=1e-9, atol=1e-9)
         assert alpha == pytest.approx(information, rel=1e-9)
         gp = gp.extend(asked, 100.0 * values.normal())
@@ -133,7 +133,7 @@ def test_a_plan_with_gradient_observations_equals_asking_and_telling():
     planned = plan(GradientInformation(gp, at=t), lower, upper, 5, np.random.default_rng(0))
     rng = np.random.default_rng(0)
     for x in planned.X:
-        asked, _ = maximise(GradientInformation(gp, at=t), lower, upper, rng)
+        asked, _ = maximize(GradientInformation(gp, at=t), lower, upper, rng)
         np.testing.assert_allclose(x, asked, rtol=1e-9, atol=1e-9)
         gp = gp.extend(asked, -5.0)
 

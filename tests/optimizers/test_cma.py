@@ -1,4 +1,3 @@
-import json
 import sys
 import warnings
 
@@ -7,20 +6,11 @@ import pytest
 
 from gibo import InputError, MissingExtraError
 from gibo.optimizers.cma import CMAES
+from optimizer_helpers import advance, noisy, through_json
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     cma = pytest.importorskip("cma")
-
-
-def noisy(query):
-    return -float(((query.x - 0.3) ** 2).sum()) + 0.1 * float(np.random.default_rng(query.seed).normal())
-
-
-def advance(optimizer, iterations, value=noisy):
-    for _ in range(iterations):
-        for query in optimizer.ask():
-            optimizer.tell(query, value(query))
 
 
 def direct(x0, sigma0, seed, bounds=None):
@@ -151,7 +141,7 @@ def test_a_state_continues_bit_for_bit(told):
     if told is not None:
         for query in one.ask()[1 : 1 + told]:
             one.tell(query, noisy(query))
-    two = CMAES.from_state(json.loads(json.dumps(one.state())))
+    two = CMAES.from_state(through_json(one.state()))
     assert two.iterate.tolist() == one.iterate.tolist()
     assert two.best.value == one.best.value
     for opt in (one, two):

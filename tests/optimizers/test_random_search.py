@@ -1,11 +1,10 @@
-import json
-
 import numpy as np
 import pytest
 from scipy.optimize import Bounds
 
 from gibo import InputError
 from gibo.optimizers.random_search import RandomSearch
+from optimizer_helpers import advance, through_json
 
 
 def test_uniform_within_bounds():
@@ -50,11 +49,9 @@ def test_the_guess_is_the_best_seen():
 def test_a_state_in_the_middle_of_a_batch_continues_bit_for_bit():
     one = RandomSearch([0.0, 0.0], batch=4, seed=3)
     one.tell(one.ask()[2], 1.0)
-    two = RandomSearch.from_state(json.loads(json.dumps(one.state())))
+    two = RandomSearch.from_state(through_json(one.state()))
     for opt in (one, two):
-        for _ in range(3):
-            for query in opt.ask():
-                opt.tell(query, float(query.x.sum()))
+        advance(opt, 3)
     assert one.state() == two.state()
 
 

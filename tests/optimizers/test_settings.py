@@ -4,14 +4,16 @@ import math
 import numpy as np
 import pytest
 
-from gibo import Adam, GradientAscent, InputError, LogNormal, Settings, Uniform, out_of_model, within_model
+from gibo import InputError, Settings, out_of_model, within_model
 from gibo.optimizers.settings import lengthscale_distribution, mean_distance
+from gibo.priors import LogNormal, Uniform
+from gibo.steps import Adam, GradientAscent
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"kernel": "rbf"}, "kernel: expected one of 'squared_exponential', 'matern52', got 'rbf'"),
+        ({"kernel": "rbf"}, "kernel: expected one of 'squared_exponential', 'matern52'.*got 'rbf'.*import"),
         ({"delta_unit": "metres"}, "delta_unit: expected one of"),
         ({"sampling": "lazy"}, "sampling: expected one of 'active', 'random', got 'lazy'"),
         ({"fit": "sometimes"}, "fit: expected one of"),

@@ -1,22 +1,13 @@
-import json
-
 import numpy as np
 import pytest
 
-from gibo import Fit, GaussianProcess, InputError, LogNormal, SquaredExponential, Uniform
+from gibo import GaussianProcess, InputError, SquaredExponential
+from gibo.map_fit import Fit
 from gibo.optimizers.vanilla_bo import VanillaBO
+from gibo.priors import LogNormal, Uniform
+from optimizer_helpers import advance, noisy, through_json
 
 KNOWN = {"lengthscale": 0.4, "variance": 1.0, "noise": 0.01}
-
-
-def noisy(query):
-    return -float(((query.x - 0.3) ** 2).sum()) + 0.1 * float(np.random.default_rng(query.seed).normal())
-
-
-def advance(optimizer, iterations, value=noisy):
-    for _ in range(iterations):
-        for query in optimizer.ask():
-            optimizer.tell(query, value(query))
 
 
 def make(d=2, **options):
@@ -50,7 +41,7 @@ def test_it_finds_the_maximum_among_several(options):
 def test_the_model_that_grew_is_the_model_made_at_once():
     opt = make(d=3, scale=1.0, **KNOWN)
     advance(opt, 30)
-    grown = opt._model()
+    grown = opt._model().model.gp
     X, y = np.array([e.x for e in opt.evaluations]), np.array([e.value for e in opt.evaluations])
     at_once = GaussianProcess(SquaredExponential(0.4), noise=0.01).condition(X, y)
     points = np.random.default_rng(0).random((20, 3))
@@ -73,7 +64,7 @@ def test_between_fits_nothing_is_factorised_again(monkeypatch):
         conditioned.append(len(arguments[0]))
         return condition(self, *arguments)
 
-    monkeypatch.setattr("gibo.optimizers.vanilla_bo.fit", lambda gp, priors: Fit(gp, 0.0, 0, None))
+    monkeypatch.setattr("gibo.optimizers.surrogate.fit", lambda gp, priors: Fit(gp, 0.0, 0, None))
     monkeypatch.setattr(GaussianProcess, "condition", counted)
     advance(opt, 10)
     # Two fits in ten iterations, each of which conditions once for itself and once for the new model.
@@ -97,13 +88,13 @@ def test_fits_are_after_each_doubling_and_then_regular(fit_every, expected):
 
 def test_hyperparameters_are_fitted():
     opt = make(lengthscale=LogNormal(1.0, 1.0), variance=Uniform(0.1, 5.0), noise=1e-4, fit_from=8, scale=1.0)
-    start = opt._hyperparameters.lengthscale.copy()
+    start = opt._surrogate.hyperparameters.lengthscale.copy()
     advance(opt, 7)
     opt.ask()
-    assert opt._hyperparameters.lengthscale.tolist() == start.tolist()
+    assert opt._surrogate.hyperparameters.lengthscale.tolist() == start.tolist()
     advance(opt, 30, value=lambda query: float(np.sin(12.0 * query.x[0])))
     # The second parameter has no influence.
-    assert opt._hyperparameters.lengthscale[0] < 0.5 * opt._hyperparameters.lengthscale[1]
+    assert opt._surrogate.hyperparameters.lengthscale[0] < 0.5 * opt._surrogate.hyperparameters.lengthscale[1]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +173,7 @@ def test_a_state_continues_bit_for_bit(options, asked, iterations):
     if asked:
         one.ask()
         one.tell([0.1, 0.2, 0.3], 0.1)
-    two = VanillaBO.from_state(json.loads(json.dumps(one.state())))
+    two = VanillaBO.from_state(through_json(one.state()))
     assert two.iterate.tolist() == one.iterate.tolist()
     for opt in (one, two):
         advance(opt, 12)

@@ -1,14 +1,16 @@
 """Cases that lost or damaged something once."""
 
 import asyncio
-import time
+import threading
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
 import gibo
 from gibo import Journal, JournalError, RandomSearch
-from gibo.runs.evaluation import Answer
+from gibo.optimizers.events import Evaluation, Query
+from gibo.runs.pools import Futures
 
 X0 = [0.0, 0.2, -0.1]
 
@@ -35,18 +37,25 @@ class Losing(Executor):
 
 
 @pytest.mark.parametrize("refuse", [False, True])
-def test_what_runs_when_an_executor_fails_is_waited_for_and_recorded(refuse, tmp_path):
-    executor, calls = Losing(refuse), []
+def test_what_runs_when_an_executor_fails_is_waited_for_and_recorded(refuse, tmp_path, monkeypatch):
+    executor, calls, noticed = Losing(refuse), [], threading.Event()
+    drop_pending = Futures.drop_pending
+
+    def noticing(pool):
+        noticed.set()
+        return drop_pending(pool)
 
     def objective(x):
         calls.append(1)
-        time.sleep(0.2)
+        assert noticed.wait(60.0)  # they run until the failure is known
         return 1.0
 
+    monkeypatch.setattr(Futures, "drop_pending", noticing)
     result = gibo.run(RandomSearch(X0, batch=4), objective, budget=8, executor=executor, journal=tmp_path)
     executor.pool.shutdown()
     assert result.reason.startswith("stopped: the executor ")
     assert result.evaluations == len(calls) > 0
+    assert not result.failures
 
 
 @pytest.mark.filterwarnings("ignore::gibo.FailedEvaluationWarning")
@@ -66,5 +75,5 @@ def test_a_readers_attempt_to_write_leaves_the_writers_reserve(tmp_path):
     with Journal.open(tmp_path), Journal.read(tmp_path) as reader:
         assert (tmp_path / "reserve").exists()
         with pytest.raises(JournalError):
-            reader.told([(50, Answer(1.0))])
+            reader.told([Evaluation(Query(50, np.zeros(3), 0, "query", 0), gibo.Outcome(1.0))])
         assert (tmp_path / "reserve").exists()

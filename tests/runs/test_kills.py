@@ -1,35 +1,34 @@
 """A run that is killed, whenever and however often, ends as one that was not."""
 
-import gc
 import json
-import multiprocessing
 import os
 import random
 import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import textwrap
 import time
 import warnings
 from collections import Counter
 from contextlib import suppress
-from multiprocessing.connection import wait
-from pathlib import Path
 
 import numpy as np
 import pytest
+from run_helpers import FORK, SETTINGS, as_data, forked, rows, state_of, told_in
 
 import gibo
-import gibo.runs.journal
-from gibo import ARS, CMAES, GIBO, Journal, RandomSearch, Settings, VanillaBO
+import gibo.runs.api
+import gibo.runs.store
+from gibo import ARS, CMAES, GIBO, Journal, RandomSearch, VanillaBO
+from gibo.runs.pools import InProcess
+from gibo.runs.session import Session
+from gibo.runs.store import Store
 
-FORK = multiprocessing.get_context("fork")
+pytestmark = pytest.mark.usefixtures("known_versions")
+
 X0 = [0.0, 0.1]
 BUDGET = 45
-SETTINGS = Settings(lengthscale=1.0, variance=1.0, noise=0.01, M=2, N_m=12)
-PACE = 0.002  # seconds per evaluation, so that a run dies all over its length
 
 
 def noisy(x, seed):
@@ -58,44 +57,18 @@ def undisturbed(optimizer, objective=noisy, budget=BUDGET):
     return optimizer.state()
 
 
-def started(target, *arguments):
-    process = FORK.Process(target=target, args=arguments)
-    gc.freeze()  # or the child would look through, and so copy, all that the tests have in memory
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forking beside threads
-        process.start()
-    gc.unfreeze()
-    return process
-
-
 def assert_same_as(folder, state, budget=BUDGET):
     with Journal.read(folder) as journal:
-        numbers = sorted(t.query.id for t in journal.evaluations())
+        numbers = sorted(e.id for e, _ in journal.evaluations())
         assert numbers == list(range(budget))  # each once
-        assert journal.optimizer().state() == state
-
-
-@pytest.fixture
-def base():
-    """In memory where possible: what a kill leaves behind is the same there, and many small records are faster."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as path:
-        yield Path(path)
-
-
-VERSIONS = gibo.runs.journal.versions()
-
-
-@pytest.fixture(autouse=True)
-def known_versions(monkeypatch):
-    """To look them up takes longer than all else that a start does; the tests of the journal do."""
-    monkeypatch.setattr(gibo.runs.journal, "versions", lambda: VERSIONS)
+    assert state_of(folder) == state
 
 
 # -- at random --------------------------------------------------------------------------------------------------------
 
 
 def work(make, seed, folder, connection, options):
-    """Says how much was recorded before, once it is where the run was."""
+    """Says how much was recorded before, once it is where the run was, and then each time an evaluation begins."""
     optimizer = make(seed)
     ask = optimizer.ask
 
@@ -105,36 +78,46 @@ def work(make, seed, folder, connection, options):
         return ask()
 
     def objective(x, seed):
-        time.sleep(PACE)
+        connection.send("begun")
         return noisy(x, seed)
 
     optimizer.ask = first_ask
     quietly_run(optimizer, objective, budget=BUDGET, journal=folder, **options)
 
 
+def killed_after(process, connection, evaluations, moment):
+    """Kill a process a moment after it has begun so many evaluations; returns what it said first, None if nothing."""
+    first = None
+    with suppress(EOFError):  # it has come to its end
+        if evaluations is not None:
+            first = connection.recv()
+            for _ in range(evaluations):
+                connection.recv()
+        time.sleep(moment)  # any will do: the more they differ, the more places are tried
+    process.kill()
+    process.join()
+    return first
+
+
 def killed_at_random(make, seed, folder, kills, options):
-    """Start a run over and over until it has come to its end; kills it so often. Returns what was recorded by then."""
-    rng, recorded, killed = random.Random(seed), [], 0
-    reach = 3.0 * PACE
+    """Start a run over and over until it has come to its end; kill it so often at most. Returns how often it was."""
+    rng, killed, least = random.Random(seed), 0, 0
     while True:
         ours, theirs = FORK.Pipe()
-        process = started(work, make, seed, folder, theirs, options)
+        process = forked(work, make, seed, folder, theirs, options)
         theirs.close()
-        if killed < kills:
-            early = rng.random() < 0.2
-            if not early:
-                wait([ours, process.sentinel], timeout=60.0)
-            time.sleep(rng.uniform(0.0, 0.03 if early else reach))
-            process.kill()
-            # The kills are to be spread over the run, on a slow machine too.
-            reach *= 1.0 + 8.0 / kills if recorded and recorded[-1] < BUDGET * killed / kills else 0.6
-        process.join()
-        with suppress(EOFError):  # it died before it said anything
-            recorded.append(ours.recv())
+        last = killed == kills
+        begun = BUDGET + 1 if last else rng.choice([None, 0, 1, 2, 3])
+        recorded = killed_after(process, ours, begun, rng.choice([0.0, 0.0, rng.uniform(0.0, 0.003)]))
         ours.close()
+        if recorded is not None:
+            assert recorded >= least, "what was recorded is gone"
+            # All but the last of the evaluations that it began were recorded before that one began.
+            least = recorded + max(begun - 1, 0) if process.exitcode and not options else recorded
         if process.exitcode == 0:
-            return killed, recorded
+            return killed
         assert process.exitcode == -signal.SIGKILL
+        assert not last
         killed += 1
 
 
@@ -143,53 +126,66 @@ def killed_at_random(make, seed, folder, kills, options):
     [*((make, {}, 50) for make in OPTIMIZERS.values()), (OPTIMIZERS["GIBO"], {"workers": 2}, 10)],
     ids=[*OPTIMIZERS, "GIBO-workers"],
 )
-def test_a_run_that_is_killed_at_random_ends_as_one_that_was_not(make, options, kills, base):
-    killed, recorded, seed = 0, [], 0
+def test_a_run_that_is_killed_at_random_ends_as_one_that_was_not(make, options, kills, in_memory):
+    killed, seed = 0, 0
     while killed < kills:
-        folder = base / f"{seed}"
+        folder = in_memory / f"{seed}"
         expected = undisturbed(make(seed))  # first, so that the modules it needs are loaded before the forks
-        more, seen = killed_at_random(make, seed, folder, kills - killed, options)
+        killed += killed_at_random(make, seed, folder, kills - killed, options)
         assert_same_as(folder, expected)
-        killed, recorded, seed = killed + more, recorded + seen, seed + 1
+        seed += 1
     assert killed == kills
-    assert len(set(recorded)) >= kills // 5  # not always at the same place
-    assert max(recorded) - min(recorded) >= BUDGET // 3 or kills < 50
 
 
-def work_with_a_share(folder, connection):
+class Late(InProcess):
+    """The third query of each batch is evaluated after the first ones of the batch after the next."""
+
+    def wait(self, interruptible):
+        first = min(self.queue, key=lambda order: order[0].id + (4 if order[0].id % 3 == 2 else 0))
+        self.queue.remove(first)
+        self.queue.appendleft(first)
+        super().wait(interruptible)
+
+
+def work_with_a_quorum(folder, connection):
     optimizer = GIBO(X0, seed=1, settings=SETTINGS)
 
     def objective(x, seed):
         connection.send("begun")
-        time.sleep(4 * PACE if seed % 3 == 0 else 0.0)
         return noisy(x, seed)
 
-    quietly_run(optimizer, objective, budget=BUDGET, journal=folder, workers=2, share=0.5)
-    connection.send(json.dumps(optimizer.state()))
+    gibo.runs.api.make_pool = lambda objective, *_: Late(objective)
+    quietly_run(optimizer, objective, budget=BUDGET, journal=folder, quorum=0.5)
+    connection.send([sorted_state(optimizer), [as_data(query) for query in optimizer.ask()]])
 
 
-def test_a_killed_run_that_does_not_wait_for_late_values_uses_each_of_them_once(base):
+def sorted_state(optimizer):
+    """Whether a late value came before or after the next batch was asked makes no difference, and is not recorded."""
+    state = json.loads(json.dumps(optimizer.state()))
+    return {**state, "events": sorted(map(json.dumps, state["events"]))}
+
+
+def test_a_killed_run_that_does_not_wait_for_late_values_uses_each_of_them_once(in_memory):
     """Here the result depends on what arrives when; but what was recorded leads to where the last process was."""
-    rng, kills, said = random.Random(1), 0, []
-    while not said or said[-1] == "begun":
+    rng, last = random.Random(1), "begun"
+    for _ in range(10):
         ours, theirs = FORK.Pipe()
-        process = started(work_with_a_share, base, theirs)
+        process = forked(work_with_a_quorum, in_memory, theirs)
         theirs.close()
-        if kills < 10:
-            wait([ours, process.sentinel], timeout=60.0)
-            time.sleep(rng.uniform(0.0, 10 * PACE))
-            process.kill()
-            kills += 1
-        with suppress(EOFError):
-            while True:
-                said.append(ours.recv())
-        process.join()
+        killed_after(process, ours, rng.choice([0, 1, 2, 4]), 0.0)
+        assert process.exitcode == -signal.SIGKILL
         ours.close()
-    assert kills == 10
-    with Journal.read(base) as journal:
-        assert sorted(t.query.id for t in journal.evaluations()) == list(range(BUDGET))
-        assert len(journal.rows("moves")) >= 3
-        assert journal.optimizer().state() == json.loads(said[-1])
+    ours, theirs = FORK.Pipe()
+    process = forked(work_with_a_quorum, in_memory, theirs)
+    theirs.close()
+    while last == "begun":
+        last = ours.recv()
+    process.join()
+    assert sorted(e.id for e in told_in(in_memory)) == list(range(BUDGET))
+    assert len(rows(in_memory, "moves")) >= 3
+    with Journal.read(in_memory) as journal:
+        optimizer = Session.of(journal).optimizer
+    assert [sorted_state(optimizer), [as_data(query) for query in optimizer.ask()]] == last
 
 
 # -- at the worst moments ---------------------------------------------------------------------------------------------
@@ -199,7 +195,7 @@ def restarted_until_done(target, *arguments):
     """Returns how often it was killed; a start that is not must come to the end."""
     kills = 0
     while True:
-        process = started(target, *arguments, kills)
+        process = forked(target, *arguments, kills)
         process.join()
         if process.exitcode == 0:
             return kills
@@ -226,13 +222,12 @@ def die_after_each_value(make, folder, budget, _):
 
 
 @pytest.mark.parametrize("make", [lambda seed: GIBO(X0, seed=seed, settings=SETTINGS), OPTIMIZERS["CMAES"]])
-def test_a_value_that_was_not_recorded_is_asked_for_again_as_it_was(make, base):
+def test_a_value_that_was_not_recorded_is_asked_for_again_as_it_was(make, in_memory):
     budget = 10
-    assert restarted_until_done(die_after_each_value, make, base, budget) == budget
-    assert_same_as(base / "run", undisturbed(make(3), lambda x: noisy(x, 1), budget), budget)
-    calls = Counter((base / "calls").read_text().splitlines())
-    with Journal.read(base / "run") as journal:
-        told = {json.dumps([t.query.seed, t.query.x.tolist()]) for t in journal.evaluations()}
+    assert restarted_until_done(die_after_each_value, make, in_memory, budget) == budget
+    assert_same_as(in_memory / "run", undisturbed(make(3), lambda x: noisy(x, 1), budget), budget)
+    calls = Counter((in_memory / "calls").read_text().splitlines())
+    told = {json.dumps([e.query.seed, e.x.tolist()]) for e in told_in(in_memory / "run")}
     assert set(calls) == told  # nothing else was ever asked
     assert set(calls.values()) == {2}
 
@@ -249,92 +244,91 @@ def die_at_a_statement(make, folder, budget, number):
                 file.write(" ".join(statement.split()[:3]) + "\n")
             os.kill(os.getpid(), signal.SIGKILL)
 
-    connect = gibo.runs.journal._connect
+    connect = gibo.runs.store._connect
 
     def traced(*arguments):
         connection = connect(*arguments)
         connection.set_trace_callback(trace)
         return connection
 
-    gibo.runs.journal._connect = traced
+    gibo.runs.store._connect = traced
     gibo.run(make(3), lambda x: noisy(x, 1), budget=budget, journal=folder / "run")
 
 
-def test_a_run_survives_being_killed_at_any_statement_of_the_journal(base):
+def test_a_run_survives_being_killed_at_any_statement_of_the_journal(in_memory):
     def make(seed):
         return GIBO(X0, seed=seed, settings=SETTINGS)
 
     budget = 500
     kills = 0
     while kills < 40:
-        process = started(die_at_a_statement, make, base, budget, kills)
+        process = forked(die_at_a_statement, make, in_memory, budget, kills)
         process.join()
         assert process.exitcode == -signal.SIGKILL
         kills += 1
-    died = Counter((base / "died").read_text().splitlines())
+    died = Counter((in_memory / "died").read_text().splitlines())
     assert {"CREATE TABLE evaluations", "INSERT INTO facts", "PRAGMA user_version =", "BEGIN IMMEDIATE"} <= set(died)
     assert {"INSERT INTO batches", "INSERT INTO queries", "INSERT INTO evaluations", "COMMIT"} <= set(died)
-    with Journal.read(base / "run") as journal:
-        recorded = len(journal.evaluations())
-        assert recorded > 20
-        optimizer = journal.optimizer()
+    recorded = len(told_in(in_memory / "run"))
+    assert recorded > 20
+    optimizer = gibo.Optimizer.from_state(state_of(in_memory / "run"))
     state = undisturbed(make(3), lambda x: noisy(x, 1), recorded)
-    if not optimizer.waiting:
+    if not optimizer.pending:
         optimizer.ask()
     again = gibo.Optimizer.from_state(state)
     again.ask()
     assert optimizer.state() == again.state()
 
 
-def test_a_transaction_that_was_not_finished_leaves_nothing(base):
+def test_a_transaction_that_was_not_finished_leaves_nothing(in_memory):
     """Killed within the transaction that begins the journal: the next start begins anew."""
 
     def die_in_the_middle(folder):
-        insert = Journal._insert
+        insert = Store.insert
 
         def dying(self, table, *values):
             insert(self, table, *values)
             if table == "facts" and values[0] == "sign":
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        Journal._insert = dying
+        Store.insert = dying
         quietly_run(OPTIMIZERS["ARS"](1), noisy, budget=9, journal=folder)
 
-    process = started(die_in_the_middle, base)
+    process = forked(die_in_the_middle, in_memory)
     process.join()
     assert process.exitcode == -signal.SIGKILL
     with pytest.raises(gibo.InputError, match="there is no run"):
-        Journal.read(base)
-    quietly_run(OPTIMIZERS["ARS"](2), noisy, budget=9, journal=base)  # another run may begin there
-    assert_same_as(base, undisturbed(OPTIMIZERS["ARS"](2), budget=9), 9)
+        Journal.read(in_memory)
+    quietly_run(OPTIMIZERS["ARS"](2), noisy, budget=9, journal=in_memory)  # another run may begin there
+    assert_same_as(in_memory, undisturbed(OPTIMIZERS["ARS"](2), budget=9), 9)
 
 
-def test_a_half_recorded_batch_is_not_there(base):
+def test_a_half_recorded_batch_is_not_there(in_memory):
     def die_in_the_second_batch(folder):
-        insert = Journal._insert
+        insert = Store.insert
 
         def dying(self, table, *values):
             insert(self, table, *values)
             if table == "queries" and values[0] == 6:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        Journal._insert = dying
+        Store.insert = dying
         quietly_run(RandomSearch(X0, batch=4), noisy, budget=12, journal=folder)
 
-    process = started(die_in_the_second_batch, base)
+    process = forked(die_in_the_second_batch, in_memory)
     process.join()
     assert process.exitcode == -signal.SIGKILL
-    assert (base / "journal.sqlite-wal").exists()
-    with Journal.read(base) as journal:
-        assert [query.id for query in journal.queries()] == [0, 1, 2, 3]
-        assert len(journal.rows("batches")) == 1
+    assert (in_memory / "journal.sqlite-wal").exists()
+    with Journal.read(in_memory) as journal:
+        assert list(journal.queries()) == [0, 1, 2, 3]
         assert len(journal.evaluations()) == 4
         assert journal.starts()[0].ended is None
-    quietly_run(RandomSearch(X0, batch=4), noisy, budget=12, journal=base)
-    assert_same_as(base, undisturbed(RandomSearch(X0, batch=4), budget=12), 12)
+    assert len(rows(in_memory, "batches")) == 1
+    quietly_run(RandomSearch(X0, batch=4), noisy, budget=12, journal=in_memory)
+    assert_same_as(in_memory, undisturbed(RandomSearch(X0, batch=4), budget=12), 12)
 
 
-def test_what_a_killed_process_left_can_be_read_by_anything_that_reads_sqlite(base):
+def test_what_a_killed_process_left_can_be_read_by_anything_that_reads_sqlite(in_memory):
     def die_at_the_tenth(folder):
         calls = []
 
@@ -346,8 +340,8 @@ def test_what_a_killed_process_left_can_be_read_by_anything_that_reads_sqlite(ba
 
         gibo.run(RandomSearch(X0, batch=4), objective, budget=12, journal=folder)
 
-    started(die_at_the_tenth, base).join()
-    connection = sqlite3.connect(base / "journal.sqlite")
+    forked(die_at_the_tenth, in_memory).join()
+    connection = sqlite3.connect(in_memory / "journal.sqlite")
     assert connection.execute("SELECT count(*) FROM evaluations WHERE value IS NOT NULL").fetchone() == (9,)
     assert connection.execute("SELECT query FROM evaluations ORDER BY number").fetchall() == [(i,) for i in range(9)]
     connection.close()
@@ -370,12 +364,12 @@ PROGRAM = """
 """
 
 
-def test_a_program_that_is_killed_and_started_again_prints_the_same_result(base):
-    (base / "program.py").write_text(textwrap.dedent(PROGRAM))
+def test_a_program_that_is_killed_and_started_again_prints_the_same_result(in_memory):
+    (in_memory / "program.py").write_text(textwrap.dedent(PROGRAM))
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
 
     def program():
-        command = [sys.executable, str(base / "program.py"), str(base / "run")]
+        command = [sys.executable, str(in_memory / "program.py"), str(in_memory / "run")]
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 
     printed = 0

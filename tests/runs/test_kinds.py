@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import gibo
+from gibo import Query
 from gibo.runs.evaluation import evaluate
 
+QUERY = Query(id=0, x=np.zeros(1), seed=3, kind="iterate", iteration=0)
 SETTINGS = gibo.Settings(lengthscale=1.0, variance=1.0, noise=0.01, M=2, N_m=12)
 
 
@@ -22,9 +24,9 @@ def test_an_objective_can_ask_for_the_kind(where, tmp_path):
         options = {"here": {}, "workers": {"workers": 2}, "executor": {"executor": executor}}[where]
         gibo.maximize(hill, [1.0, 1.0], budget=6, settings=SETTINGS, journal=tmp_path / "run", **options)
     with gibo.Journal.read(tmp_path / "run") as journal:
-        told = journal.evaluations()
+        told = [evaluation for evaluation, _ in journal.evaluations()]
     assert sorted(each.query.kind for each in told) == ["iterate"] * 2 + ["query"] * 4
-    assert all(each.answer.info == {"kind": each.query.kind, "seed": each.query.seed} for each in told)
+    assert all(each.outcome.info == {"kind": each.query.kind, "seed": each.query.seed} for each in told)
 
 
 def test_an_objective_that_does_not_ask_gets_nothing():
@@ -34,10 +36,6 @@ def test_an_objective_that_does_not_ask_gets_nothing():
         seen.append(options)
         return 0.0
 
-    assert evaluate(anything, np.zeros(1), 3, {"a": 1}, "iterate").value == 0.0
-    assert evaluate(lambda x, kind, /: 0.0, np.zeros(1), 3, {}, "iterate").failure is not None
+    assert evaluate(anything, QUERY, {"a": 1}).value == 0.0
+    assert evaluate(lambda x, kind, /: 0.0, QUERY, {}).failure is not None
     assert seen == [{"a": 1}]
-
-
-def test_no_kind_is_a_query():
-    assert evaluate(lambda x, kind: kind == "query", np.zeros(1), 3, {}).value == 1.0

@@ -2,21 +2,15 @@
 
 import functools
 import itertools
-import multiprocessing
-import os
-import re
-import resource
-import subprocess
 import threading
-import warnings
 from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 import pytest
+from run_helpers import SETTINGS, as_data, as_plain, rows, state_of
 
 import gibo
-import gibo.runs.journal
 from gibo import (
     ARS,
     CMAES,
@@ -24,15 +18,14 @@ from gibo import (
     FailedEvaluationWarning,
     InputError,
     Journal,
-    JournalError,
     Outcome,
     RandomSearch,
     Settings,
     VanillaBO,
 )
-from gibo.runs.journal import FILE, Facts
+from gibo.runs.spec import RunSpec
+from gibo.runs.store import FILE
 
-SETTINGS = Settings(lengthscale=1.0, variance=1.0, noise=0.01, M=2, N_m=12)
 X0 = [0.0, 0.1]
 
 
@@ -47,7 +40,7 @@ def climb(folder=None, objective=hill, budget=12, **options):
 def everything(result):
     """A result as a text that distinguishes floats to the last bit."""
     history = {name: array.tolist() for name, array in vars(result.history).items()}
-    failures = sorted((failure.id, failure.reason) for failure in result.failures)
+    failures = [(e.id, e.failure) for e in result.failures]
     return repr((result.x.tolist(), result.value, result.iterate.tolist(), history, result.reason, failures))
 
 
@@ -59,21 +52,15 @@ def undisturbed(budget, **options):
 def recorded(folder):
     """Everything in a journal but its starts."""
     with Journal.read(folder) as journal:
-        told = [(vars(t.query) | {"x": t.query.x.tolist()}, t.answer, t.told) for t in journal.evaluations()]
-        return repr((journal.facts(), journal.rows("batches"), journal.rows("iterations"), told))
+        told = [(as_data(e.query), as_plain(e.outcome), at) for e, at in journal.evaluations()]
+        return repr((journal.spec(), rows(folder, "batches"), rows(folder, "iterations"), told))
 
 
 def never(x):
     pytest.fail("there was nothing to evaluate")
 
 
-VERSIONS = gibo.runs.journal.versions()
-
-
-@pytest.fixture(autouse=True)
-def known_versions(monkeypatch):
-    """To look them up takes longer than all else that a start does; the tests of the journal do."""
-    monkeypatch.setattr(gibo.runs.journal, "versions", lambda: VERSIONS)
+pytestmark = pytest.mark.usefixtures("known_versions")
 
 
 # -- going on ---------------------------------------------------------------------------------------------------------
@@ -106,8 +93,7 @@ def test_a_run_in_many_pieces_is_the_same_as_one(make, tmp_path):
         result = gibo.run(optimizer, fragile, budget=part, journal=tmp_path)
         assert result.evaluations == part
         assert result.reason == f"the budget of {part} evaluation{'s' if part > 1 else ''} is spent"
-        with Journal.read(tmp_path) as journal:
-            assert journal.optimizer().state() == optimizer.state()
+        assert state_of(tmp_path) == optimizer.state()
     assert everything(result) == everything(once)
     assert optimizer.state() == whole.state()
     with Journal.read(tmp_path) as journal:
@@ -194,7 +180,7 @@ def test_a_run_that_too_many_failures_stopped_goes_on_when_they_are_over(tmp_pat
     result = gibo.resume(tmp_path, hill)
     assert result.evaluations == 12
     assert [failure.id for failure in result.failures] == [0, 1, 2]
-    assert "the robot is off" in result.failures[0].traceback
+    assert "the robot is off" in result.failures[0].outcome.traceback
     assert np.isfinite(result.history.value[3:]).all()
 
 
@@ -227,7 +213,7 @@ def test_what_a_start_was_given_is_what_the_next_one_gets_unless_told_otherwise(
 
 
 def test_a_journal_without_a_budget_asks_for_one(tmp_path):
-    Journal.create(tmp_path, Facts.of(GIBO(X0, settings=SETTINGS))).close()
+    Journal.create(tmp_path, RunSpec.of(GIBO(X0, settings=SETTINGS))).close()
     with pytest.raises(InputError, match=r"budget: .* has none yet; say how many .* with budget=n"):
         gibo.resume(tmp_path, hill)
     assert everything(gibo.resume(tmp_path, hill, budget=12)) == undisturbed(12)
@@ -251,7 +237,7 @@ def test_attempts_of_an_earlier_start_count(tmp_path):
         gibo.resume(tmp_path, lambda x: np.nan)
     with Journal.read(tmp_path) as journal:
         assert journal.attempts() == {3: 2}
-        assert journal.evaluations()[3].answer.failure is not None
+        assert journal.evaluations()[3][0].failure is not None
 
 
 def test_a_minimised_run_goes_on(tmp_path):
@@ -309,7 +295,7 @@ OTHERS = {
     "noise": ({"settings": Settings(**{**vars(SETTINGS), "noise": 0.02})}, "noise was 0.01, now 0.02"),
     "defaults": ({"settings": None}, "lengthscale was "),
     "penalty": ({"penalty": -1.0}, "penalty was None, now -1.0"),
-    "share": ({"share": 0.5}, "share was 1.0, now 0.5"),
+    "quorum": ({"quorum": 0.5}, "quorum was 1.0, now 0.5"),
     "sign": ({"start": gibo.minimize}, "sign was 1.0, now -1.0"),
 }
 
@@ -353,7 +339,7 @@ def test_an_optimizer_that_was_told_something_is_refused_before_anything_is_made
 
 @pytest.mark.parametrize(
     "options",
-    [{"workers": 0}, {"workers": 2, "executor": object()}, {"time_limit": -1.0}, {"share": 2.0}, {"penalty": np.nan}],
+    [{"workers": 0}, {"workers": 2, "executor": object()}, {"time_limit": -1.0}, {"quorum": 2.0}, {"penalty": np.nan}],
     ids="-".join,
 )
 def test_a_mistake_in_the_options_leaves_no_journal(options, tmp_path):
@@ -365,8 +351,8 @@ def test_a_mistake_in_the_options_leaves_no_journal(options, tmp_path):
 @pytest.mark.parametrize(
     "options",
     [
-        {"share": np.float32(0.5)},
-        {"share": Decimal("0.5")},
+        {"quorum": np.float32(0.5)},
+        {"quorum": Decimal("0.5")},
         {"least_certainty": Decimal("0.5")},
         {"time_limit": Decimal(9)},
     ],
@@ -384,99 +370,3 @@ def test_defaults_that_are_spelt_out_are_the_same_run(tmp_path):
         hill, np.array(X0), budget=4, journal=tmp_path, scale=[1, 1], seed=np.int64(0), settings=Settings(), bounds=None
     )
     assert result.evaluations == 4
-
-
-# -- a full disk ------------------------------------------------------------------------------------------------------
-
-
-def wordy(calls, words=3000):
-    """An objective whose records are large."""
-
-    def objective(x, seed):
-        value = hill(x, seed)
-        calls.append(value)
-        return Outcome(value, info={"log": "x" * words})
-
-    return objective
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of a given size in kB, and how to enlarge it."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-
-    def mount(*options):
-        done = subprocess.run(["mount", *options, str(folder)], capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"a file system cannot be mounted here: {done.stderr.strip()}")
-
-    def make(size):
-        mount("-t", "tmpfs", "-o", f"size={size}k", "tmpfs")
-        return folder
-
-    yield make, lambda: mount("-o", "remount,size=30m")
-    subprocess.run(["umount", str(folder)], capture_output=True, check=False)
-
-
-# Where it gets full differs: when the journal is laid out, when queries are recorded, when values are.
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small file system")
-@pytest.mark.parametrize(
-    ("size", "words", "workers"),
-    [
-        (1100, 3000, None),
-        (1150, 9000, None),
-        (1250, 3000, None),
-        (1300, 200, None),
-        (1300, 3000, 2),
-        (1450, 30000, None),
-    ],
-)
-def test_on_a_full_disk_no_value_is_lost_and_the_run_goes_on_when_there_is_space(size, words, workers, small_disk):
-    make, enlarge = small_disk
-    folder, calls = make(size) / "run", []
-    with pytest.raises(JournalError, match=r"disk may be full|No space left on device"):
-        climb(folder, wordy(calls, words), budget=60, workers=workers)
-    with Journal.read(folder) as journal:
-        values = [t.answer.value for t in journal.evaluations()]
-        journal.optimizer()
-    assert workers or values == calls  # workers' calls are not seen here
-    assert len(values) < 60
-    with pytest.raises(JournalError, match=r"disk may be full|No space left on device"):
-        climb(folder, wordy(calls, words), budget=60)
-    enlarge()
-    assert everything(climb(folder, wordy(calls, words), budget=60)) == undisturbed(60)
-    with Journal.read(folder) as journal:
-        assert sorted(t.query.id for t in journal.evaluations()) == list(range(60))
-    assert workers or len(calls) == 60  # each was evaluated once
-
-
-def climb_with_small_files(folder, connection):
-    """No file may grow beyond what the journal keeps as its reserve, and a bit."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, ((1 << 20) + 50_000,) * 2)
-    calls = []
-    try:
-        climb(folder, wordy(calls, 20_000), budget=60)
-    except Exception as error:
-        connection.send((type(error).__name__, str(error), calls))
-
-
-def test_a_value_that_cannot_be_recorded_is_in_the_message(tmp_path):
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("fork").Process(target=climb_with_small_files, args=(tmp_path, theirs))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forking beside threads
-        process.start()
-    theirs.close()
-    name, text, calls = ours.recv()
-    process.join()
-    assert name == "JournalError"
-    assert "the disk may be full" in text
-    assert "\n" not in text
-    with Journal.read(tmp_path) as journal:
-        values = [t.answer.value for t in journal.evaluations()]
-    assert 5 < len(values) < 60
-    noted = re.search(r"not recorded, so note it down: query (\d+): (\S+)$", text)
-    assert [*values, float(noted[2])] == calls
-    assert int(noted[1]) == len(values)
-    assert everything(climb(tmp_path, budget=60)) == undisturbed(60)

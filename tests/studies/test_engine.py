@@ -7,7 +7,8 @@ import pytest
 
 from gibo.errors import InputError, JournalError, MissingExtraError, StudyError
 from gibo.runs.lock import folder_lock
-from gibo.studies.engine import need, parse_list, read_definition, read_records, run_study
+from gibo.studies.command import need, parse_options
+from gibo.studies.engine import read_definition, read_records, run_study
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Squares:
             os._exit(1)
         with (Path(self.marks) / str(cell["i"])).open("a") as file:
             file.write(f"{os.getpid()}\n")
-        return {"cell": dict(cell), "square": cell["i"] ** 2, "seconds": 0.0}
+        return {"cell": dict(cell), "square": cell["i"] ** 2}
 
 
 @pytest.fixture
@@ -122,10 +123,11 @@ def test_a_folder_without_a_study_is_refused(tmp_path):
 
 
 def test_lists_of_options():
-    assert parse_list("4, 8,12", int, "--dimensions") == [4, 8, 12]
+    given = {"dimensions": "4, 8,12", "methods": "GIBO, our defaults; ARS", "budget": 3}
+    assert parse_options(given) == {"dimensions": (4, 8, 12), "methods": ("GIBO, our defaults", "ARS"), "budget": 3}
     for text in ("", "4,x", ","):
         with pytest.raises(InputError, match="--dimensions: expected"):
-            parse_list(text, int, "--dimensions")
+            parse_options({"dimensions": text})
 
 
 def test_a_failing_cell_does_not_keep_the_others_from_running(tmp_path, marks):
@@ -152,7 +154,7 @@ def test_a_worker_that_dies_is_named_and_what_was_finished_is_kept(tmp_path, mar
 def test_a_second_process_in_the_same_folder_is_refused(tmp_path, marks):
     out = tmp_path / "out"
     out.mkdir()
-    with folder_lock(out), pytest.raises(JournalError, match=rf"in use by process {os.getpid()} on "):
+    with folder_lock(out), pytest.raises(JournalError, match=rf"in use by process {os.getpid()};"):
         run_study(Squares(str(marks)), out, 1)
     assert run_study(Squares(str(marks)), out, 1).complete
 

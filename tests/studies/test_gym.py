@@ -8,7 +8,7 @@ from gibo.cli import main
 from gibo.errors import InputError
 from gibo.priors import Normal, Uniform
 from gibo.steps import GradientAscent, Piecewise
-from gibo.studies.gym import STUDIES, GymStudy, at, learning_curve
+from gibo.studies.gym import STUDIES, GymStudy, learning_curve
 from gibo.training.presets import PRESETS
 from gibo.training.training import read_trial, train
 
@@ -170,8 +170,6 @@ def test_the_curve_of_a_trial_that_was_stopped_is_that_of_an_undisturbed_one(tmp
 def test_a_curve_is_looked_at_now_and_then(tmp_path):
     train(PRESETS["published"]["Swimmer-v5", "ars"], tmp_path, budget=1)  # so that there is no iteration
     assert [n for n, _ in learning_curve(tmp_path, every=1)] == [0]
-    assert at([(0, 5.0), (9, 7.0), (18, 6.0)], 17) == 7.0
-    assert at([(0, 5.0), (9, 7.0), (18, 6.0)], 18) == 6.0
 
 
 # -- the whole of it --------------------------------------------------------------------------------------------------

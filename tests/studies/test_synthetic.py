@@ -6,8 +6,8 @@ import pytest
 import gibo
 from gibo.errors import InputError
 from gibo.studies.problems import gp_function
-from gibo.studies.report import read_report, write_report
-from gibo.studies.synthetic import STUDIES, SyntheticStudy, curves, regret_curve
+from gibo.studies.report import read_curves, read_points, write_report
+from gibo.studies.synthetic import COLUMNS, STUDIES, SyntheticStudy, regret_curve
 
 SMALL = SyntheticStudy("within-model", dimensions=(2, 3), functions=2, budget=12)
 
@@ -70,26 +70,28 @@ def test_mistakes_in_the_options_are_named(options, message):
 
 
 def test_the_report_holds_the_records(tmp_path, records):
-    text = write_report(records, SMALL.methods, tmp_path, "the command")
+    text = write_report(SMALL, records, tmp_path, "the command")
     assert (tmp_path / "summary.md").read_text() == text
     assert text.rstrip().endswith("the command")
     with (tmp_path / "regret.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(records) * 12
-    by_key = curves(records)
+    by_cell = {tuple(record["cell"].values()): record["regret"] for record in records}
     for row in rows:
-        expected = by_key[row["method"], int(row["d"])][int(row["function"]), int(row["evaluation"]) - 1]
+        expected = by_cell[row["method"], int(row["d"]), int(row["function"])][int(row["evaluation"]) - 1]
         assert float(row["regret"]) == pytest.approx(expected, rel=1e-5)
-    data = read_report(tmp_path)
-    assert data.methods == list(SMALL.methods)
-    assert data.dimensions == [2, 3]
-    for key, curve in data.curves.items():
-        assert curve.mean == pytest.approx(by_key[key].mean(axis=0), rel=1e-3)
-        assert curve.sd == pytest.approx(by_key[key].std(axis=0), rel=1e-3, abs=1e-6)
-        assert curve.median == pytest.approx(np.median(by_key[key], axis=0), rel=1e-3)
-        assert data.marks[key][12] == pytest.approx(by_key[key][:, -1], rel=1e-3)
-        row = next(line for line in text.splitlines() if line.startswith(f"| {key[1]} | {key[0]} |"))
-        assert f"{by_key[key][:, -1].mean():.3f} ±" in row
+    curves, marks = read_curves(tmp_path, COLUMNS), read_points(tmp_path / "marks.csv", COLUMNS)
+    assert list(curves) == list(marks) == [(method, d) for d in (2, 3) for method in SMALL.methods]
+    for (method, d), curve in curves.items():
+        regrets = np.array([by_cell[method, d, i] for i in range(2)])
+        assert curve["evaluation"].tolist() == list(range(1, 13))
+        assert curve["mean"] == pytest.approx(regrets.mean(axis=0), rel=1e-3)
+        assert curve["sd"] == pytest.approx(regrets.std(axis=0), rel=1e-3, abs=1e-6)
+        assert curve["median"] == pytest.approx(np.median(regrets, axis=0), rel=1e-3)
+        assert [n for each in marks[method, d] for n, _ in each] == [12, 12]
+        assert [regret for each in marks[method, d] for _, regret in each] == pytest.approx(regrets[:, -1], rel=1e-3)
+        row = next(line for line in text.splitlines() if line.startswith(f"| {d} | {method} |"))
+        assert f"{regrets[:, -1].mean():.3f} ±" in row
 
 
 def test_gibo_approaches_the_optimum_of_functions_that_it_knows_only_a_scale_of():

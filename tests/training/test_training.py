@@ -10,6 +10,7 @@ import pytest
 from gibo import InputError, Journal, QueryError, Settings, resume
 from gibo.optimizers.gibo import GIBO
 from gibo.policies import Affine, Normalization, Statistics, load_policy, reexpress
+from gibo.runs.session import Session
 from gibo.training.training import StateNormalizer, Training, read_trial, train
 
 PENDULUM = Training(
@@ -19,8 +20,8 @@ PENDULUM = Training(
 
 def records(folder):
     with Journal.read(folder) as journal:
-        told = sorted(journal.evaluations(), key=lambda t: t.query.id)
-        return [(t.query.x.tolist(), t.answer.value, t.answer.info) for t in told]
+        told = sorted((e for e, _ in journal.evaluations()), key=lambda e: e.id)
+        return [(e.x.tolist(), e.value, e.outcome.info) for e in told]
 
 
 def test_a_trial_in_pieces_and_with_workers_is_the_same(tmp_path):
@@ -68,14 +69,14 @@ def test_the_saved_policy_is_the_one_that_was_found(tmp_path):
 def test_the_statistics_are_those_of_all_episodes_of_finished_iterations(tmp_path):
     train(PENDULUM, tmp_path, budget=10)  # two iterations of 4, and half a third
     with PENDULUM.task() as task, Journal.read(tmp_path) as journal:
-        learner = PENDULUM.learner(task)
-        journal.optimizer(learner)
+        normalizer = PENDULUM.normalizer(task.architecture)
+        Session.of(journal, normalizer)
     expected = Statistics.empty(3)
     for _, _, info in records(tmp_path)[:8]:
         expected = expected.merge(Statistics.from_plain(info["statistics"]))
-    assert learner.statistics.count == expected.count == 8 * 30
-    np.testing.assert_array_equal(learner.statistics.mean, expected.mean)
-    np.testing.assert_array_equal(learner.normalization.std, expected.std)
+    assert normalizer.statistics.count == expected.count == 8 * 30
+    np.testing.assert_array_equal(normalizer.statistics.mean, expected.mean)
+    np.testing.assert_array_equal(normalizer.normalization.std, expected.std)
 
 
 @pytest.mark.parametrize("moves", [False, True])
@@ -87,7 +88,7 @@ def test_a_point_keeps_its_behaviour_when_the_normalisation_changes(moves):
         opt.tell(query, float(query.x[0]), gradient=[1.0, 2.0, 3.0], gradient_noise=0.1)
     before, iterate = opt.evaluations, opt.iterate
     transform = reexpress(architecture, old, new)
-    opt.reexpress(transform, move_iterate=moves)
+    opt.reparametrize(transform, move_iterate=moves)
     state = np.array([0.7, 0.4])
     for was, now in zip(before, opt.evaluations, strict=True):
         assert now.value == was.value
@@ -104,17 +105,17 @@ def test_a_point_keeps_its_behaviour_when_the_normalisation_changes(moves):
     np.testing.assert_allclose(opt.iterate, expected)
     opt.ask()
     with pytest.raises(QueryError, match="between iterations only"):
-        opt.reexpress(transform)
+        opt.reparametrize(transform)
 
 
 def test_what_is_reexpressed():
     with PENDULUM.task() as task:
         infos = [{"statistics": Statistics.of([[0.0, 1.0, 2.0], [2.0, 2.0, 9.0]]).to_plain()}, {}]
-        assert StateNormalizer(task, "off").learn(infos) is None
-        assert StateNormalizer(task, "data").learn(infos).moves_iterate is False
-        assert StateNormalizer(task, "iterate").learn(infos).moves_iterate is True
+        assert StateNormalizer(task.architecture, "off").learn(infos) is None
+        assert StateNormalizer(task.architecture, "data").learn(infos).moves_iterate is False
+        assert StateNormalizer(task.architecture, "iterate").learn(infos).moves_iterate is True
         with pytest.raises(InputError, match="reexpressed: expected one of data, iterate, off, got 'all'"):
-            StateNormalizer(task, "all")
+            StateNormalizer(task.architecture, "all")
 
 
 def test_a_training_survives_being_written_down():
@@ -122,7 +123,9 @@ def test_a_training_survives_being_written_down():
     assert again == PENDULUM
     with pytest.raises(InputError, match="training: expected what to_plain gives"):
         Training.from_plain({"environment": "x"})
-    with pytest.raises(InputError, match="method: expected one of gibo, ars, cma-es, got 'sgd'"):
+    with pytest.raises(
+        InputError, match="method: expected one of ars, cma-es, gibo, random-search, vanilla-bo, got 'sgd'"
+    ):
         Training("Pendulum-v1", method="sgd")
 
 

@@ -20,6 +20,7 @@ scipy.special is imported where it is used, because it is slow to load.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -28,8 +29,7 @@ import numpy.typing as npt
 from gibo import _linalg as linalg
 from gibo._checks import as_number, as_vector
 from gibo._linalg import Array
-from gibo.acquisition.sobol import sobol_points
-from gibo.compiled import minimise
+from gibo.acquisition.climb import climb
 from gibo.errors import InputError
 from gibo.gp import GaussianProcess
 
@@ -160,10 +160,8 @@ class LogExpectedImprovement:
     def value_and_gradient(self, x: npt.ArrayLike) -> tuple[float, Array]:
         """log EI and its gradient at one point x (d,)."""
         data = self.gp.observations
-        return self._value_and_gradient(as_vector("x", x, None if data is None else data.X.shape[1]))
-
-    def _value_and_gradient(self, x: Array) -> tuple[float, Array]:
-        mean, variance, mean_gradient, variance_gradient = self._posterior(x)
+        point = as_vector("x", x, None if data is None else data.X.shape[1])
+        mean, variance, mean_gradient, variance_gradient = self._posterior(point)
         sigma = math.sqrt(max(variance, self._least_variance))
         z = (mean - self.best) / sigma
         value, r = _log_h(z)
@@ -218,45 +216,39 @@ def _series(z: _Z) -> tuple[_Z, _Z]:
     return np.log(g) - 0.5 * z * z - _LOG_SQRT_2PI, R / g
 
 
-def maximise(
+def maximize(
     log_ei: LogExpectedImprovement, lower: Array, upper: Array, rng: np.random.Generator
 ) -> tuple[Array, float]:
     """The point of the box with the highest expected improvement, and log EI there.
 
     Looked at: Sobol points, shifted at random, and points around the observed ones of the highest posterior mean, at
-    several distances. L-BFGS-B climbs in lengthscales, once from the best of the former and once from the best of the
-    latter. Over 80 situations in 4 to 36 dimensions log EI came out 0.01 below that of 30 climbs from 1300 points on
-    average.
+    several distances. Two climbs in lengthscales: one from the best of the former and one from the best of the latter.
+    Over 80 situations in 4 to 36 dimensions log EI came out 0.01 below that of 30 climbs from 1300 points on average.
     """
-    starts = _starts(log_ei.gp, lower, upper, rng)
-    values = np.asarray(log_ei(starts))
-    groups = (range(SOBOL_POINTS), range(SOBOL_POINTS, len(starts)))
-    leaders = [group[int(values[group.start : group.stop].argmax())] for group in groups if group]
-    ell = log_ei.gp.kernel.ell(len(lower))
-
-    def cost(u: Array) -> tuple[float, Array]:
-        value, gradient = log_ei._value_and_gradient(u * ell)
-        return -value, gradient * -ell
-
-    first = int(values.argmax())
-    best, highest = starts[first], float(values[first])
-    for start in starts[leaders]:
-        u, reached = minimise(
-            cost, start / ell, lower / ell, upper / ell, factr=1e10, pgtol=1e-4, maximum_steps=MAXIMUM_STEPS
-        )
-        if -reached > highest:
-            best, highest = u * ell, -reached
-    return np.clip(best, lower, upper), highest
-
-
-def _starts(gp: GaussianProcess, lower: Array, upper: Array, rng: np.random.Generator) -> Array:
     d = len(lower)
-    points = [sobol_points(lower, upper, SOBOL_POINTS, rng)]
-    if gp.observations is not None and gp.n:
-        centres = gp.observations.X[np.argsort(-means_at_data(gp), kind="stable")[:CENTRES]]
-        directions = rng.standard_normal((len(RADII), len(centres), d))
-        directions /= np.linalg.norm(directions, axis=2, keepdims=True)
-        around = centres + np.array(RADII)[:, None, None] * gp.kernel.ell(d) * directions
-        points += [centres, around.reshape(-1, d)]
-    X = np.concatenate(points)
-    return np.clip(X, lower, upper, out=X)
+    groups = [
+        lower + (upper - lower) * ((_sobol_points(d) + rng.random(d)) % 1.0),
+        *_around_the_best(log_ei.gp, d, rng),
+    ]
+    groups = [np.clip(group, lower, upper) for group in groups]
+    return climb(log_ei, groups, lower, upper, scale=log_ei.gp.kernel.ell(d), maximum_steps=MAXIMUM_STEPS)
+
+
+@lru_cache(maxsize=64)
+def _sobol_points(d: int) -> Array:
+    """Of the unit cube, made once; a random shift, modulo 1, makes new ones of them at no cost."""
+    from scipy.stats import qmc  # here, because importing scipy.stats takes longer than everything else together
+
+    points: Array = qmc.Sobol(d, scramble=True, rng=0).random(SOBOL_POINTS)
+    return points
+
+
+def _around_the_best(gp: GaussianProcess, d: int, rng: np.random.Generator) -> list[Array]:
+    """One group of starts: the observed points of the highest posterior mean, and points around them; or none."""
+    if gp.observations is None or not gp.n:
+        return []
+    centres = gp.observations.X[np.argsort(-means_at_data(gp), kind="stable")[:CENTRES]]
+    directions = rng.standard_normal((len(RADII), len(centres), d))
+    directions /= np.linalg.norm(directions, axis=2, keepdims=True)
+    around = centres + np.array(RADII)[:, None, None] * gp.kernel.ell(d) * directions
+    return [np.concatenate([centres, around.reshape(-1, d)])]

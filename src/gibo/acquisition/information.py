@@ -29,7 +29,7 @@ from gibo import _linalg as linalg
 from gibo._checks import as_points, as_vector, describe
 from gibo._linalg import Array
 from gibo.errors import InputError
-from gibo.gp import GaussianProcess, subtract
+from gibo.gp import GaussianProcess, schur_complement
 from gibo.kernels import Kernel
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -46,19 +46,14 @@ class _Sites:
     Z: Array
     squares: Array
     ZG: Array
-    order: npt.NDArray[np.intp] | None
 
     @classmethod
-    def of(cls, U: Array, UG: Array, order: npt.NDArray[np.intp] | None) -> Self:
+    def of(cls, U: Array, UG: Array) -> Self:
         Z = np.vstack([U, np.zeros(U.shape[1])])
-        return cls(Z, np.einsum("nd,nd->n", Z, Z), UG, order)
+        return cls(Z, np.einsum("nd,nd->n", Z, Z), UG)
 
     def append(self, u: Array) -> Self:
-        n, order = len(self.Z) - 1, self.order
-        if len(self.ZG):
-            was = np.arange(n + self.ZG.size) if order is None else order
-            order = np.append(np.where(was < n, was, was + 1), n)
-        return self.of(np.vstack([self.Z[:-1], u]), self.ZG, order)
+        return self.of(np.vstack([self.Z[:-1], u]), self.ZG)
 
 
 class GradientInformation:
@@ -90,14 +85,14 @@ class GradientInformation:
         H = np.diag(gp.kernel.gradient_variance(d))
         if gp.observations is None or gp.factor is None:
             none = np.empty((0, d))
-            self._sites = _Sites.of(none, none, None)
+            self._sites = _Sites.of(none, none)
             self._L, self._V = np.empty((0, 0), order="F"), none
         else:
             data = gp.observations
-            self._sites = _Sites.of((data.X - t) / self._ell, (data.G - t) / self._ell, data.order)
+            self._sites = _Sites.of((data.X - t) / self._ell, (data.G - t) / self._ell)
             self._L = gp.factor.L
             self._V = linalg.solve_lower(self._L, gp.cross_gradient(t))
-        self.covariance: Array = subtract(H, self._V)
+        self.covariance: Array = schur_complement(H, self._V)
 
     def __call__(self, x: npt.ArrayLike) -> float | Array:
         """α at x: a number for (d,), an array (p,) for (p, d)."""
@@ -131,8 +126,7 @@ class GradientInformation:
         if len(sites.ZG):
             R = sites.ZG - u
             _, dpsi_G, ddpsi_G = self._kernel.profile(np.einsum("md,md->m", R, R), 2)
-            k = np.concatenate([k, (2.0 * s2 * dpsi_G[:, None] * R / ell).ravel()])
-            k = k if sites.order is None else k[sites.order]
+            k = np.concatenate([(2.0 * s2 * dpsi_G[:, None] * R / ell).ravel(), k])
         w = linalg.solve_lower(self._L, k)
         c = (-slope / ell) * u
         c -= w @ self._V
@@ -145,9 +139,8 @@ class GradientInformation:
         e = c / ell
         gradient = -slope * e
         if len(sites.ZG):
-            b = b if sites.order is None else b[np.argsort(sites.order)]
-            b_G = b[n:].reshape(R.shape) / ell
-            b = b[:n]
+            b_G = b[: R.size].reshape(R.shape) / ell
+            b = b[R.size :]
             gradient -= 2.0 * s2 * (dpsi_G @ b_G)
             gradient -= 4.0 * s2 * ((ddpsi_G * np.einsum("md,md->m", R, b_G)) @ R)
         dpsi[:n] *= b
@@ -189,8 +182,7 @@ class GradientInformation:
             R = sites.ZG[:, None, :] - U
             dpsi = self._kernel.profile(np.einsum("mpd,mpd->mp", R, R), 1)[1]
             k_G = 2.0 * s2 * dpsi[..., None] * R / self._ell
-            k = np.concatenate([k, k_G.transpose(0, 2, 1).reshape(sites.ZG.size, len(U))])
-            k = k if sites.order is None else k[sites.order]
+            k = np.concatenate([k_G.transpose(0, 2, 1).reshape(sites.ZG.size, len(U)), k])
         w = linalg.solve_lower(self._L, k)
         dpsi_t = self._kernel.profile(uu, 1)[1]
         c = -2.0 * s2 * dpsi_t[:, None] * U / self._ell - w.T @ self._V

@@ -9,8 +9,9 @@ import numpy as np
 
 from gibo import _linalg as linalg
 from gibo._linalg import Array
+from gibo.acquisition.climb import climb
 from gibo.acquisition.information import GradientInformation
-from gibo.compiled import minimise
+from gibo.errors import NumericalError
 
 # Over 400 random situations, those of the test among them, the one climb from the best start reached on average 0.9997
 # of the best of 20 climbs from 256 samples, and never less than 0.92; a second one would double the time.
@@ -43,7 +44,7 @@ def plan(
     X: list[Array] = []
     information: list[float] = []
     for _ in range(M):
-        x, alpha = maximise(gi, lower, upper, rng)
+        x, alpha = maximize(gi, lower, upper, rng)
         if X and alpha < least_share * float(gi.covariance.trace()):
             break
         X.append(x)
@@ -53,8 +54,8 @@ def plan(
     return Plan(np.array(X), np.array(information))
 
 
-def maximise(gi: GradientInformation, lower: Array, upper: Array, rng: np.random.Generator) -> tuple[Array, float]:
-    """The most informative point of the box, and its α, by L-BFGS-B from the best of several starts.
+def maximize(gi: GradientInformation, lower: Array, upper: Array, rng: np.random.Generator) -> tuple[Array, float]:
+    """The most informative point of the box, and its α, by a climb from the best of several starts.
 
     Starts: for the leading eigenvectors q of the gradient's covariance, ``t ± ell∘q`` at Mahalanobis lengths ½, 1 and 2
     and the corners of the box in their direction; a Latin hypercube of a few points. All are evaluated in one batch
@@ -64,9 +65,13 @@ def maximise(gi: GradientInformation, lower: Array, upper: Array, rng: np.random
     low, high = gi.to_scaled(lower), gi.to_scaled(upper)
     starts = _starts(gi, low, high, rng)
     alphas = gi.scaled_batch(starts)
-    # Measured in the best start's α, the climb's tolerances are relative ones.
-    unit = max(float(alphas.max()), float(np.finfo(np.float64).tiny))
-    best, value = _climb(gi, starts[_first_of_best(alphas)], low, high, unit)
+    if not np.isfinite(alphas).all():
+        raise NumericalError(
+            "the information of queries is not finite: lengthscales, scale or x0 are too large or too small to compute "
+            "with; use other units"
+        )
+    relative = _Relative(gi, max(float(alphas.max()), float(np.finfo(np.float64).tiny)))
+    best, value = relative.climb(_first_of_best(starts, alphas), low, high)
     for _ in range(MIRROR_ROUNDS):
         on_face = np.flatnonzero((best <= low) | (best >= high))
         if not len(on_face):
@@ -76,8 +81,26 @@ def maximise(gi: GradientInformation, lower: Array, upper: Array, rng: np.random
         alphas = gi.scaled_batch(mirrored)
         if float(alphas.max()) < 1.001 * value:
             break
-        best, value = _climb(gi, mirrored[_first_of_best(alphas)], low, high, unit)
+        best, value = relative.climb(_first_of_best(mirrored, alphas), low, high)
     return np.clip(gi.from_scaled(best), lower, upper), value
+
+
+class _Relative(NamedTuple):
+    """α by ``u = (x − t)/ell``, divided by that of the best start, so that the climb's tolerances are relative ones."""
+
+    gi: GradientInformation
+    unit: float
+
+    def __call__(self, U: Array) -> Array:
+        return self.gi.scaled_batch(U) / self.unit
+
+    def value_and_gradient(self, u: Array) -> tuple[float, Array]:
+        value, gradient = self.gi.scaled_value_and_gradient(u)
+        return value / self.unit, gradient / self.unit
+
+    def climb(self, start: Array, low: Array, high: Array) -> tuple[Array, float]:
+        best, value = climb(self, [start[None]], low, high)
+        return best, value * self.unit
 
 
 def _starts(gi: GradientInformation, low: Array, high: Array, rng: np.random.Generator) -> Array:
@@ -98,13 +121,14 @@ def _latin_hypercube(d: int) -> Array:
     return points
 
 
-def _first_of_best(alphas: Array) -> int:
-    """The index of the highest α, or the first of those that agree with it to 9 digits.
+def _first_of_best(points: Array, alphas: Array) -> Array:
+    """The point with the highest α, or the first of those that agree with it to 9 digits.
 
     α has exact ties: t + δ and t − δ say the same while the data lie symmetrically. Which of them rounding favours must
     not decide, or planning and asking one by one would part.
     """
-    return int(np.flatnonzero(alphas >= (1.0 - 1e-9) * alphas.max())[0])
+    first: Array = points[np.flatnonzero(alphas >= (1.0 - 1e-9) * alphas.max())[0]]
+    return first
 
 
 def _leading_eigenvectors(S: Array) -> Array:
@@ -118,12 +142,3 @@ def _leading_eigenvectors(S: Array) -> Array:
     leading = linalg.leading_eigenvectors(S * np.sqrt(np.outer(weight, weight)), EIGENVECTORS)
     sign = np.sign(np.sin(1.0 + np.arange(d)) @ leading)
     return (np.where(sign == 0.0, 1.0, sign) * leading).T
-
-
-def _climb(gi: GradientInformation, start: Array, low: Array, high: Array, unit: float) -> tuple[Array, float]:
-    def cost(u: Array) -> tuple[float, Array]:
-        value, gradient = gi.scaled_value_and_gradient(u)
-        return -value / unit, gradient / -unit
-
-    best, lowest = minimise(cost, start, low, high, factr=1e10, pgtol=1e-4, maximum_steps=60)
-    return best, -lowest * unit

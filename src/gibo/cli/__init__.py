@@ -6,45 +6,38 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import NoReturn
 
 from gibo.cli import manual, play, plot, reproduce, train
-from gibo.errors import GiboError
+from gibo.cli.output import complain
+from gibo.errors import GiboError, InUseError
 
 
 def entry() -> NoReturn:
     """The command `gibo`."""
-    code = main()
-    if sys.argv[1:2] and sys.argv[1] in manual.COMMANDS:
-        # All is written and closed, and Python would take a tenth of a second to take SciPy apart.
-        with suppress(OSError):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
-    sys.exit(code)
+    sys.exit(main())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit code: 0, 2 for a mistake in the call, 130 after Ctrl-C."""
+    """Run a command; returns the exit code: 0; 2 for a mistake in the call, 3 if the run is in use, 130: Ctrl-C."""
     words = list(sys.argv[1:] if argv is None else argv)
-    arguments = _parser().parse_args(_negative_value_last(words))
+    arguments = _parser().parse_args(_numbers_are_no_options(words) if words[:1] == ["tell"] else words)
     arguments.words = words
     try:
         code: int = arguments.run(arguments)
         sys.stdout.flush()
         return code
     except GiboError as error:
-        print(f"gibo: {error}", file=sys.stderr)
-        return 2
+        complain(error)
+        return 3 if isinstance(error, InUseError) else 2
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        print(f"gibo: {error.filename or 'the output'}: {error.strerror}", file=sys.stderr)
+        complain(f"{error.filename or 'the output'}: {error.strerror}")
         return 2
     except KeyboardInterrupt:
-        print("gibo: interrupted", file=sys.stderr)
+        complain("interrupted")
         return 130
 
 
@@ -59,12 +52,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _negative_value_last(words: list[str]) -> list[str]:
-    """For `gibo tell RUN ID -1e-3`: the value where it cannot be taken for an option."""
-    if words[:1] != ["tell"] or "--" in words:
-        return words
-    values = [word for word in words if word.startswith("-") and _is_number(word)]
-    return [*(word for word in words if word not in values), "--", *values] if values else words
+def _numbers_are_no_options(words: list[str]) -> list[str]:
+    """For `gibo tell RUN ID -1e-3`: with a space before it, nothing is taken for an option."""
+    return [f" {word}" if word.startswith("-") and _is_number(word) else word for word in words]
 
 
 def _is_number(word: str) -> bool:

@@ -6,18 +6,20 @@ import argparse
 import csv
 import json
 import math
+import re
 import sys
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gibo._checks import printable
+from gibo.cli.output import complain, say
 from gibo.errors import InputError
 
 if TYPE_CHECKING:
     from gibo._linalg import Array
-    from gibo.optimizers.base import Best, Query
-
-COMMANDS = ("init", "ask", "tell", "status", "best", "export")
+    from gibo.optimizers.events import Best, Query
+    from gibo.runs.journal import Journal
 
 EXAMPLE = """
 A file of parameters:
@@ -71,7 +73,7 @@ def add_commands(commands: Any) -> None:
         command.add_argument("folder", type=Path, metavar="RUN")
     for command in (ask, status, best):
         command.add_argument("--json", action="store_true", help="for programs: all digits")
-    tell.add_argument("id", type=int, metavar="ID", help="the query's number")
+    tell.add_argument("id", metavar="ID", help="the query's number")
     tell.add_argument("value", nargs="?", metavar="VALUE", help="what its evaluation gave")
     tell.add_argument(
         "--failed", nargs="?", const="failed", metavar="REASON", help="there is no value; the search goes on without it"
@@ -106,19 +108,16 @@ def _init(arguments: argparse.Namespace) -> int:
             seed=0 if arguments.seed is None else arguments.seed,
         )
     create(arguments.folder, description)
-    print(f"{arguments.folder}: {len(description.names)} parameters; next: gibo ask {arguments.folder}")
+    say(f"{arguments.folder}: {len(description.names)} parameters; next: gibo ask {arguments.folder}")
     return 0
 
 
 def _ask(arguments: argparse.Namespace) -> int:
-    from gibo.runs.journal import Journal
-    from gibo.runs.manual import ask, names_of
+    from gibo.runs.manual import ask
 
-    queries = ask(arguments.folder)
-    with Journal.read(arguments.folder) as journal:
-        names = names_of(journal.facts())
+    queries, names = ask(arguments.folder, _say_waiting)
     if arguments.json:
-        print(json.dumps({"queries": [_plain_query(query, names) for query in queries]}, indent=1))
+        say(json.dumps({"queries": [_plain_query(query, names) for query in queries]}, indent=1))
     else:
         _print_table([["id", "kind", *names], *([query.id, query.kind, *query.x.tolist()] for query in queries)])
     return 0
@@ -127,20 +126,24 @@ def _ask(arguments: argparse.Namespace) -> int:
 def _tell(arguments: argparse.Namespace) -> int:
     from gibo.runs.manual import tell
 
+    if not re.fullmatch(r"\d{1,15}", arguments.id):
+        raise InputError(f"ID: expected a query's number, as gibo ask shows it, got {arguments.id.strip()!r}")
     value = None
     if arguments.value is not None:
+        if "_" in arguments.value:  # Python would take 1_5 for 15
+            raise InputError(f"VALUE: expected a number, got {arguments.value!r}; or --failed")
         try:
             value = float(arguments.value)
         except ValueError:
             raise InputError(f"VALUE: expected a number, got {arguments.value!r}; or --failed") from None
-    tell(arguments.folder, arguments.id, value, arguments.failed)
+    tell(arguments.folder, int(arguments.id), value, arguments.failed, _say_waiting)
     return 0
 
 
 def _status(arguments: argparse.Namespace) -> int:
     from gibo.runs.manual import status
 
-    s = status(arguments.folder)
+    s = status(arguments.folder, _learns)
     last = s.starts[-1] if s.starts else None
     if arguments.json:
         plain = {
@@ -149,45 +152,45 @@ def _status(arguments: argparse.Namespace) -> int:
             "evaluations": s.evaluations,
             "failures": s.failures,
             "iteration": s.iteration,
-            "open": [_plain_query(query, s.names) for query in s.open],
+            "pending": [_plain_query(query, s.names) for query in s.pending],
             "best": _plain_best(s.best, s.names),
             "best_seen": _plain_best(s.best_seen, s.names),
             "iterate": _named(s.iterate, s.names),
             "probability_of_ascent": s.probability_of_ascent,
             "reason": None if last is None else last.reason,
         }
-        print(json.dumps(plain, indent=1))
+        say(json.dumps(plain, indent=1))
         return 0
     goal = "minimising" if s.minimize else "maximising"
-    print(f"{s.optimizer}, {goal} over {len(s.names)} parameters: {', '.join(s.names)}")
-    print(f"{s.evaluations} evaluations ({s.failures} failed), {len(s.open)} queries out, iteration {s.iteration}")
+    say(f"{s.optimizer}, {goal} over {len(s.names)} parameters: {printable(', '.join(s.names))}")
+    say(f"{s.evaluations} evaluations ({s.failures} failed), {len(s.pending)} queries pending, iteration {s.iteration}")
     if s.best is not None:
-        print(f"value {s.best.value:.6g} by the model at the recommended point (gibo best)")
+        say(f"value {s.best.value:.6g} by the model at the recommended point (gibo best)")
     if s.best_seen is not None:
-        print(f"best value seen {s.best_seen.value:.6g}")
+        say(f"best value seen {s.best_seen.value:.6g}")
     if s.probability_of_ascent is not None:
-        print(f"last step: the model's probability of ascent was {s.probability_of_ascent:.2f}")
+        say(f"last step: the model's probability of ascent was {s.probability_of_ascent:.2f}")
     if last is not None:
         when = datetime.fromtimestamp(last.started).isoformat(sep=" ", timespec="seconds")
-        print(f"last start {when}, process {last.process} on {last.host}: {last.reason or 'running, or it was killed'}")
+        say(f"last start {when}, process {last.process} on {last.host}: {last.reason or 'running, or it was killed'}")
     return 0
 
 
 def _best(arguments: argparse.Namespace) -> int:
     from gibo.runs.manual import status
 
-    s = status(arguments.folder)
+    s = status(arguments.folder, _learns)
     if s.best is None:
         raise InputError(f"{arguments.folder}: no evaluation has a value yet")
     if arguments.json:
         best = {"best": _plain_best(s.best, s.names), "best_seen": _plain_best(s.best_seen, s.names)}
-        print(json.dumps(best, indent=1))
+        say(json.dumps(best, indent=1))
         return 0
-    print(f"value {s.best.value:.6g} by the model at")
+    say(f"value {s.best.value:.6g} by the model at")
     for name, number in zip(s.names, s.best.x.tolist(), strict=True):
-        print(f"  {name} = {number!r}")
+        say(f"  {printable(name)} = {number!r}")
     if s.best_seen is not None:
-        print(f"best value seen {s.best_seen.value:.6g}")
+        say(f"best value seen {s.best_seen.value:.6g}")
     return 0
 
 
@@ -196,12 +199,29 @@ def _export(arguments: argparse.Namespace) -> int:
 
     rows = table(arguments.folder)
     if arguments.out is None:
-        csv.writer(sys.stdout, lineterminator="\n").writerows(rows)
+        csv.writer(sys.stdout, lineterminator="\n").writerows([_shown(row) for row in rows])
         return 0
     with arguments.out.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(rows)
-    print(f"{len(rows) - 1} rows: {arguments.out}")
+        csv.writer(file, lineterminator="\n").writerows([_shown(row) for row in rows])
+    say(f"{len(rows) - 1} rows: {arguments.out}")
     return 0
+
+
+def _shown(row: list[Any]) -> list[Any]:
+    return [printable(cell, lines=True) if isinstance(cell, str) else cell for cell in row]
+
+
+def _learns(journal: Journal) -> Any:
+    """What learnt between the iterations, if it is a run of gibo train."""
+    if journal.spec().training is None:
+        return None
+    from gibo.training.training import normalizer_of
+
+    return normalizer_of(journal)
+
+
+def _say_waiting() -> None:
+    complain("another process works on this run; waiting for it")
 
 
 def _numbers(name: str, text: str | None, d: int, default: float) -> list[float]:
@@ -231,7 +251,7 @@ def _plain_best(best: Best | None, names: list[str]) -> dict[str, Any] | None:
 
 
 def _print_table(rows: list[list[Any]]) -> None:
-    texts = [[f"{item:.10g}" if isinstance(item, float) else str(item) for item in row] for row in rows]
+    texts = [[f"{item:.10g}" if isinstance(item, float) else printable(str(item)) for item in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     for row in texts:
-        print("  ".join(item.rjust(width) for item, width in zip(row, widths, strict=True)))
+        say("  ".join(item.rjust(width) for item, width in zip(row, widths, strict=True)))

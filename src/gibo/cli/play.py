@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gibo._checks import describe_error
+from gibo.cli.output import say
 from gibo.cli.train import like_ctrl_c, trial_folders
 from gibo.errors import InputError, MissingExtraError
-from gibo.runs.interrupts import held_back
+from gibo.runs.interrupts import defer_interrupts
 
 if TYPE_CHECKING:
     from gibo.policies.task import Task
@@ -69,9 +70,9 @@ def _play(arguments: argparse.Namespace) -> int:
             try:
                 episode = rollout(screen, trial.policy, seed=seed, max_steps=task.max_steps)
             except _WindowClosedError:
-                print("the window was closed")
+                say("the window was closed")
                 break
-            print(f"episode {e + 1}: return {episode.value:.1f} in {episode.steps} steps", flush=True)
+            say(f"episode {e + 1}: return {episode.value:.1f} in {episode.steps} steps", flush=True)
     return 0
 
 
@@ -150,7 +151,7 @@ class _Screen:
             if self._film is None:
                 _check_writable(self._path)
                 self._film = (_GIF if self._path.suffix.lower() == ".gif" else _MP4)(self._path, self._rate)
-            with held_back():  # in the middle of a frame, Ctrl-C would cost the video
+            with defer_interrupts():  # in the middle of a frame, Ctrl-C would cost the video
                 self._film.add(frame)
         self._count += 1
 
@@ -187,9 +188,9 @@ class _Screen:
         """Also after Ctrl-C: the video has what was seen until then."""
         try:
             if self._film is not None:
-                with held_back():
+                with defer_interrupts():
                     self._film.close()
-                print(f"video: {self._path}")
+                say(f"video: {self._path}")
         finally:
             self._environment.close()
 

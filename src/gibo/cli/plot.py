@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from gibo.cli.output import say
 from gibo.cli.train import trial_folders
 from gibo.errors import InputError
 
@@ -38,7 +39,7 @@ def _plot(arguments: argparse.Namespace) -> int:
         names = [str(folder) for folder in folders]
     runs = {name: trial_folders(folder) for name, folder in zip(names, folders, strict=True)}
     for path in training_figure(runs, out):
-        print(path)
+        say(path)
     return 0
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gibo.cli.output import say
 from gibo.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -23,6 +24,16 @@ if TYPE_CHECKING:
 
 # Evaluations per trial where nothing is known.
 BUDGET = 300
+
+# Seconds in which a Dask scheduler must answer.
+DASK_TIMEOUT = 10
+
+# What a Dask cluster with TLS asks its client for.
+DASK_FILES = {
+    "ca": "certificate of the cluster's authority",
+    "cert": "certificate of this client",
+    "key": "private key of this client",
+}
 
 
 def add_commands(commands: Any) -> None:
@@ -72,6 +83,8 @@ def add_commands(commands: Any) -> None:
     train.add_argument(
         "--dask", metavar="ADDRESS", help="or the workers of a Dask cluster, such as tcp://127.0.0.1:8786"
     )
+    for name, what in DASK_FILES.items():
+        train.add_argument(f"--dask-{name}", metavar="FILE", help=f"{what}, for a cluster at tls://... (PEM)")
     train.add_argument("--time-limit", type=float, metavar="SECONDS", help="per evaluation")
     train.add_argument("--out", type=Path, metavar="FOLDER", help="(default: runs/ENV)")
 
@@ -83,6 +96,7 @@ def add_commands(commands: Any) -> None:
 
 
 def _train(arguments: argparse.Namespace) -> int:
+    from gibo.runs.result import Status
     from gibo.training.presets import BUDGETS
     from gibo.training.training import train
 
@@ -95,7 +109,7 @@ def _train(arguments: argparse.Namespace) -> int:
     if arguments.dask is not None and arguments.workers is not None:
         raise InputError("--workers, --dask: give one of them; the cluster has its own workers")
     out = arguments.out or Path("runs") / arguments.environment.replace("/", "-")
-    with like_ctrl_c(), _cluster(arguments.dask) as executor:
+    with like_ctrl_c(), _cluster(arguments) as executor:
         for trial in range(arguments.trials):
             folder = out / f"trial-{trial:02d}"
             with _bar(budget, f"trial {trial + 1}/{arguments.trials}") as bar:
@@ -109,11 +123,11 @@ def _train(arguments: argparse.Namespace) -> int:
                     time_limit=arguments.time_limit,
                     progress=bar,
                 )
-            print(f"{folder}: {result.reason}")
-            if result.reason.startswith(("interrupted", "stopped")):
-                print("The same command continues.")
-                return 130 if result.reason.startswith("interrupted") else 1
-    print(f"Next: gibo evaluate {out}, gibo play {out}, gibo plot {out}")
+            say(f"{folder}: {result.reason}")
+            if not result.status.is_regular:
+                say("The same command continues.")
+                return 130 if result.status is Status.INTERRUPTED else 1
+    say(f"Next: gibo evaluate {out}, gibo play {out}, gibo plot {out}")
     return 0
 
 
@@ -125,7 +139,7 @@ def _training(arguments: argparse.Namespace) -> Training:
     usual = preset(arguments.environment, arguments.method) if arguments.preset is None else None
     if usual is not None:
         name, training = usual
-        print(f"Settings: preset {name} for {arguments.environment}; --preset none trains without")
+        say(f"Settings: preset {name} for {arguments.environment}; --preset none trains without")
     elif arguments.preset in (None, "none"):
         reexpressed: Any = "data" if arguments.method == "gibo" else "off"
         training = Training(arguments.environment, "linear", arguments.method, reexpressed=reexpressed)
@@ -158,16 +172,16 @@ def _setting(word: str) -> tuple[str, Any]:
 
 def _options(training: Training, given: dict[str, Any]) -> dict[str, Any]:
     """The method's options with what was given."""
+    from gibo.optimizers import methods
     from gibo.optimizers.settings import Settings
     from gibo.steps import GradientAscent
-    from gibo.training.training import METHODS
 
     options = dict(training.options)
     if not given:
         return options
     if training.method != "gibo":
         common = ("self", "x0", "scale", "bounds", "seed")
-        known = [name for name in inspect.signature(METHODS[training.method]).parameters if name not in common]
+        known = [name for name in inspect.signature(methods()[training.method]).parameters if name not in common]
         _refuse_unknown(given, known)
         return options | given
     _refuse_unknown(given, [*(name for name in Settings.__dataclass_fields__ if name != "step"), "eta"])
@@ -210,7 +224,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         spread = statistics.stdev(returns) if len(returns) > 1 else 0.0
         low, middle, high = (returns[round(q * (len(returns) - 1))] for q in (0.1, 0.5, 0.9))
         mean = f"mean {statistics.fmean(returns):.1f}, standard deviation {spread:.1f}"
-        print(f"{folder}: {len(returns)} episodes, {mean}, 10 % {low:.1f}, median {middle:.1f}, 90 % {high:.1f}")
+        say(f"{folder}: {len(returns)} episodes, {mean}, 10 % {low:.1f}, median {middle:.1f}, 90 % {high:.1f}")
     return 0
 
 
@@ -227,21 +241,64 @@ def trial_folders(folder: Path) -> list[Path]:
 
 
 @contextmanager
-def _cluster(address: str | None) -> Iterator[Executor | None]:
+def _cluster(arguments: argparse.Namespace) -> Iterator[Executor | None]:
     """The executor of a Dask cluster."""
+    address = arguments.dask
+    files = {name: getattr(arguments, f"dask_{name}") for name in DASK_FILES}
+    _check_dask(address, files)
     if address is None:
         yield None
         return
     try:
         import distributed
+        from distributed.comm.core import CommClosedError
     except ImportError:
         raise MissingExtraError("--dask needs distributed, which is not installed: pip install 'gibo[dask]'") from None
+    security = _security(files) if address.startswith("tls://") else None
     try:
-        client: Any = distributed.Client(address, timeout=10)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError) as error:
+        client: Any = distributed.Client(address, timeout=DASK_TIMEOUT, security=security)  # type: ignore[no-untyped-call]
+    except CommClosedError as error:
+        raise InputError(
+            f"--dask: the connection to {address} was closed; expected a scheduler there, with TLS if and only if the "
+            f"address begins with tls://, whose certificates are of the same authority as ours: {error}"
+        ) from None
+    except (OSError, ValueError, RuntimeError) as error:
         raise InputError(f"--dask: no scheduler answers at {address}: {error}") from None
     with client:
         yield client.get_executor()
+
+
+def _check_dask(address: str | None, files: dict[str, str | None]) -> None:
+    missing = [f"--dask-{name}" for name, file in files.items() if file is None]
+    if len(missing) == len(files):
+        return
+    if missing:
+        raise InputError(f"--dask-ca, --dask-cert, --dask-key: expected all three, {' and '.join(missing)} is missing")
+    if address is None or not address.startswith("tls://"):
+        raise InputError(f"--dask: expected tls://HOST:PORT together with certificates, got {address or 'nothing'}")
+
+
+def _security(files: dict[str, str | None]) -> Any:
+    """The client's side of TLS, from the files given or else from Dask's own configuration."""
+    from distributed.security import Security
+
+    given = {}
+    if files["ca"] is not None:
+        given = {"tls_ca_file": files["ca"], "tls_client_cert": files["cert"], "tls_client_key": files["key"]}
+        for name, file in files.items():
+            if not Path(str(file)).is_file():
+                raise InputError(f"--dask-{name}: there is no file {file}")
+    security: Any = Security(require_encryption=True, **given)  # type: ignore[no-untyped-call]
+    try:
+        context = security.get_connection_args("client")["ssl_context"]
+    except OSError as error:
+        raise InputError(
+            "--dask-ca, --dask-cert, --dask-key: expected a certificate, a certificate and its private key, "
+            f"as PEM files that can be read: {error}"
+        ) from None
+    if context is None:
+        raise InputError("--dask tls://...: needs --dask-ca, --dask-cert and --dask-key (docs/cluster.md makes them)")
+    return security
 
 
 @contextmanager
@@ -253,16 +310,16 @@ def _bar(budget: int, title: str) -> Iterator[Any]:
     current: list[float] = []
 
     def text(standing: Standing) -> str:
-        for kind, answer in standing.answers:
-            if answer.info is not None:
-                value = float(answer.info["return"])
+        steps = standing.optimizer.log.iterations
+        for e in standing.arrived:
+            if "return" in e.outcome.info:
+                value = float(e.outcome.info["return"])
                 best[:] = [max([*best, value])]
-                if kind == "iterate" or not hasattr(standing.optimizer, "iterations"):
+                if e.kind == "iterate" or not steps:
                     current[:] = [value]
         parts = [title]
         parts += [f"best {best[0]:.1f}"] if best else []
         parts += [f"now {current[0]:.1f}"] if current else []
-        steps = getattr(standing.optimizer, "iterations", [])
         parts += [f"P(ascent) {steps[-1].probability_of_ascent:.2f}"] if steps else []
         parts += [f"{standing.failures} failed"] if standing.failures else []
         return " · ".join(parts)

@@ -13,35 +13,11 @@ from gibo.errors import MissingExtraError
 BLUE, ORANGE, GREEN, PINK, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#7A7A7A"
 
 
-class Look(NamedTuple):
-    """A method's colour and line, the same in every figure; the lines also tell them apart without colour."""
+class LineStyle(NamedTuple):
+    """A line's color and dashes; the dashes also tell lines apart without color."""
 
     color: str
-    line: Any
-
-
-LOOKS = {
-    "GIBO": Look(BLUE, "-"),
-    "GIBO, our defaults": Look(SKY, "-"),
-    "ARS": Look(ORANGE, "--"),
-    "CMA-ES": Look(GREEN, "-."),
-    "Vanilla BO": Look(PINK, (0, (5, 1, 1, 1, 1, 1))),
-    "Random search": Look(GREY, ":"),
-    "paper": Look(BLUE, "-"),
-    "published": Look(ORANGE, "--"),
-    "invariant": Look(GREEN, "-."),
-    "off": Look(GREY, ":"),
-    "active": Look(BLUE, "-"),
-    "random": Look(ORANGE, "--"),
-    "without gradient normalisation": Look(GREY, ":"),
-    "without state normalisation": Look(PINK, "-."),
-    "iterate re-expressed": Look(SKY, "-"),
-    "published settings": Look(GREEN, "--"),
-}
-
-
-def look(method: str) -> Look:
-    return LOOKS.get(method, Look("black", "-"))
+    linestyle: Any
 
 
 @contextmanager

@@ -11,14 +11,15 @@ import numpy as np
 
 from gibo._linalg import Array
 from gibo.errors import InputError
-from gibo.figures.style import BLUE, GREEN, GREY, ORANGE, PINK, SKY, Look, pyplot, save
-from gibo.runs.journal import Journal, Told
+from gibo.figures.style import BLUE, GREEN, GREY, ORANGE, PINK, SKY, LineStyle, pyplot, save
+from gibo.optimizers import methods
+from gibo.optimizers.events import Evaluation
+from gibo.runs.journal import Journal
 
-METHODS = {"gibo": "GIBO", "ars": "ARS", "cma-es": "CMA-ES"}
 # One after the other; the lines tell them apart without colour.
-LOOKS = [
-    *(Look(BLUE, "-"), Look(ORANGE, "--"), Look(GREEN, "-.")),
-    *(Look(PINK, ":"), Look(SKY, (0, (5, 1))), Look(GREY, "-")),
+LINE_STYLES = [
+    *(LineStyle(BLUE, "-"), LineStyle(ORANGE, "--"), LineStyle(GREEN, "-.")),
+    *(LineStyle(PINK, ":"), LineStyle(SKY, (0, (5, 1))), LineStyle(GREY, "-")),
 ]
 
 
@@ -66,7 +67,7 @@ def training_figure(runs: Mapping[str, Sequence[Path]], path: Path) -> list[Path
         figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
         for i, (name, found) in enumerate(curves.items()):
             environment = f", {found[0].environment}" if len(environments) > 1 else ""
-            _draw(axes, found, LOOKS[i % len(LOOKS)], f"{name}: {METHODS[found[0].method]}{environment}")
+            _draw(axes, found, LINE_STYLES[i % len(LINE_STYLES)], f"{name}: {_title(found[0].method)}{environment}")
         axes.set_title(", ".join(environments))
         axes.set_xlabel("episodes")
         axes.set_ylabel("return")
@@ -74,7 +75,7 @@ def training_figure(runs: Mapping[str, Sequence[Path]], path: Path) -> list[Path
         return save(figure, plt, path)
 
 
-def _draw(axes: Any, curves: list[Curve], style: Look, label: str) -> None:
+def _draw(axes: Any, curves: list[Curve], style: LineStyle, label: str) -> None:
     note = "" if curves[0].of_iterates else " (batch means; the iterate is not evaluated)"
     color, line = style
     if len(curves) == 1:
@@ -91,43 +92,48 @@ def _draw(axes: Any, curves: list[Curve], style: Look, label: str) -> None:
     axes.fill_between(episodes, mean - sd, mean + sd, color=color, alpha=0.15, linewidth=0)
 
 
+def _title(method: str) -> str:
+    kind = methods().get(method)
+    return method if kind is None else kind.title
+
+
 def read_curve(folder: Path) -> Curve | None:
     """A trial's curve, from its journal; None if there is nothing yet."""
     with Journal.read(folder) as journal:
-        task = journal.facts().task
+        task = journal.spec().training
         if task is None:
             raise InputError(f"{folder}: a run, but not one of gibo train")
-        told = sorted(journal.evaluations(), key=lambda t: t.query.id)
-        asked = Counter(query.iteration for query in journal.queries())
+        told = sorted((e for e, _ in journal.evaluations()), key=lambda e: e.id)
+        asked = Counter(query.iteration for query, _ in journal.queries().values())
     of_iterates = task["method"] == "gibo"
     points = _iterates(told) if of_iterates else _batches(told, asked)
     if not points:
         return None
     count, returns = np.array(points, dtype=np.float64).T
     per = int(task["episodes"])
-    spent = per * (told[-1].query.id + 1)
+    spent = per * (told[-1].id + 1)
     return Curve(task["environment"], task["method"], of_iterates, per * count, returns, spent)
 
 
-def _return(told: Told) -> float | None:
+def _return(e: Evaluation) -> float | None:
     """None for a failed evaluation."""
-    return None if told.answer.info is None else float(told.answer.info["return"])
+    return float(e.outcome.info["return"]) if "return" in e.outcome.info else None
 
 
-def _iterates(told: list[Told]) -> list[tuple[int, float]]:
+def _iterates(told: list[Evaluation]) -> list[tuple[int, float]]:
     """Evaluations spent, and the return of each iterate."""
-    seen = [(t.query.id + 1, _return(t)) for t in told if t.query.kind == "iterate"]
+    seen = [(e.id + 1, _return(e)) for e in told if e.kind == "iterate"]
     return [(n, value) for n, value in seen if value is not None]
 
 
-def _batches(told: list[Told], asked: Counter[int]) -> list[tuple[int, float]]:
+def _batches(told: list[Evaluation], asked: Counter[int]) -> list[tuple[int, float]]:
     """Evaluations spent, and the mean return of each iteration of which all is there."""
-    batches: dict[int, list[Told]] = {}
-    for t in told:
-        batches.setdefault(t.query.iteration, []).append(t)
+    batches: dict[int, list[Evaluation]] = {}
+    for e in told:
+        batches.setdefault(e.iteration, []).append(e)
     points = []
     for iteration, batch in batches.items():
-        values = [value for t in batch if (value := _return(t)) is not None]
+        values = [value for e in batch if (value := _return(e)) is not None]
         if values and len(batch) == asked[iteration]:
-            points.append((batch[-1].query.id + 1, float(np.mean(values))))
+            points.append((batch[-1].id + 1, float(np.mean(values))))
     return points

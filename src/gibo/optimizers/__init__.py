@@ -1,1 +1,15 @@
 """Optimisers, all with the same face: ask for queries, tell their values."""
+
+from gibo.optimizers.ars import ARS
+from gibo.optimizers.base import Optimizer
+from gibo.optimizers.cma import CMAES
+from gibo.optimizers.gibo import GIBO
+from gibo.optimizers.random_search import RandomSearch
+from gibo.optimizers.vanilla_bo import VanillaBO
+
+__all__ = ["ARS", "CMAES", "GIBO", "Optimizer", "RandomSearch", "VanillaBO", "methods"]
+
+
+def methods() -> dict[str, type[Optimizer]]:
+    """The optimisers by the name of their method, those of one's own included."""
+    return {kind.method: kind for kind in Optimizer.registry.values() if kind.method is not None}

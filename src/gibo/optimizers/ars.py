@@ -12,15 +12,14 @@ One iteration at the iterate t, with N directions δ_i ~ N(0, I):
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import positive, positive_int
+from gibo._checks import batch_size, positive
 from gibo._linalg import Array
 from gibo.errors import InputError
-from gibo.optimizers.base import Best, Evaluation, Optimizer
+from gibo.optimizers.base import Optimizer
+from gibo.optimizers.events import QUERY, Best, Evaluation
 
 
 class ARS(Optimizer):
@@ -56,6 +55,8 @@ class ARS(Optimizer):
     learning, NeurIPS 2018, algorithms 1 and 2.
     """
 
+    method = "ars"
+
     def __init__(
         self,
         x0: npt.ArrayLike,
@@ -71,8 +72,8 @@ class ARS(Optimizer):
         super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
         self.step_size = positive("step_size", step_size)
         self.noise = positive("noise", noise)
-        self.directions = 1 + self.d // 8 if directions is None else positive_int("directions", directions)
-        self.top = self.directions if top is None else positive_int("top", top)
+        self.directions = 1 + self.d // 8 if directions is None else batch_size("directions", directions)
+        self.top = self.directions if top is None else batch_size("top", top)
         if self.top > self.directions:
             raise InputError(f"top: at most all {self.directions} directions can be used, got {self.top}")
         self._value: float | None = None
@@ -89,7 +90,7 @@ class ARS(Optimizer):
     def _propose(self) -> list[tuple[Array, str]]:
         self._deltas = self._rng.standard_normal((self.directions, self.d))
         offsets = self.noise * self.scale * self._deltas
-        return [(self._iterate + sign * offset, "query") for offset in offsets for sign in (1.0, -1.0)]
+        return [(self._iterate + sign * offset, QUERY) for offset in offsets for sign in (1.0, -1.0)]
 
     def _update(self, batch: list[Evaluation]) -> None:
         self._iteration += 1
@@ -101,23 +102,9 @@ class ARS(Optimizer):
         complete = np.flatnonzero(~np.isnan(returns).any(axis=1))
         ranked = complete[np.argsort(-returns[complete].max(axis=1), kind="stable")]
         used = np.sort(ranked[: self.top])  # in the order drawn, so that the sum of all is V1's bit for bit
-        with np.errstate(over="ignore", invalid="ignore"):
-            sigma = float(returns[used].std()) if len(used) else 0.0
-        if not (sigma > 0.0 and np.isfinite(sigma)):
+        sigma = float(returns[used].std()) if len(used) else 0.0
+        if not sigma > 0.0:
             return
         weights = (returns[used, 0] - returns[used, 1]) / sigma
         step = self.step_size / len(used) * (weights @ self._deltas[used])
         self._iterate = self.clip(self._iterate + step * self.scale)
-
-    # -- state --------------------------------------------------------------------------------------------------------
-
-    def _arguments(self) -> dict[str, Any]:
-        own = {"step_size": self.step_size, "noise": self.noise, "directions": self.directions, "top": self.top}
-        return {**super()._arguments(), **own}
-
-    def _own_state(self) -> dict[str, Any]:
-        return {"value": self._value, "deltas": self._deltas}
-
-    def _load_own_state(self, own: dict[str, Any]) -> None:
-        self._value = own["value"]
-        self._deltas = np.array(own["deltas"]).reshape(-1, self.d)

@@ -1,89 +1,65 @@
 """The face that every optimiser has: ask for queries, tell their values, in any order.
 
     ask()            all queries that can run now; the same ones until they are told
-    tell(q, value)   one by one, in any order; once the last one of a batch is told, the optimiser moves on
+    tell(q, value)   one by one, in any order; once the last one of a batch is told, the optimiser updates itself
 
-An optimiser implements `_propose` (the next batch) and `_update` (what to do once the batch is told). What it does
-depends on the told values in the order of their ids, never on the order or the time of their arrival.
+An optimiser has three hooks: `_propose` (the next batch), `_update` (what to do once the batch is told) and, if
+proposing or updating is slow, `_memo` with `_recall` (what another one needs to stand where this one stood after an
+`ask`). What it does depends on the told values in the order of their ids, never on the order or the time of arrival.
 
-Two more for those who run it. `move_on` goes on without the queries of a batch that are still out; only then does it
-matter what arrived when. `recall` puts a fresh optimiser where another one stood after an `ask`, from the queries and
-the `thought` of that ask, so that a record of asks and tells is enough to continue from.
+Everything that happens is an event in one log (`gibo.optimizers.log`), from which the optimiser can be made again.
+`proceed` goes on without the queries of a batch that are pending; only then does it matter what arrived when.
 """
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_bounds, as_finite, as_number, as_vector, describe_error
-from gibo._linalg import Array, single_thread
-from gibo._serialize import to_plain
+from gibo._checks import as_bounds, as_vector, one_per_parameter
+from gibo._linalg import Array
+from gibo._serialize import check_plain, register, to_plain
 from gibo.errors import GiboError, InputError, QueryError
-from gibo.gp import Jacobian
+from gibo.jacobian import Jacobian
+from gibo.optimizers.arguments import arguments_of, make
+from gibo.optimizers.atomic import AllOrNothing
+from gibo.optimizers.events import (
+    EXTERNAL,
+    STATE_FORMAT,
+    Asked,
+    Best,
+    Evaluation,
+    Event,
+    Iteration,
+    Proceeded,
+    Query,
+    Reparametrized,
+    Stepped,
+    Told,
+    Transform,
+    as_point,
+    events_from_plain,
+    events_to_plain,
+    not_told_yet,
+    read_only,
+)
+from gibo.optimizers.log import Log, moved_points, replay
+from gibo.outcome import LARGEST, Outcome, told_outcome
 
-STATE_FORMAT = 1
-
-
-@dataclass(frozen=True, eq=False)
-class Query:
-    """A point to evaluate.
-
-    Attributes:
-        id: its number; ids rise by one.
-        x: (d,) where to evaluate.
-        seed: for a stochastic objective: depends on the run's seed and the id only.
-        kind: what it is for, such as ``"iterate"`` or ``"query"``.
-        iteration: in which iteration of the optimiser it was asked.
-    """
-
-    id: int
-    x: Array
-    seed: int
-    kind: str
-    iteration: int
-
-
-@dataclass(frozen=True, eq=False)
-class Evaluation:
-    """A query that was told: its value (and gradient), or why it failed. ``kind`` "told" is a point from elsewhere."""
-
-    id: int
-    x: Array
-    kind: str
-    iteration: int
-    value: float | None = None
-    gradient: Array | None = None
-    gradient_noise: Array | None = None
-    failure: str | None = None
-
-
-class Best(NamedTuple):
-    """A point and its value; for a point chosen by a model the value is the model's mean there."""
-
-    x: Array
-    value: float
-
-
-class Transform(Protocol):
-    """A linear map of parameters, x' = T x, under which the objective keeps its values."""
-
-    def parameters(self, theta: npt.ArrayLike) -> Array:
-        """T x, for many (n, d)."""
-
-    def gradients(self, g: npt.ArrayLike) -> Array:
-        """T⁻ᵀ g, for many (n, d)."""
+OTHER_QUERIES = "would ask other queries than it did: with another version of gibo or cma?"
 
 
 class Optimizer(ABC):
-    """Base of all optimisers; see the module's text.
+    """Base of all optimisers.
+
+    An optimiser's options are keyword arguments of its constructor, each kept in an attribute of the same name; so
+    they are saved and loaded without any further word.
 
     Args:
         x0: (d,) where to start.
@@ -94,21 +70,29 @@ class Optimizer(ABC):
 
     registry: ClassVar[dict[str, type[Optimizer]]] = {}
 
-    # Whether a value that arrives after its iteration is over is of any use; see `move_on`.
+    # How the command line and files name it, and how figures do; None: not offered there.
+    method: ClassVar[str | None] = None
+    title: ClassVar[str] = ""
+    # Whether a value that arrives after its iteration is over is of any use; see `proceed`.
     uses_late_values: ClassVar[bool] = False
+    # Whether `_propose` or `_update` change something in place; then an interrupted one is made again from the log.
+    changes_in_place: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        Optimizer.registry[cls.__name__] = cls
+        register(Optimizer.registry, cls.__name__, cls)
+        cls.title = vars(cls).get("title", cls.__name__)
 
     def __init__(
         self, x0: npt.ArrayLike, *, scale: npt.ArrayLike = 1.0, bounds: npt.ArrayLike | None = None, seed: int = 0
     ) -> None:
         self.x0 = as_vector("x0", x0)
         self.d = len(self.x0)
-        self.scale = _one_per_parameter("scale", scale, self.d)
+        self.scale = one_per_parameter("scale", scale, self.d)
         if not (self.scale > 0).all():
             raise InputError(f"scale: expected positive number(s), got {scale!r:.80}")
+        if max(np.abs(self.x0).max(), self.scale.max()) > LARGEST or self.scale.min() < 1.0 / LARGEST:
+            raise InputError(f"x0, scale: expected numbers of at most {LARGEST:g} in size; use other units")
         self.bounds = as_bounds(bounds, self.d)
         if self.bounds is not None and not ((self.bounds[0] <= self.x0) & (self.x0 <= self.bounds[1])).all():
             j = int(np.flatnonzero((self.x0 < self.bounds[0]) | (self.x0 > self.bounds[1]))[0])
@@ -120,32 +104,20 @@ class Optimizer(ABC):
         self._rng = np.random.default_rng(self.seed)
         self._iterate = self.x0.copy()
         self._iteration = 0
-        self._next_id = 0
-        self._evaluations: dict[int, Evaluation] = {}
-        self._waiting: dict[int, Query] = {}
-        self._batch: list[int] = []
+        self._log = Log()
+        self._broken = False  # interrupted in the middle of a change in place
 
     # -- the face -----------------------------------------------------------------------------------------------------
 
     def ask(self) -> list[Query]:
         """All queries that can run now, all at once if you can. Without a `tell` in between: the same ones again."""
-        if not self.is_waiting:
-            self._finish_batch()
-            with self._all_or_nothing():
-                proposals = self._propose()
-            for x, kind in proposals:
-                query = self._next_query(x, kind)
-                self._next_id += 1
-                self._waiting[query.id] = query
-                self._batch.append(query.id)
-        return self.waiting
-
-    def foreseen(self) -> Query | None:
-        """The query that the next `ask` will begin with, if that is known before it has thought; None otherwise.
-
-        Its evaluation may begin while `ask` is planning the others; it is told once it has been asked.
-        """
-        return None
+        self._settle()
+        if not self.is_pending:
+            with AllOrNothing(self):
+                first = self._log.next_id
+                queries = [self._query(first + i, x, kind) for i, (x, kind) in enumerate(self._propose())]
+                self._log.ask(Asked(tuple(queries), self._whole_memo()))
+        return self.pending
 
     def tell(
         self,
@@ -160,67 +132,66 @@ class Optimizer(ABC):
 
         Args:
             query: a `Query` from `ask`, or the point itself.
-            value: a finite number.
+            value: a finite number, or an `Outcome`.
             gradient: (d,) the objective's gradient there, if known; with gradient_noise, the variance of its noise (a
                 number or one per parameter).
             failed: True, the reason or the exception: there is no value; the optimiser carries on without it.
         """
-        known = isinstance(query, Query)
-        if isinstance(query, Query):
-            query = self._waiting_like(query)
-        else:
-            query = Query(self._next_id, _read_only(as_vector("x", query, self.d)), 0, "told", self.iteration)
-        evaluation = self._evaluation(query, value, gradient, gradient_noise, failed)
-        if known:
-            del self._waiting[query.id]
-        else:
-            self._next_id += 1
-        self._evaluations[query.id] = evaluation
-        if not self.is_waiting:
-            self._finish_batch()
+        outcome = told_outcome(self.d, value, gradient, gradient_noise, failed)
+        self.receive(query if isinstance(query, Query) else self.external(query), outcome)
+
+    def external(self, x: npt.ArrayLike) -> Query:
+        """A point from elsewhere as the query of the next id, to be told at once."""
+        self._settle()
+        return Query(self._log.next_id, as_point(x, self.d), 0, EXTERNAL, self._iteration)
+
+    def receive(self, query: Query, outcome: Outcome) -> None:
+        """`tell` with an outcome that was checked (`gibo.outcome.checked`); for those who run optimisers."""
+        self._settle()
+        self._log.tell(Told(query, outcome))
+        self._settle()
 
     @property
-    def waiting(self) -> list[Query]:
+    def pending(self) -> list[Query]:
         """The queries that were asked and are still to be told."""
-        return list(self._waiting.values())
+        return list(self._log.pending.values())
 
     @property
-    def is_waiting(self) -> bool:
+    def is_pending(self) -> bool:
         """Whether queries of the current batch are still to be told."""
-        return any(i in self._waiting for i in self._batch)
+        return any(i in self._log.pending for i in self._log.batch)
 
     @property
     def told_share(self) -> float:
-        """Which share of the current batch has been told; 1 if nothing is out."""
-        return sum(i not in self._waiting for i in self._batch) / len(self._batch) if self._batch else 1.0
+        """Which share of the current batch has been told; 1 if nothing is pending."""
+        batch = self._log.batch
+        return sum(i not in self._log.pending for i in batch) / len(batch) if batch else 1.0
 
-    def move_on(self) -> None:
-        """Go on without the queries of this iteration that are still out; told later, they are used from then on.
+    def proceed(self) -> None:
+        """Go on without the queries of this iteration that are pending; told later, they are used from then on.
 
         For evaluations of very uneven durations. What the optimiser does then depends on what had arrived by now.
         """
-        if not self.uses_late_values:
-            raise InputError(f"{type(self).__name__} cannot go on before all values of an iteration are there")
-        if not any(i in self._evaluations for i in self._batch):
-            raise QueryError("no query of this iteration has been told; there is nothing to go on with")
-        with self._all_or_nothing():
-            self._update([self._evaluations.get(i) or _still_out(self._waiting[i]) for i in self._batch])
-            self._batch = []
+        self._settle()
+        self._check_proceeding()
+        with AllOrNothing(self):
+            self._update_with(self._log.proceed())
+
+    @property
+    def log(self) -> Log:
+        """All that happened; to be read."""
+        return self._log
 
     @property
     def evaluations(self) -> list[Evaluation]:
         """All that was told so far, failures included, by id."""
-        return [self._evaluations[i] for i in sorted(self._evaluations)]
+        return [self._log.evaluations[i] for i in sorted(self._log.evaluations)]
 
     @property
     def best_seen(self) -> Best | None:
         """The highest value told, as it was told, noise included; None before the first value."""
-        seen = [e for e in self.evaluations if e.value is not None]
-        if not seen:
-            return None
-        best = max(seen, key=lambda e: e.value if e.value is not None else -np.inf)
-        assert best.value is not None
-        return Best(best.x.copy(), best.value)
+        e = self._log.best_seen
+        return None if e is None or e.value is None else Best(e.x.copy(), e.value)
 
     @property
     def iterate(self) -> Array:
@@ -231,6 +202,11 @@ class Optimizer(ABC):
     def iteration(self) -> int:
         """Number of updates so far."""
         return self._iteration
+
+    @property
+    def iterations(self) -> list[Iteration]:
+        """One record per step made; empty for an optimiser without a model."""
+        return list(self._log.iterations)
 
     @property
     @abstractmethod
@@ -245,70 +221,24 @@ class Optimizer(ABC):
         """The nearest point within the bounds."""
         return x if self.bounds is None else np.clip(x, *self.bounds)
 
-    def reexpress(self, transform: Transform, move_iterate: bool = False) -> None:
+    def reparametrize(self, transform: Transform, move_iterate: bool = False) -> None:
         """Move what was told to where the same values are now, and the iterate too if asked; between iterations only.
 
-        Records of earlier steps keep the coordinates of their time.
+        Moved is what the optimiser still uses; older evaluations and the records of earlier steps keep the coordinates
+        of their time.
         """
-        if self._waiting:
-            raise QueryError("queries are still out; parameters can change their meaning between iterations only")
-        told = self.evaluations
-        if told:
-            X = transform.parameters(np.array([e.x for e in told]))
-            squares = transform.gradients(np.eye(self.d)) ** 2 if any(e.gradient is not None for e in told) else None
-            moved = {}
-            for e, x in zip(told, X, strict=True):
-                gradient, noise = e.gradient, e.gradient_noise
-                if gradient is not None and noise is not None and squares is not None:
-                    gradient, noise = transform.gradients(gradient[None])[0], noise @ squares
-                moved[e.id] = replace(e, x=_read_only(x.copy()), gradient=gradient, gradient_noise=noise)
-            self._evaluations = moved
-        if move_iterate:
-            self._iterate = self.clip(transform.parameters(self._iterate[None])[0])
+        self._settle()
+        with AllOrNothing(self):
+            self._log.reparametrize(Reparametrized(transform, move_iterate), self._used_again())
+            if move_iterate:
+                self._iterate = self.clip(moved_points(transform, self._iterate[None])[0])
 
-    # -- state --------------------------------------------------------------------------------------------------------
-
-    def thought(self) -> dict[str, Any]:
-        """What the last `ask` left behind besides its queries, as plain data; see `recall`."""
-        plain: dict[str, Any] = to_plain({"generator": self._rng.bit_generator.state, **self._own_thought()})
-        return plain
-
-    def recall(self, batch: list[Query], thought: dict[str, Any]) -> None:
-        """Stand where the optimiser stood when its `ask` had proposed this batch, without thinking it through again."""
-        if self.is_waiting:
-            raise QueryError("queries of the batch before are still out; tell them first")
-        self._finish_batch()
-        if [query.id for query in batch] != list(range(self._next_id, self._next_id + len(batch))) or not batch:
-            raise QueryError(f"these are not the queries that come next; the next id is {self._next_id}")
-        with self._all_or_nothing():
-            proposals = self._recall(thought)
-            self._rng.bit_generator.state = thought["generator"]
-            if proposals is not None and not _alike(proposals, batch, self.clip):
-                name = type(self).__name__
-                raise InputError(f"{name} would ask other queries than it did: with another version of gibo or cma?")
-        for query in batch:
-            own = Query(query.id, _read_only(query.x.copy()), query.seed, query.kind, self._iteration)
-            self._waiting[query.id] = own
-            self._batch.append(query.id)
-        self._next_id += len(batch)
+    # -- saving, loading, continuing ----------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Everything, random generator included, as plain data for JSON; see `from_state`."""
-        state = {
-            "optimizer": type(self).__name__,
-            "format": STATE_FORMAT,
-            "arguments": self._arguments(),
-            "rng": self._rng.bit_generator.state,
-            "next_id": self._next_id,
-            "evaluations": self.evaluations,
-            "waiting": list(self._waiting.values()),
-            "batch": self._batch,
-            "iterate": self._iterate,
-            "iteration": self._iteration,
-            "own": self._own_state(),
-        }
-        plain: dict[str, Any] = to_plain(state)
-        return plain
+        """Everything, random generator included, as plain data for JSON: the log; see `from_state`."""
+        name, events = type(self).__name__, events_to_plain(self._log.events)
+        return {"optimizer": name, "format": STATE_FORMAT, "arguments": self.arguments(), "events": events}
 
     @classmethod
     def from_state(cls, state: dict[str, Any] | str) -> Self:
@@ -323,40 +253,78 @@ class Optimizer(ABC):
         """
         try:
             data = json.loads(state) if isinstance(state, str) else state
+            check_plain("state", data)
             if data["format"] != STATE_FORMAT:
-                raise InputError(f"state: format {data['format']!r} is not known to this version of gibo")
+                raise InputError(f"state: format {data['format']!r:.40} is not known to this version of gibo")
             optimizer = cls.from_arguments(data["optimizer"], data["arguments"])
-            optimizer._rng.bit_generator.state = data["rng"]
-            optimizer._next_id = int(data["next_id"])
-            optimizer._batch = [int(i) for i in data["batch"]]
-            optimizer._iterate = as_vector("iterate", data["iterate"], optimizer.d)
-            optimizer._iteration = int(data["iteration"])
-            for item in data["evaluations"]:
-                evaluation = _evaluation_from_plain(item)
-                optimizer._evaluations[evaluation.id] = evaluation
-            for item in data["waiting"]:
-                x = _read_only(as_vector("x", item["x"], optimizer.d))
-                query = Query(int(item["id"]), x, item["seed"], item["kind"], item["iteration"])
-                optimizer._waiting[query.id] = query
-            known = optimizer._evaluations.keys() | optimizer._waiting.keys()
-            if not known.issuperset(optimizer._batch):
-                raise InputError("state: its batch holds queries that were never asked")
-            optimizer._load_own_state(data["own"])
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            if isinstance(error, GiboError):
-                raise
-            raise InputError(f"state: not what state() gives: {error!r:.120}") from None
+            replay(optimizer, events_from_plain(data["events"], optimizer.d))
+        except GiboError:
+            raise
+        except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
+            raise InputError(f"state: not what state() gives: {error!r:.120}") from error
         return optimizer
+
+    def arguments(self) -> dict[str, Any]:
+        """Those of the constructor, as plain data: each option is kept in an attribute of its name."""
+        return arguments_of(self)
 
     @classmethod
     def from_arguments(cls, name: str, arguments: dict[str, Any]) -> Self:
-        """A fresh optimiser of this class (or of the one it is called on), from its `state`'s arguments."""
-        kind = Optimizer.registry.get(name)
+        """A fresh optimiser of this class (or of the one it is called on), from what `arguments` gave."""
+        kind = Optimizer.registry.get(name) if isinstance(name, str) else None
         if kind is None or not issubclass(kind, cls):
-            raise InputError(f"state: it is one of {name!r}, not of {cls.__name__}")
-        if arguments["bounds"] is not None:
-            arguments = {**arguments, "bounds": Bounds(**arguments["bounds"])}
-        return kind._from_arguments(arguments)
+            raise InputError(f"state: it is one of {name!r:.80}, not of {cls.__name__}; import the module that has it")
+        return make(kind, arguments)
+
+    def load(self, event: Event) -> None:
+        """Take in an event without computing anything; see `gibo.optimizers.log.replay`."""
+        if isinstance(event, Asked):
+            self._log.ask(event)
+            self._iteration = event.queries[0].iteration
+        elif isinstance(event, Told):
+            self._log.tell(event)
+        elif isinstance(event, Proceeded):
+            self._check_proceeding()
+            self._log.proceed()
+        elif isinstance(event, Stepped):
+            self._log.step(event.record)
+        else:
+            self._log.reparametrize(event, self._used_again())
+
+    def recall(self, asked: Asked) -> None:
+        """Stand where the optimiser stood when it had proposed this batch, by its memo."""
+        memo = asked.memo or {}
+        with AllOrNothing(self):
+            self._log.ask(asked)
+            self._iteration = asked.queries[0].iteration
+            try:
+                self._rng.bit_generator.state = memo["generator"]
+                if "iterate" in memo:
+                    self._iterate = as_vector("iterate", memo["iterate"], self.d)
+                self._recall(memo)
+            except GiboError:
+                raise
+            except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+                raise InputError(f"memo: not what {type(self).__name__} leaves: {error!r:.120}") from error
+
+    def repeat(self, event: Event) -> None:
+        """Do what was done."""
+        if isinstance(event, Told):
+            self.receive(event.query, event.outcome)
+        elif isinstance(event, Proceeded):
+            self.proceed()
+        elif isinstance(event, Reparametrized):
+            self.reparametrize(event.transform, event.moves_iterate)
+        elif isinstance(event, Asked):
+            self._settle()
+            if event.memo is not None and self._memo() is not None:
+                self.recall(event)
+                return
+            with AllOrNothing(self):
+                self._log.check_next(event.queries)
+                if not self._would_ask(event.queries):
+                    raise InputError(f"{type(self).__name__} {OTHER_QUERIES}")
+                self._log.ask(replace(event, memo=self._whole_memo()))
 
     # -- for the optimisers -------------------------------------------------------------------------------------------
 
@@ -366,136 +334,65 @@ class Optimizer(ABC):
 
     @abstractmethod
     def _update(self, batch: list[Evaluation]) -> None:
-        """Called once all of a batch is told, failures included; in the order of their ids."""
+        """Called once a batch is told, failures included, in the order of their ids; counts the iteration."""
 
-    def _own_thought(self) -> dict[str, Any]:
-        """What `_propose` changes that is slow to compute again, for `to_plain`; see `_recall`."""
-        return {}
-
-    def _recall(self, thought: dict[str, Any]) -> list[tuple[Array, str]] | None:
-        """Do to the optimiser what `_propose` did; None if the proposals came from elsewhere and need no comparison."""
-        return self._propose()
-
-    def _own_state(self) -> dict[str, Any]:
-        """What this optimiser keeps beyond the base, for `to_plain`."""
-        return {}
-
-    def _load_own_state(self, own: dict[str, Any]) -> None:
-        """Take back what `_own_state` gave; everything else of the state is in place by then."""
-        if own != {}:
-            raise InputError(f"state: {type(self).__name__} keeps nothing of its own, got {own!r:.80}")
-
-    def _finish_batch(self) -> None:
-        """Move on if a batch is told; done by its last `tell`, or by the next `ask` if that one was interrupted."""
-        if self._batch:
-            with self._all_or_nothing():
-                self._update([self._evaluations[i] for i in self._batch])
-                self._batch = []
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """A computation that is interrupted, by Ctrl-C say, leaves the optimiser as it was and can be repeated.
-
-        For this, optimisers replace their attributes and never change what is in them.
+    def _memo(self) -> dict[str, Any] | None:
+        """What another one needs, besides evaluations, iterate and generator, to stand where this one stands after an
+        `ask`, as data for `to_plain`; None, the default: nothing is slow, so it proposes and updates again.
         """
-        attributes, generator = dict(self.__dict__), self._rng.bit_generator.state
-        try:
-            with single_thread():
-                yield
-        except BaseException:
-            self.__dict__.update(attributes)
-            self._rng.bit_generator.state = generator
-            raise
+        return None
 
-    def _arguments(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        bounds = None if self.bounds is None else {"lb": self.bounds[0], "ub": self.bounds[1]}
-        return {"x0": self.x0, "scale": self.scale, "bounds": bounds, "seed": self.seed}
+    def _recall(self, memo: dict[str, Any]) -> None:  # noqa: B027  # only those with a memo have it
+        """Take back what `_memo` gave, after JSON."""
 
-    @classmethod
-    def _from_arguments(cls, arguments: dict[str, Any]) -> Self:
-        return cls(**arguments)
+    def _used_again(self) -> Sequence[Evaluation]:
+        """The evaluations that the optimiser may use again; by default all."""
+        return self.evaluations
 
-    def _next_query(self, x: Array, kind: str) -> Query:
-        """The query of the next id."""
-        seed = int(np.random.SeedSequence((self.seed, self._next_id)).generate_state(1)[0])
-        return Query(self._next_id, _read_only(self.clip(x).copy()), seed, kind, self.iteration)
+    def _query(self, number: int, x: Array, kind: str) -> Query:
+        seed = int(np.random.SeedSequence((self.seed, number)).generate_state(1)[0])
+        return Query(number, read_only(self.clip(x).copy()), seed, kind, self._iteration)
 
-    def _waiting_like(self, query: Query) -> Query:
-        """The open query that this one is, or an error."""
-        own = self._waiting.get(query.id)
-        if own is not None and np.array_equal(own.x, query.x):
-            return own
-        if own is None and query.id in self._evaluations:
-            raise QueryError(f"query {query.id} was told before; each query is told once")
-        raise QueryError(f"query {query.id} is unknown to this optimiser; tell queries that its ask() returned")
+    def _whole_memo(self) -> dict[str, Any] | None:
+        own = self._memo()
+        if own is None:
+            return None
+        plain: dict[str, Any] = to_plain({"generator": self._rng.bit_generator.state, "iterate": self._iterate, **own})
+        return plain
 
-    def _evaluation(
-        self,
-        query: Query,
-        value: Any,
-        gradient: npt.ArrayLike | None,
-        gradient_noise: npt.ArrayLike | None,
-        failed: bool | str | BaseException,
-    ) -> Evaluation:
-        if isinstance(failed, (str, BaseException)) or failed:
-            if value is not None or gradient is not None:
-                raise InputError("tell: give a value (and a gradient) or failed, not both")
-            reason = describe_error(failed) if isinstance(failed, BaseException) else failed
-            reason = reason if isinstance(reason, str) and reason else "failed"
-            return Evaluation(query.id, query.x, query.kind, query.iteration, failure=reason)
-        if value is None:
-            raise InputError("value: expected a number, got None; if there is none, say tell(query, failed=True)")
-        if gradient is None and gradient_noise is not None:
-            raise InputError("gradient_noise: there is no gradient that it belongs to")
-        number = as_number("value", value)
-        if not np.isfinite(number):
-            raise InputError(f"value: expected a finite number, got {number}; tell(query, failed=True) passes it over")
-        if gradient is None:
-            return Evaluation(query.id, query.x, query.kind, query.iteration, number)
-        g = as_vector("gradient", gradient, self.d)
-        if gradient_noise is None:
-            raise InputError("gradient: give gradient_noise too, the variance of the gradient's noise")
-        noise = _one_per_parameter("gradient_noise", gradient_noise, self.d)
-        if not (noise >= 0).all():
-            raise InputError(f"gradient_noise: expected non-negative variance(s), got {gradient_noise!r:.80}")
-        return Evaluation(query.id, query.x, query.kind, query.iteration, number, g, noise)
+    def _settle(self) -> None:
+        """Make up for what was interrupted, and update if a batch is told.
 
+        The update is made by the last `tell`; if that one was interrupted, by whatever comes next.
+        """
+        self._mend()
+        if self._log.batch and not self.is_pending:
+            with AllOrNothing(self):
+                self._update_with(self._log.close())
 
-class Bounds(NamedTuple):
-    """Bounds in a form that can be read in one way only; see `as_bounds`."""
+    def _update_with(self, batch: Sequence[int]) -> None:
+        log = self._log
+        self._update([log.evaluations.get(i) or not_told_yet(log.pending[i]) for i in batch])
 
-    lb: Any
-    ub: Any
+    def _check_proceeding(self) -> None:
+        if not self.uses_late_values:
+            raise InputError(f"{type(self).__name__} cannot go on before all values of an iteration are there")
+        if not self.is_pending or self.told_share == 0.0:
+            raise QueryError("no query of this iteration has been told; there is nothing to go on with")
 
+    def _would_ask(self, queries: Sequence[Query]) -> bool:
+        """Whether these are the next ones, but for rounding, which may differ between machines."""
+        proposals = self._propose()
+        return len(proposals) == len(queries) and all(
+            kind == query.kind
+            and query.iteration == self._iteration
+            and np.allclose(self.clip(x), query.x, rtol=1e-6, atol=1e-6 * float(np.abs(query.x).max()))
+            for (x, kind), query in zip(proposals, queries, strict=True)
+        )
 
-def _one_per_parameter(name: str, value: npt.ArrayLike, d: int) -> Array:
-    """(d,) from a finite number or d of them."""
-    array = as_finite(name, value)
-    if array.shape not in ((), (d,)):
-        raise InputError(f"{name}: expected a number or {d} numbers, one per parameter, got shape {array.shape}")
-    return np.broadcast_to(array, (d,)).copy()
-
-
-def _still_out(query: Query) -> Evaluation:
-    return Evaluation(query.id, query.x, query.kind, query.iteration, failure="not told yet")
-
-
-def _alike(proposals: list[tuple[Array, str]], batch: list[Query], clip: Callable[[Array], Array]) -> bool:
-    """Whether these are the same queries but for rounding, which may differ between machines."""
-    return len(proposals) == len(batch) and all(
-        kind == query.kind and np.allclose(clip(x), query.x, rtol=1e-6, atol=1e-6 * float(np.abs(query.x).max()))
-        for (x, kind), query in zip(proposals, batch, strict=True)
-    )
-
-
-def _read_only(x: Array) -> Array:
-    x.flags.writeable = False
-    return x
-
-
-def _evaluation_from_plain(item: dict[str, Any]) -> Evaluation:
-    fields = {key: part for key, part in item.items() if key != "type"}
-    for key in ("x", "gradient", "gradient_noise"):
-        fields[key] = None if fields[key] is None else np.array(fields[key], dtype=np.float64)
-    return Evaluation(**fields)
+    def _mend(self) -> None:
+        """After an interrupted change in place: make this optimiser again from its log."""
+        if self._broken:
+            again = type(self).from_arguments(type(self).__name__, self.arguments())
+            replay(again, self._log.events)
+            self.__dict__.update(again.__dict__)

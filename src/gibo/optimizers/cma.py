@@ -2,7 +2,7 @@
 
 The package minimises, keeps its own state and has its own source of random numbers. Here its sign is turned, its random
 numbers are drawn from the optimiser's generator (NumPy's global one is neither used nor disturbed), and its state is
-never stored: loading asks and tells a fresh strategy again, with the same seed and the values that were told. That
+never stored: a replay asks and tells a fresh strategy again, with the same seed and the values that were told. That
 takes a millisecond or two per iteration and gives the same strategy bit for bit.
 """
 
@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import positive, positive_int
+from gibo._checks import batch_size, positive
 from gibo._linalg import Array
 from gibo.errors import InputError, MissingExtraError
-from gibo.optimizers.base import Best, Evaluation, Optimizer
+from gibo.optimizers.base import Optimizer
+from gibo.optimizers.events import QUERY, Best, Evaluation
 
 # With fewer there are no two parents, or no one to discard.
 LEAST_POPULATION = 4
@@ -60,6 +61,10 @@ class CMAES(Optimizer):
     Computation 2001; Hansen, Akimoto, Baudis: CMA-ES/pycma, doi:10.5281/zenodo.2559634.
     """
 
+    method = "cma-es"
+    title = "CMA-ES"
+    changes_in_place = True  # the package's strategy
+
     def __init__(
         self,
         x0: npt.ArrayLike,
@@ -72,7 +77,7 @@ class CMAES(Optimizer):
     ) -> None:
         super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
         self.sigma0 = positive("sigma0", sigma0)
-        if population is not None and positive_int("population", population) < LEAST_POPULATION:
+        if population is not None and batch_size("population", population) < LEAST_POPULATION:
             raise InputError(f"population: expected at least {LEAST_POPULATION}, got {population}")
         self._strategy = self._new_strategy(population)
         self.population = int(self._strategy.popsize)
@@ -90,7 +95,7 @@ class CMAES(Optimizer):
     def _propose(self) -> list[tuple[Array, str]]:
         with _quiet():
             self._asked = self._strategy.ask()
-        return [(z[: self.d] * self.scale, "query") for z in self._asked]
+        return [(z[: self.d] * self.scale, QUERY) for z in self._asked]
 
     def _update(self, batch: list[Evaluation]) -> None:
         self._iteration += 1
@@ -122,28 +127,6 @@ class CMAES(Optimizer):
         cma = _cma()
         with _quiet():
             return cma.CMAEvolutionStrategy(np.append(self.x0 / self.scale, idle), self.sigma0, options)
-
-    # -- state --------------------------------------------------------------------------------------------------------
-
-    def _arguments(self) -> dict[str, Any]:
-        return {**super()._arguments(), "sigma0": self.sigma0, "population": self.population}
-
-    def _load_own_state(self, own: dict[str, Any]) -> None:
-        """Ask and tell again what was asked and told before."""
-        super()._load_own_state(own)
-        saved = self._rng.bit_generator.state
-        self._rng = np.random.default_rng(self.seed)
-        batches: list[list[Evaluation]] = [[] for _ in range(self._iteration)]
-        self._iteration = 0
-        for e in self.evaluations:
-            if e.kind == "query" and e.iteration < len(batches):
-                batches[e.iteration].append(e)
-        for batch in batches:
-            self._propose()
-            self._update(batch)
-        if self._batch:  # asked, and not all of it told yet
-            self._propose()
-        self._rng.bit_generator.state = saved
 
 
 def _cma() -> Any:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import positive_int
+from gibo._checks import batch_size
 from gibo._linalg import Array
-from gibo.optimizers.base import Best, Evaluation, Optimizer
+from gibo.optimizers.base import Optimizer
+from gibo.optimizers.events import QUERY, Best, Evaluation
 
 
 class RandomSearch(Optimizer):
@@ -35,6 +34,8 @@ class RandomSearch(Optimizer):
         True
     """
 
+    method = "random-search"
+    title = "Random search"
     uses_late_values = True
 
     def __init__(
@@ -47,7 +48,7 @@ class RandomSearch(Optimizer):
         batch: int = 1,
     ) -> None:
         super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
-        self.batch = positive_int("batch", batch)
+        self.batch = batch_size("batch", batch)
 
     @property
     def iterate(self) -> Array:
@@ -71,12 +72,7 @@ class RandomSearch(Optimizer):
             lower, upper = self.bounds
             j = np.flatnonzero(np.isfinite(lower) & np.isfinite(upper))
             X[:, j] = lower[j] + (upper[j] - lower[j]) * uniform[:, j]
-        return [(x, "query") for x in X]
+        return [(x, QUERY) for x in X]
 
     def _update(self, batch: list[Evaluation]) -> None:
         self._iteration += 1
-
-    # -- state --------------------------------------------------------------------------------------------------------
-
-    def _arguments(self) -> dict[str, Any]:
-        return {**super()._arguments(), "batch": self.batch}

@@ -9,66 +9,31 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from gibo._checks import finite, positive, positive_int
+from gibo._checks import batch_size, finite, positive, positive_int
 from gibo._linalg import Array
-from gibo._serialize import from_plain
+from gibo._serialize import Serializable, check_serializable, from_plain
 from gibo.errors import InputError
-from gibo.gp import GaussianProcess
 from gibo.kernels import KERNELS
-from gibo.priors import Gamma, LogNormal, Normal, Prior, SharedLogNormal, Uniform
-from gibo.steps import NORMALIZATIONS, Adam, Decay, GradientAscent, Normalization, Piecewise
-
-# What may stand in saved settings.
-PLAIN_TYPES = (Uniform, Normal, LogNormal, SharedLogNormal, Gamma, GradientAscent, Adam, Piecewise, Decay)
+from gibo.priors import LogNormal, Prior, SharedLogNormal, Uniform
+from gibo.steps import GRADIENT_SCALINGS, GradientAscent, GradientScaling, StepRule
 
 Hyperparameter: TypeAlias = Prior | float | Sequence[float] | Array | None
 
 
-class Hyperparameters(NamedTuple):
-    """Lengthscales (d,), variance and noise variance, in the units that the model sees."""
-
-    lengthscale: Array
-    variance: float
-    noise: float
-
-    @classmethod
-    def of(cls, gp: GaussianProcess, d: int) -> Hyperparameters:
-        """Those of a model."""
-        return cls(gp.kernel.ell(d).copy(), gp.kernel.variance, gp.noise)
-
-    @classmethod
-    def from_plain(cls, data: list[Any]) -> Hyperparameters:
-        """From what `gibo._serialize.to_plain` made of them."""
-        ell, variance, noise = data
-        return cls(np.array(ell), variance, noise)
-
-
-class Standardisation(NamedTuple):
-    """The model sees ``(y − shift)/spread``."""
-
-    shift: float
-    spread: float
-
-    def apply(self, y: Array) -> Array:
-        with np.errstate(over="ignore", invalid="ignore"):
-            u = (y - self.shift) / self.spread
-        # Of values near the largest float the difference overflows, and there its last digits do not matter.
-        return u if np.isfinite(u).all() else y / self.spread - self.shift / self.spread
-
-
 @dataclass(frozen=True)
-class Settings:
+class Settings(Serializable):
     """How GIBO models and moves. Each default, and why:
 
     Fixed numbers for variance, noise and mean are in the units that the model sees: the objective's own if
     `standardize` is False, shares of the spread of the values in the window otherwise.
 
     Args:
-        kernel: ``"squared_exponential"``, the paper's; ``"matern52"`` is for rougher objectives.
+        kernel: ``"squared_exponential"``, the paper's; ``"matern52"`` is for rougher objectives; or the name of one of
+            your own, see `gibo.Kernel`.
         lengthscale: in units of the optimiser's `scale`; a number, one per parameter, or a prior. None, the default, is
             ``SharedLogNormal(1.5·√d, 0.7, 0.3)``. The factor √d keeps the correlation of two points that differ by the
             scale in every parameter the same in all dimensions. One factor common to all lengthscales (log-sd 0.7) lets
@@ -105,10 +70,11 @@ class Settings:
             False (default): the fit uses what was told before, so that the iterate and all queries can run at once.
         normalization: of the gradient, see `gibo.steps.direction`. Default ``"invariant"``: the step does not depend on
             the units of single parameters.
-        step: a step rule, `GradientAscent` or `Adam`, with a constant step size or a schedule. Default gradient ascent
-            by 0.35 lengthscales; twice that overshoots near a maximum.
+        step: a step rule, `GradientAscent` or `Adam`, with a constant step size or a schedule, or your own
+            (`gibo.steps.StepRule`). Default gradient ascent by 0.35 lengthscales; twice that overshoots near a maximum.
 
     Example:
+        >>> from gibo.steps import Decay, GradientAscent
         >>> Settings(M=4, step=GradientAscent(eta=Decay(0.5, halving=20))).resolve(d=10).N_m
         50
     """
@@ -129,15 +95,15 @@ class Settings:
     fit: Literal["each", "full", "never"] = "each"
     fit_from: int | None = None
     fit_after_iterate: bool = False
-    normalization: Normalization = "invariant"
-    step: GradientAscent | Adam = GradientAscent(eta=0.35)
+    normalization: GradientScaling = "invariant"
+    step: StepRule = GradientAscent(eta=0.35)
 
     def __post_init__(self) -> None:
-        _one_of("kernel", self.kernel, KERNELS)
+        _one_of("kernel", self.kernel, KERNELS, hint="; a kernel of your own: import its module first")
         _one_of("delta_unit", self.delta_unit, ("lengthscales", "absolute"))
         _one_of("sampling", self.sampling, ("active", "random"))
         _one_of("fit", self.fit, ("each", "full", "never"))
-        _one_of("normalization", self.normalization, NORMALIZATIONS)
+        _one_of("normalization", self.normalization, GRADIENT_SCALINGS)
         for name in ("lengthscale", "variance", "noise"):
             object.__setattr__(self, name, _hyperparameter(name, getattr(self, name)))
         if self.variance is None or self.noise is None:
@@ -146,14 +112,17 @@ class Settings:
             object.__setattr__(self, "mean", finite("mean", self.mean))
         for name in ("M", "N_m", "N_g", "fit_from"):
             if getattr(self, name) is not None:
-                positive_int(name, getattr(self, name))
+                (batch_size if name == "M" else positive_int)(name, getattr(self, name))
         for name in ("standardize", "fit_after_iterate"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise InputError(f"{name}: expected True or False, got {getattr(self, name)!r:.80}")
         object.__setattr__(self, "delta", positive("delta", self.delta))
         object.__setattr__(self, "least_share", positive("least_share", self.least_share, or_zero=True))
-        if not isinstance(self.step, (GradientAscent, Adam)):
-            raise InputError(f"step: expected GradientAscent(...) or Adam(...), got {self.step!r:.80}")
+        if not isinstance(self.step, StepRule):
+            raise InputError(
+                f"step: expected GradientAscent(...), Adam(...) or another StepRule, got {self.step!r:.80}"
+            )
+        check_serializable("step", self.step)
         if self.M is not None and self.N_m is not None and self.N_m < self.M + 1:
             raise InputError(f"N_m: the window must hold the iterate and its M = {self.M} queries, got {self.N_m}")
 
@@ -174,38 +143,23 @@ class Settings:
         return resolved
 
     @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """M, N_m, N_g and fit_from of resolved settings."""
+        M, N_m, N_g, fit_from = self.M, self.N_m, self.N_g, self.fit_from
+        if M is None or N_m is None or N_g is None or fit_from is None:
+            raise InputError("settings: they depend on the number of parameters; call resolve(d) first")
+        return M, N_m, N_g, fit_from
+
+    @property
     def priors(self) -> dict[str, Prior]:
         """Of the hyperparameters that are not fixed."""
         named = {"lengthscale": self.lengthscale, "variance": self.variance, "noise": self.noise}
         return {name: prior for name, prior in named.items() if isinstance(prior, Prior)}
 
-    def initial(self, d: int) -> Hyperparameters:
-        """Where the hyperparameters start: at their fixed values, or at their prior's mean."""
-        ell, s2, noise = (
-            np.asarray(h.mean if isinstance(h, Prior) else h, dtype=np.float64)
-            for h in (self.lengthscale, self.variance, self.noise)
-        )
-        return Hyperparameters(np.broadcast_to(ell, (d,)).copy(), float(s2), float(noise))
-
-    def model(self, hyperparameters: Hyperparameters) -> GaussianProcess:
-        """The prior with these hyperparameters."""
-        kernel = KERNELS[self.kernel](hyperparameters.lengthscale, hyperparameters.variance)
-        return GaussianProcess(kernel, hyperparameters.noise, self.mean)
-
-    def standardisation(self, y: Array) -> Standardisation:
-        """How values y are shown to the model, ``(y − shift)/spread``; shift 0 and spread 1 if they are not changed."""
-        if not self.standardize or not len(y):
-            return Standardisation(0.0, 1.0)
-        largest = float(np.abs(y).max())
-        if largest == 0.0:
-            return Standardisation(0.0, 1.0)
-        shift, spread = largest * float((y / largest).mean()), largest * float((y / largest).std())
-        return Standardisation(shift, spread if spread > 0.0 else largest)
-
     @classmethod
     def from_plain(cls, data: dict[str, Any]) -> Settings:
         """Settings from what `gibo._serialize.to_plain` made of them."""
-        settings = from_plain(data, (cls, *PLAIN_TYPES))
+        settings = from_plain(data)
         if not isinstance(settings, cls):
             raise InputError("settings: not what to_plain gives")
         return settings
@@ -216,16 +170,19 @@ def _default_lengthscale(d: int) -> Prior:
 
 
 def _hyperparameter(name: str, value: Any) -> Prior | float | tuple[float, ...] | None:
-    if value is None or isinstance(value, Prior):
+    if isinstance(value, Prior):
+        check_serializable(name, value)
         return value
+    if value is None:
+        return None
     if name == "lengthscale" and np.ndim(value) == 1 and len(value):
         return tuple(positive(name, item) for item in value)
     return positive(name, value)
 
 
-def _one_of(name: str, value: Any, names: Any) -> None:
+def _one_of(name: str, value: Any, names: Any, hint: str = "") -> None:
     if not isinstance(value, str) or value not in names:
-        raise InputError(f"{name}: expected one of {', '.join(map(repr, names))}, got {value!r:.80}")
+        raise InputError(f"{name}: expected one of {', '.join(map(repr, names))}, got {value!r:.80}{hint}")
 
 
 # -- the paper's settings for the synthetic study (Müller et al. 2021, table 1) ---------------------------------------

@@ -15,24 +15,28 @@ so that those of the last fit have mean 0 and standard deviation 1, if that was 
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from gibo._checks import positive_int
 from gibo._linalg import Array, single_thread
-from gibo._serialize import from_plain
-from gibo.acquisition.expected_improvement import LogExpectedImprovement, maximise, means_at_data
+from gibo.acquisition.expected_improvement import LogExpectedImprovement, maximize, means_at_data
 from gibo.errors import InputError
-from gibo.gp import GaussianProcess, Jacobian
-from gibo.map_fit import fit
-from gibo.optimizers.base import Best, Evaluation, Optimizer
-from gibo.optimizers.settings import PLAIN_TYPES, Hyperparameter, Hyperparameters, Settings, Standardisation
+from gibo.jacobian import Jacobian
+from gibo.optimizers.base import Optimizer
+from gibo.optimizers.events import QUERY, Best, Evaluation
+from gibo.optimizers.settings import Hyperparameter, Settings
+from gibo.optimizers.surrogate import Model, Surrogate
 from gibo.priors import LogNormal, Prior
 
-# The part of `Settings` that describes the model.
-MODEL_SETTINGS = ("kernel", "lengthscale", "variance", "noise", "mean", "standardize", "fit_from")
+
+class _Grown(NamedTuple):
+    """A model and the evaluations that are its rows."""
+
+    model: Model
+    rows: list[Evaluation]
 
 
 class VanillaBO(Optimizer):
@@ -70,6 +74,9 @@ class VanillaBO(Optimizer):
     Optimization 1998; Ament et al. 2023 for the logarithm.
     """
 
+    method = "vanilla-bo"
+    title = "Vanilla BO"
+
     def __init__(
         self,
         x0: npt.ArrayLike,
@@ -100,12 +107,14 @@ class VanillaBO(Optimizer):
             standardize=standardize,
             fit_from=fit_from,
         ).resolve(self.d)
+        own = self.settings  # what was given, with the defaults filled in
+        self.kernel, self.lengthscale, self.variance, self.noise = own.kernel, own.lengthscale, own.variance, own.noise
+        self.mean, self.standardize, self.fit_from = own.mean, own.standardize, own.fit_from
         self.fit_every = positive_int("fit_every", fit_every)
-        self._hyperparameters = self.settings.initial(self.d)
+        self._surrogate = Surrogate.initial(self.settings, self.scale)
         # The last fit: it saw the evaluations with ids below the first number, of which the second had a value.
         self._fit_below, self._fit_size = 0, 0
-        self._gp: GaussianProcess | None = None
-        self._rows: list[int] = []
+        self._grown: _Grown | None = None
 
     # -- what it knows ------------------------------------------------------------------------------------------------
 
@@ -119,120 +128,80 @@ class VanillaBO(Optimizer):
     def best(self) -> Best | None:
         """The evaluated point within the bounds that has the highest mean under the model."""
         with single_thread():
-            gp = self._model()
-            mean = means_at_data(gp)
-        if not self._rows:
+            model, rows = self._model()
+            mean = means_at_data(model.gp)
+        if not rows:
             return None
-        rows = [self._evaluations[i] for i in self._rows]
         X = np.array([e.x for e in rows])
         eligible = np.array([e.value is not None for e in rows]) & (self.clip(X) == X).all(axis=1)
         if not eligible.any():
             return None
         i = int(np.where(eligible, mean, -np.inf).argmax())
-        shift, spread = self._units()
-        return Best(X[i], float(shift + spread * mean[i]))
+        return Best(X[i], float(model.units.shift + model.units.spread * mean[i]))
 
     def jacobian(self) -> Jacobian:
         """Posterior of the objective's gradient at the iterate."""
         with single_thread():
-            internal = self._model().jacobian(self.iterate / self.scale)
-        slope = self._units()[1] / self.scale
-        return Jacobian(internal.mean * slope, internal.covariance * np.outer(slope, slope))
+            return self._model().model.jacobian(self.iterate)
 
     # -- the search ---------------------------------------------------------------------------------------------------
 
     def _propose(self) -> list[tuple[Array, str]]:
         if self._iteration == 0:
-            return [(self.x0, "query")]
+            return [(self.x0, QUERY)]
         assert self.bounds is not None
         lower, upper = self.bounds
-        if not self._values(self._next_id):
-            return [(lower + (upper - lower) * self._rng.random(self.d), "query")]
+        if not self._log.valued:
+            return [(lower + (upper - lower) * self._rng.random(self.d), QUERY)]
         self._fit()
-        gp = self._model()
-        evaluated = [self._evaluations[i].value is not None for i in self._rows]
-        log_ei = LogExpectedImprovement(gp, float(means_at_data(gp)[evaluated].max()))
-        z, _ = maximise(log_ei, lower / self.scale, upper / self.scale, self._rng)
-        return [(z * self.scale, "query")]
+        model, rows = self._model()
+        evaluated = [e.value is not None for e in rows]
+        log_ei = LogExpectedImprovement(model.gp, float(means_at_data(model.gp)[evaluated].max()))
+        z, _ = maximize(log_ei, lower / self.scale, upper / self.scale, self._rng)
+        return [(z * self.scale, QUERY)]
 
     def _update(self, batch: list[Evaluation]) -> None:
         self._iteration += 1
 
     def _fit(self) -> None:
         """Now and then: standardise anew, MAP hyperparameters from the present ones on, and start the model afresh."""
-        n = len(self._values(self._next_id))
+        n = len(self._log.valued)
         due = self._fit_size + min(self.fit_every, max(self._fit_size, 1))
         priors = self.settings.priors
         if n < due or not (priors or self.settings.standardize):
             return
-        self._fit_below, self._fit_size, self._gp = self._next_id, n, None
-        assert self.settings.fit_from is not None  # resolved
-        if priors and n >= self.settings.fit_from:
-            self._hyperparameters = Hyperparameters.of(fit(self._conditioned(), priors).gp, self.d)
+        self._fit_below, self._fit_size, self._grown = self._log.next_id, n, None
+        if priors and n >= self.settings.sizes[-1]:
+            self._surrogate = self._surrogate.fit(self._log.valued)
 
-    # -- the model ----------------------------------------------------------------------------------------------------
+    def _model(self) -> _Grown:
+        """The model given all that was told: what the last fit saw, then the others, one by one as they came.
 
-    def _model(self) -> GaussianProcess:
-        """The Gaussian process given all that was told, in z and u; its rows are the evaluations `_rows`."""
-        seen = [e for e in self.evaluations if e.id < self._fit_below]
-        # First what the fit saw, its failures after its values, then the others as they came.
-        order = [e.id for e in seen if e.value is not None]
-        conditioned = len(order)
-        order += [e.id for e in seen if e.value is None]
-        order += [e.id for e in self.evaluations if e.id >= self._fit_below]
-        if self._gp is None or order[: len(self._rows)] != self._rows:
-            self._gp, self._rows = self._conditioned(), order[:conditioned]
-        units = self._units()
-        for i in order[len(self._rows) :]:
-            e = self._evaluations[i]
-            z = e.x / self.scale
-            u = self._gp.predict(z).mean if e.value is None else units.apply(np.array(e.value))
-            self._gp = self._gp.extend(z, u)
-            self._rows.append(i)
-        return self._gp
+        It is kept between two fits and extended; that changes nothing but the time it takes.
+        """
+        told = self.evaluations
+        seen = [e for e in told if e.id < self._fit_below]
+        conditioned = [e for e in seen if e.value is not None]
+        # Failures after the values that the fit saw.
+        order = [*conditioned, *(e for e in seen if e.value is None), *(e for e in told if e.id >= self._fit_below)]
+        grown = self._grown
+        if grown is None or any(a is not b for a, b in zip(grown.rows, order, strict=False)):
+            grown = _Grown(self._surrogate.given(conditioned), conditioned)
+        model = grown.model
+        for e in order[len(grown.rows) :]:
+            model = model.extend(e)
+        self._grown = _Grown(model, order)
+        return self._grown
 
-    def _conditioned(self) -> GaussianProcess:
-        """The model given the values that the last fit saw."""
-        gp = self.settings.model(self._hyperparameters)
-        seen = self._values(self._fit_below)
-        if not seen:
-            return gp
-        y = np.array([e.value for e in seen], dtype=np.float64)
-        return gp.condition(np.array([e.x for e in seen]) / self.scale, self._units().apply(y))
+    # -- memo ---------------------------------------------------------------------------------------------------------
 
-    def _values(self, below: int) -> list[Evaluation]:
-        """The evaluations with ids below a number that have a value."""
-        return [e for e in self.evaluations if e.value is not None and e.id < below]
+    def _memo(self) -> dict[str, Any]:
+        return {**self._surrogate.memo(), "fit_below": self._fit_below, "fit_size": self._fit_size}
 
-    def _units(self) -> Standardisation:
-        """That of the values that the last fit saw."""
-        seen = self._values(self._fit_below)
-        return self.settings.standardisation(np.array([e.value for e in seen], dtype=np.float64))
-
-    # -- state --------------------------------------------------------------------------------------------------------
-
-    def _arguments(self) -> dict[str, Any]:
-        model = {name: getattr(self.settings, name) for name in MODEL_SETTINGS}
-        return {**super()._arguments(), **model, "fit_every": self.fit_every}
-
-    @classmethod
-    def _from_arguments(cls, arguments: dict[str, Any]) -> Self:
-        return cls(**from_plain(arguments, PLAIN_TYPES))
-
-    def _own_thought(self) -> dict[str, Any]:
-        return self._own_state()
-
-    def _recall(self, thought: dict[str, Any]) -> None:
-        self._load_own_state({name: thought[name] for name in self._own_state()})
-        self._gp = None  # to be made from all values when it is needed next
-
-    def _own_state(self) -> dict[str, Any]:
-        return {
-            "hyperparameters": self._hyperparameters,
-            "fit_below": self._fit_below,
-            "fit_size": self._fit_size,
-        }
-
-    def _load_own_state(self, own: dict[str, Any]) -> None:
-        self._hyperparameters = Hyperparameters.from_plain(own["hyperparameters"])
-        self._fit_below, self._fit_size = int(own["fit_below"]), int(own["fit_size"])
+    def _recall(self, memo: dict[str, Any]) -> None:
+        self._surrogate = self._surrogate.recall(memo)
+        below, size = memo["fit_below"], memo["fit_size"]
+        if not (type(below) is type(size) is int and 0 <= size <= below <= self._log.next_id):
+            raise InputError(f"memo: a fit of {size!r:.40} values with ids below {below!r:.40} was not made")
+        self._fit_below, self._fit_size = below, size
+        self._grown = None  # to be made from all values when it is needed next

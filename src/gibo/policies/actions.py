@@ -12,6 +12,7 @@ import numpy as np
 
 from gibo._checks import as_finite_or_infinite, positive_int
 from gibo._linalg import Array
+from gibo._serialize import Serializable
 from gibo.errors import InputError
 
 Outputs: TypeAlias = Callable[[Any], Array]  # an observation to the policy's outputs (m,), a new array each time
@@ -21,7 +22,7 @@ DTYPES = ("float16", "float32", "float64")
 
 
 @dataclass(frozen=True, eq=False)
-class ContinuousActions:
+class ContinuousActions(Serializable):
     """Arrays of real numbers between bounds; the outputs, one per entry, are clipped to them.
 
     Attributes:
@@ -80,7 +81,7 @@ class ContinuousActions:
 
 
 @dataclass(frozen=True)
-class DiscreteActions:
+class DiscreteActions(Serializable):
     """The whole numbers start, start + 1, …, start + n − 1.
 
     Of two actions the sign of one output decides: the second action if it is positive, else the first. Of any other

@@ -109,7 +109,7 @@ class Policy:
             )
         try:
             shape = tuple(positive_int("observation_shape", size) for size in data["observation_shape"])
-            actions = from_plain(data["actions"], (ContinuousActions, DiscreteActions))
+            actions = from_plain(data["actions"])
             if not isinstance(actions, (ContinuousActions, DiscreteActions)):
                 raise InputError(f"actions: expected a saved space of actions, got {describe(actions)}")
             plain = data["normalization"]

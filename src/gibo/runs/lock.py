@@ -1,67 +1,178 @@
-"""A folder that only one process may write to.
+"""A file that only one process may work with.
 
-The system frees the lock when its owner ends, however that happens, so a lock left by a dead process is none.
+The lock is on the file itself, whatever path leads to it and whatever else is deleted. The system frees it when its
+owner ends, however that happens, so a lock left by a dead process is none.
+
+SQLite has locks of another kind on a journal, and the system drops those of a whole process as soon as that process
+closes the file anywhere. So a file that was opened here stays open until nobody in this process uses it any more.
 """
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
-import socket
+import stat
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import datetime
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
-from gibo.errors import JournalError
+from gibo.errors import InUseError, JournalError
 
 POLL = 0.02
-# The open locks of this process: a child of a fork must let go of its copies, or it would hold them for its parent.
-_held: set[IO[str]] = set()
+SAY_AFTER = 1.0  # seconds of waiting
+
+
+@dataclass
+class _File:
+    """An open file of this process: its descriptor if it was opened here, its users, and whether it is locked."""
+
+    descriptor: int | None = None
+    users: int = 0
+    locked: bool = False
+
+
+# By device and inode.
+_files: dict[tuple[int, int], _File] = {}
 
 
 def _let_go() -> None:
-    for file in _held:
-        file.close()
-    _held.clear()
+    """A child of a fork must let go of its copies, or it would hold the locks for its parent."""
+    for file in _files.values():
+        if file.descriptor is not None:
+            os.close(file.descriptor)
+    _files.clear()
 
 
 os.register_at_fork(after_in_child=_let_go)
 
 
+def regular(path: Path) -> os.stat_result | None:
+    """What is known of a file, which must not be a link, a pipe or anything else; None if there is none."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        raise JournalError(f"{path}: expected a regular file, found {_kind(found.st_mode)}; nothing was written")
+    return found
+
+
+def open_regular(path: Path, flags: int) -> int:
+    """A descriptor of a regular file; no link is followed, and nothing waits."""
+    regular(path)
+    try:
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise JournalError(f"{path}: cannot be opened: {error.strerror}") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise JournalError(f"{path}: expected a regular file; nothing was written")
+    return descriptor
+
+
 @contextmanager
-def folder_lock(folder: Path, patience: float = 0.0) -> Iterator[None]:
-    """Hold the folder; if another process does, wait this many seconds and then say which one it is."""
-    with (folder / "lock").open("a+", encoding="utf-8") as file:
-        deadline = time.monotonic() + patience
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise JournalError(f"{folder}: in use by {_owner(file)}; wait for it, or end it") from None
-                time.sleep(POLL)
-        started = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
-        file.truncate(0)
-        file.write(json.dumps({"process": os.getpid(), "host": socket.gethostname(), "started": started}) + "\n")
-        file.flush()
-        _held.add(file)
+def in_use(path: Path) -> Iterator[None]:
+    """While somebody in this process uses a file, by means of its own, that file is not closed here."""
+    found = regular(path)
+    key = (0, 0) if found is None else (found.st_dev, found.st_ino)
+    file = _files.setdefault(key, _File())
+    file.users += 1
+    try:
+        yield
+    finally:
+        file.users -= 1
+        _close_unused(key, file)
+
+
+@contextmanager
+def locked(
+    path: Path,
+    *,
+    create: bool = False,
+    patience: float = 0.0,
+    waiting: Callable[[], None] | None = None,
+) -> Iterator[None]:
+    """Hold a file; if another process does, wait this many seconds and then say who it is.
+
+    Args:
+        path: of the file.
+        create: make an empty one if there is none.
+        patience: seconds to wait.
+        waiting: called once if there is a wait of more than a moment.
+    """
+    if create:
+        os.close(open_regular(path, os.O_RDWR | os.O_CREAT)) if regular(path) is None else None
+    found = regular(path)
+    if found is None:
+        raise JournalError(f"{path}: it is not there any more")
+    key = (found.st_dev, found.st_ino)
+    file = _files.setdefault(key, _File())
+    file.users += 1
+    try:
+        _acquire(path, file, patience, waiting)
         try:
             yield
         finally:
-            if file in _held:  # not in a child that has let go of it
-                _held.discard(file)
-                fcntl.flock(file, fcntl.LOCK_UN)
+            if _files.get(key) is file and file.descriptor is not None:  # not in a child that has let go of it
+                file.locked = False
+                fcntl.flock(file.descriptor, fcntl.LOCK_UN)
+    finally:
+        file.users -= 1
+        _close_unused(key, file)
 
 
-def _owner(file: IO[str]) -> str:
-    file.seek(0)
+@contextmanager
+def folder_lock(folder: Path) -> Iterator[None]:
+    """Hold a folder, by a file in it."""
+    with locked(folder / "lock", create=True):
+        yield
+
+
+def _acquire(path: Path, file: _File, patience: float, waiting: Callable[[], None] | None) -> None:
+    started, said = time.monotonic(), False
+    while not _try(path, file):
+        waited = time.monotonic() - started
+        if waited >= patience:
+            raise InUseError(f"{path}: in use by {_owner(path)}; wait for it, or end it")
+        if waited >= SAY_AFTER and waiting is not None and not said:
+            waiting()
+            said = True
+        time.sleep(POLL)
+
+
+def _try(path: Path, file: _File) -> bool:
+    if file.locked:
+        return False
+    if file.descriptor is None:
+        file.descriptor = open_regular(path, os.O_RDWR)
     try:
-        owner = json.loads(file.read())
-        return f"process {owner['process']} on {owner['host']}, started {owner['started']}"
-    except (json.JSONDecodeError, KeyError, TypeError):
-        return "another process"
+        fcntl.flock(file.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    file.locked = True
+    return True
+
+
+def _close_unused(key: tuple[int, int], file: _File) -> None:
+    if file.users == 0 and _files.get(key) is file:
+        del _files[key]
+        if file.descriptor is not None:
+            os.close(file.descriptor)
+
+
+def _owner(path: Path) -> str:
+    """Who holds the lock, where the system tells."""
+    with suppress(OSError, ValueError, IndexError):
+        inode = str(path.stat().st_ino)
+        for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
+            words = line.split()  # 1: FLOCK ADVISORY WRITE process device:inode start end
+            if words[1] == "FLOCK" and words[5].split(":")[-1] == inode:
+                return f"process {words[4]}"
+    return "another process"
+
+
+def _kind(mode: int) -> str:
+    kinds = {stat.S_IFLNK: "a symbolic link", stat.S_IFIFO: "a named pipe", stat.S_IFDIR: "a folder"}
+    return kinds.get(stat.S_IFMT(mode), "something else")

@@ -7,34 +7,26 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from gibo._checks import as_number, describe, finite
+from gibo._checks import as_number, describe
 from gibo._linalg import Array
 from gibo.errors import InputError, QueryError
-from gibo.optimizers.ars import ARS
-from gibo.optimizers.base import Best, Bounds, Optimizer, Query
-from gibo.optimizers.cma import CMAES
-from gibo.optimizers.gibo import GIBO
-from gibo.optimizers.random_search import RandomSearch
+from gibo.optimizers import methods
+from gibo.optimizers.arguments import Bounds
+from gibo.optimizers.base import Optimizer
+from gibo.optimizers.events import Best, Evaluation, Query
 from gibo.optimizers.settings import Settings
-from gibo.optimizers.vanilla_bo import VanillaBO
-from gibo.runs.evaluation import Answer
-from gibo.runs.journal import Facts, Journal, Start
-from gibo.runs.learner import Learner
+from gibo.outcome import Outcome, checked
+from gibo.runs.journal import Journal, Start
+from gibo.runs.session import Reparametrizer, Session
+from gibo.runs.spec import RunSpec
 
-METHODS: dict[str, type[Optimizer]] = {
-    "gibo": GIBO,
-    "ars": ARS,
-    "cma-es": CMAES,
-    "vanilla-bo": VanillaBO,
-    "random-search": RandomSearch,
-}
 # Two programs that drive one run may meet; each holds the journal for a moment only.
-PATIENCE = 5.0
+PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
@@ -44,7 +36,7 @@ class Description:
     Attributes:
         names: of the parameters.
         start, scale, lower, upper: one number per parameter.
-        method: one of `METHODS`.
+        method: see `gibo.optimizers.methods`.
         minimize: whether small values are good.
         seed: of all random choices.
         settings: those of `gibo.Settings` that differ from the default.
@@ -62,8 +54,9 @@ class Description:
 
     def optimizer(self) -> Optimizer:
         """A fresh one."""
-        if self.method not in METHODS:
-            raise InputError(f"method: expected one of {', '.join(METHODS)}, got {self.method!r:.80}")
+        known = methods()
+        if self.method not in known:
+            raise InputError(f"method: expected one of {', '.join(known)}, got {self.method!r:.80}")
         bounded = any(map(math.isfinite, [*self.lower, *self.upper]))
         options: dict[str, Any] = {"scale": self.scale, "seed": self.seed}
         options["bounds"] = Bounds(self.lower, self.upper) if bounded else None
@@ -71,7 +64,7 @@ class Description:
             if self.method != "gibo":
                 raise InputError(f"settings: they are for the method gibo, not for {self.method}")
             options["settings"] = _settings(self.settings)
-        return METHODS[self.method](self.start, **options)
+        return known[self.method](self.start, **options)
 
 
 @dataclass(frozen=True)
@@ -82,7 +75,7 @@ class Status:
         optimizer: the name of its class.
         names: of the parameters.
         evaluations, failures: how many were told, and how many of them had no value.
-        open: the queries that were asked and not told.
+        pending: the queries that were asked and not told.
         iteration: of the optimiser.
         best: the point that the optimiser recommends and what it believes its value to be; None before any value.
         best_seen: the best value told.
@@ -96,7 +89,7 @@ class Status:
     minimize: bool
     evaluations: int
     failures: int
-    open: list[Query]
+    pending: list[Query]
     iteration: int
     best: Best | None
     best_seen: Best | None
@@ -108,61 +101,66 @@ class Status:
 def create(folder: Path | str, description: Description) -> None:
     """Begin a run."""
     optimizer = description.optimizer()
-    facts = Facts.of(optimizer, sign=-1.0 if description.minimize else 1.0, names=description.names)
-    with Journal.create(folder, facts) as journal:
+    spec = RunSpec.of(optimizer, sign=-1.0 if description.minimize else 1.0, names=description.names)
+    with Journal.create(folder, spec) as journal:
         journal.begin({})
         journal.end("made for evaluations by hand")
 
 
-def ask(folder: Path | str) -> list[Query]:
+class Batch(NamedTuple):
+    """Queries to evaluate, and the names of their parameters."""
+
+    queries: list[Query]
+    names: list[str]
+
+
+def ask(folder: Path | str, waiting: Callable[[], None] | None = None) -> Batch:
     """The queries to evaluate next; the same ones until they are told."""
-    with Journal.open(folder, PATIENCE) as journal:
-        optimizer = journal.optimizer()
-        known = {query.id for query in optimizer.waiting}
-        queries = optimizer.ask()
-        fresh = [query for query in queries if query.id not in known]
-        if fresh:
-            steps = optimizer.iterations if isinstance(optimizer, GIBO) else ()
-            journal.asked(fresh, optimizer.iterate, optimizer.thought(), steps)
-        return queries
+    with Journal.open(folder, PATIENCE, waiting) as journal:
+        _refuse_normalized(journal)
+        return Batch(Session.of(journal).ask(), journal.spec().parameter_names)
 
 
-def tell(folder: Path | str, number: int, value: Any = None, failed: str | None = None) -> None:
+def tell(
+    folder: Path | str,
+    number: int,
+    value: Any = None,
+    failed: str | None = None,
+    waiting: Callable[[], None] | None = None,
+) -> None:
     """Record the value of a query, or why there is none."""
     if (value is None) == (failed is None):
         raise InputError("tell: give a value, or say that the evaluation failed")
-    answer = Answer(failure=failed or "failed") if value is None else Answer(finite("value", value))
-    with Journal.open(folder, PATIENCE) as journal:
-        told = {t.query.id for t in journal.evaluations()}
-        asked = {query.id for query in journal.queries()}
+    with Journal.open(folder, PATIENCE, waiting) as journal:
+        _refuse_normalized(journal)
+        d = len(journal.spec().arguments["x0"])
+        outcome = Outcome.failed(failed or "failed") if value is None else checked(as_number("value", value), d)
+        told = {e.id for e, _ in journal.evaluations()}
+        asked = journal.queries()
         if number in told:
             raise QueryError(f"query {number} was told before; each query is told once")
         if number not in asked:
-            out = ", ".join(map(str, sorted(asked - told))) or "none; ask for some"
-            raise QueryError(f"query {number} is unknown; those that are out: {out}")
-        journal.told([(number, answer)])
+            pending = ", ".join(map(str, sorted(asked.keys() - told))) or "none; ask for some"
+            raise QueryError(f"query {number} is unknown; those that are pending: {pending}")
+        journal.told([Evaluation(asked[number][0], outcome)])
 
 
-def status(folder: Path | str) -> Status:
-    """How a run stands, also while it is running."""
+def status(folder: Path | str, learns: Callable[[Journal], Reparametrizer | None] = lambda journal: None) -> Status:
+    """How a run stands, also while it is running; `learns` gives what learnt between the iterations."""
     with Journal.read(folder) as journal:
-        facts, told = journal.facts(), journal.evaluations()
-        optimizer = journal.optimizer(_learner(facts))
-        best, seen = (
-            None if point is None else Best(point.x, facts.sign * point.value)
-            for point in (optimizer.best, optimizer.best_seen)
-        )
-        steps = optimizer.iterations if isinstance(optimizer, GIBO) else []
+        spec, told = journal.spec(), journal.evaluations()
+        session = Session.of(journal, learns(journal))
+        optimizer, steps = session.optimizer, session.optimizer.log.iterations
         return Status(
-            optimizer=facts.optimizer,
-            names=names_of(facts),
-            minimize=facts.sign < 0,
+            optimizer=spec.optimizer,
+            names=spec.parameter_names,
+            minimize=spec.sign < 0,
             evaluations=len(told),
-            failures=sum(t.answer.failure is not None for t in told),
-            open=optimizer.waiting,
+            failures=sum(e.failure is not None for e, _ in told),
+            pending=optimizer.pending,
             iteration=optimizer.iteration,
-            best=best,
-            best_seen=seen,
+            best=session.best,
+            best_seen=session.best_seen,
             iterate=optimizer.iterate,
             probability_of_ascent=steps[-1].probability_of_ascent if steps else None,
             starts=journal.starts(),
@@ -172,37 +170,30 @@ def status(folder: Path | str) -> Status:
 def table(folder: Path | str) -> list[list[Any]]:
     """Every query and what became of it, as rows; the first one holds the columns' names."""
     with Journal.read(folder) as journal:
-        names = names_of(journal.facts())
-        told = {t.query.id: t for t in journal.evaluations()}
-        asked = {first + i: at for _, _, first, size, at, _, _ in journal.rows("batches") for i in range(size)}
+        names = journal.spec().parameter_names
+        told = {e.id: (e.outcome, at) for e, at in journal.evaluations()}
         rows: list[list[Any]] = [
             ["id", "iteration", "kind", *names, "value", "failure", "seconds", "asked", "told", "seed"]
         ]
-        for query in journal.queries():
-            t = told.get(query.id)
-            known: tuple[Any, ...] = ("", "", "", "")
-            if t is not None:
-                known = (t.answer.value, t.answer.failure, t.answer.seconds, t.told)
-            value, failure, seconds, at = ("" if item is None else item for item in known)
+        for query, asked in journal.queries().values():
+            known: tuple[Any, ...] = (None, None, None, None)
+            if query.id in told:
+                outcome, at = told[query.id]
+                known = (outcome.value, outcome.failure, outcome.seconds, at)
+            value, failure, seconds, when = ("" if item is None else item for item in known)
             row = [query.id, query.iteration, query.kind, *query.x.tolist(), value, failure, seconds]
-            rows.append([*row, asked.get(query.id, ""), at, query.seed])
+            rows.append([*row, "" if asked is None else asked, when, query.seed])
         return rows
 
 
-def _learner(facts: Facts) -> Learner | None:
-    """What learnt in a run of `gibo train`."""
-    if facts.task is None or not facts.task.get("normalize_states"):
-        return None
-    from gibo.training.training import Training  # here, because it is for those who train policies
-
-    training = Training.from_plain(facts.task)
-    with training.task() as task:
-        return training.learner(task)
-
-
-def names_of(facts: Facts) -> list[str]:
-    """The parameters' names; x0, x1, … if they have none."""
-    return facts.names or [f"x{i}" for i in range(len(facts.arguments["x0"]))]
+def _refuse_normalized(journal: Journal) -> None:
+    """Without the states' statistics, which come with the episodes, such a run would silently become another one."""
+    training = journal.spec().training
+    if training is not None and training.get("normalize_states"):
+        raise InputError(
+            f"{journal.folder}: a run of gibo train with normalised states cannot be driven by hand; continue it with "
+            "the same command, gibo train ..."
+        )
 
 
 # -- descriptions -----------------------------------------------------------------------------------------------------

@@ -1,11 +1,13 @@
 """Where evaluations run: in this process, in worker processes on this machine, or in an executor.
 
-A pool takes queries and gives back answers as they arrive, in any order. What an answer says depends on the query
+A pool takes queries and gives back outcomes as they arrive, in any order. What an outcome says depends on the query
 alone, so a run does not depend on the pool it is given.
 """
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
 import multiprocessing
 import os
 import random
@@ -15,59 +17,39 @@ import threading
 import time
 import warnings
 from collections import deque
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
-from contextlib import suppress
+from concurrent.futures import CancelledError, Executor, Future
+from contextlib import AbstractContextManager, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for_connections
-from typing import Any, ClassVar, NamedTuple, Protocol
+from queue import Empty, SimpleQueue
+from typing import Any, Protocol
 
 import numpy as np
 
 from gibo._checks import describe, describe_error, positive, positive_int
-from gibo._linalg import Array
 from gibo.errors import InputError, RunError
-from gibo.optimizers.base import Query
-from gibo.runs.evaluation import Answer, Objective, evaluate
-from gibo.runs.interrupts import held_back
+from gibo.optimizers.events import Evaluation, Query
+from gibo.outcome import Outcome
+from gibo.runs.evaluation import Objective, evaluate
 
 # How long a worker that was told to end may take before it is killed.
 PATIENCE = 1.0
-
-
-class Arrival(NamedTuple):
-    """A query's id and what its evaluation gave."""
-
-    id: int
-    answer: Answer
-
-
-class Order(NamedTuple):
-    """All that an evaluation depends on besides the objective."""
-
-    id: int
-    x: Array
-    seed: int
-    options: dict[str, Any]
-    kind: str
-
-    @classmethod
-    def of(cls, query: Query, options: dict[str, Any]) -> Order:
-        return cls(query.id, query.x.copy(), query.seed, options, query.kind)
+PR_SET_PDEATHSIG = 1  # of Linux's prctl
+F_SETSIG = 10  # of Linux's fcntl
+FORKS = sys.platform == "linux"
 
 
 class Pool(Protocol):
     """Something that evaluates queries; elsewhere, or in this process while it waits."""
 
-    is_elsewhere: ClassVar[bool]
-
     def submit(self, query: Query, options: dict[str, Any]) -> None:
         """Evaluate this query as soon as there is room, with these keyword arguments on top."""
 
-    def wait(self) -> None:
-        """Wait until there may be an answer."""
+    def wait(self, interruptible: AbstractContextManager[None]) -> None:
+        """Wait until there may be an outcome; this alone may be interrupted, in the given context."""
 
-    def take(self) -> list[Arrival]:
-        """The answers that have arrived, without waiting."""
+    def take(self) -> list[Evaluation]:
+        """The outcomes that have arrived, without waiting."""
 
     def drop_pending(self) -> int:
         """Forget the queries whose evaluation has not begun; returns how many have."""
@@ -98,22 +80,19 @@ def make_pool(objective: Objective, workers: int | None, executor: Executor | No
 class InProcess:
     """One after the other, in this process."""
 
-    is_elsewhere: ClassVar[bool] = False
-
     def __init__(self, objective: Objective) -> None:
         self.objective = objective
-        self.queue: deque[Order] = deque()
-        self.arrived: list[Arrival] = []
+        self.queue: deque[tuple[Query, dict[str, Any]]] = deque()
+        self.arrived: list[Evaluation] = []
 
     def submit(self, query: Query, options: dict[str, Any]) -> None:
-        self.queue.append(Order.of(query, options))
+        self.queue.append((query, options))
 
-    def wait(self) -> None:
-        order = self.queue.popleft()
-        answer = evaluate(self.objective, order.x, order.seed, order.options, order.kind)
-        self.arrived.append(Arrival(order.id, answer))
+    def wait(self, interruptible: AbstractContextManager[None]) -> None:
+        query, options = self.queue.popleft()
+        self.arrived.append(Evaluation(query, evaluate(self.objective, query, options, interruptible)))
 
-    def take(self) -> list[Arrival]:
+    def take(self) -> list[Evaluation]:
         arrived, self.arrived = self.arrived, []
         return arrived
 
@@ -136,27 +115,31 @@ class Workers:
     NumPy are seeded with the query's seed before each evaluation.
     """
 
-    is_elsewhere: ClassVar[bool] = True
-
     def __init__(self, objective: Objective, count: int, time_limit: float | None) -> None:
         self.objective, self.time_limit = objective, time_limit
-        self.queue: deque[Order] = deque()
-        self.workers = [_Worker(self.objective) for _ in range(count)]
+        self.queue: deque[tuple[Query, dict[str, Any]]] = deque()
+        self.lifeline = Lifeline()
+        self.workers: list[_Worker] = []
+        try:
+            for _ in range(count):
+                self.workers.append(self._new_worker())
+        except BaseException:
+            self.close()
+            raise
 
     def submit(self, query: Query, options: dict[str, Any]) -> None:
-        self.queue.append(Order.of(query, options))
+        self.queue.append((query, options))
         self._hand_out()
 
-    def wait(self) -> None:
-        with held_back():
-            self._hand_out()
-        busy = [worker for worker in self.workers if worker.order is not None]
-        if busy:
-            wait_for_connections([worker.connection for worker in busy], timeout=self._patience(busy))
+    def wait(self, interruptible: AbstractContextManager[None]) -> None:
+        busy = [worker for worker in self.workers if worker.query is not None]
+        with interruptible:
+            if busy:
+                wait_for_connections([worker.connection for worker in busy], timeout=self._patience(busy))
 
-    def take(self) -> list[Arrival]:
+    def take(self) -> list[Evaluation]:
         arrivals = []
-        for worker in [worker for worker in self.workers if worker.order is not None]:
+        for worker in [worker for worker in self.workers if worker.query is not None]:
             # A process that a dead worker started may hold its end of the connection open, so it is asked itself too.
             if worker.connection.poll() or worker.process.exitcode is not None:
                 arrivals.append(self._receive(worker))
@@ -167,48 +150,51 @@ class Workers:
 
     def drop_pending(self) -> int:
         self.queue.clear()
-        return sum(worker.order is not None for worker in self.workers)
+        return sum(worker.query is not None for worker in self.workers)
 
     def close(self) -> None:
         self.queue.clear()
         for worker in self.workers:
-            worker.stop(gently=worker.order is None)
+            worker.stop(gently=worker.query is None)
         self.workers = []
+        self.lifeline.close()
+
+    def _new_worker(self) -> _Worker:
+        return _Worker(self.objective, self.lifeline)
 
     def _hand_out(self) -> None:
-        idle = [i for i, worker in enumerate(self.workers) if worker.order is None]
+        idle = [i for i, worker in enumerate(self.workers) if worker.query is None]
         for i in idle[: len(self.queue)]:
-            order = self.queue.popleft()
+            query, options = self.queue.popleft()
             try:
-                self.workers[i].give(order)
+                self.workers[i].give(query, options)
             except (BrokenPipeError, ConnectionResetError):  # died while it was idle
                 self.workers[i].stop(gently=False)
-                self.workers[i] = _Worker(self.objective)
-                self.workers[i].give(order)
+                self.workers[i] = self._new_worker()
+                self.workers[i].give(query, options)
 
-    def _receive(self, worker: _Worker) -> Arrival:
-        assert worker.order is not None
+    def _receive(self, worker: _Worker) -> Evaluation:
+        assert worker.query is not None
         try:
             if not worker.connection.poll():
                 raise EOFError
-            arrival = Arrival(worker.order.id, worker.connection.recv())
+            evaluation = Evaluation(worker.query, worker.connection.recv())
         except (EOFError, ConnectionResetError):
             worker.process.join(PATIENCE)
-            answer = Answer(failure=_cause_of_death(worker.process.exitcode), seconds=worker.seconds)
-            return self._replace(worker, answer)
-        worker.order = None
-        return arrival
+            return self._replace(worker, _cause_of_death(worker.process.exitcode))
+        worker.query = None
+        return evaluation
 
-    def _end(self, worker: _Worker) -> Arrival:
-        failure = f"the time limit of {self.time_limit:g} s per evaluation was over, and its process was ended"
-        return self._replace(worker, Answer(failure=failure, seconds=worker.seconds))
+    def _end(self, worker: _Worker) -> Evaluation:
+        cause = f"the time limit of {self.time_limit:g} s per evaluation was over, and its process was ended"
+        return self._replace(worker, cause)
 
-    def _replace(self, worker: _Worker, answer: Answer) -> Arrival:
-        order = worker.order
-        assert order is not None
+    def _replace(self, worker: _Worker, cause: str) -> Evaluation:
+        query, outcome = worker.query, Outcome.failed(cause, worker.seconds)
+        assert query is not None
         worker.stop(gently=False)
-        self.workers[self.workers.index(worker)] = _Worker(self.objective)
-        return Arrival(order.id, answer)
+        self.workers[self.workers.index(worker)] = self._new_worker()
+        return Evaluation(query, outcome)
 
     def _patience(self, busy: list[_Worker]) -> float:
         """How long to wait before looking whether somebody died or took too long."""
@@ -217,14 +203,46 @@ class Workers:
         return min(PATIENCE, max(0.0, self.time_limit - max(worker.seconds for worker in busy)) + 1e-3)
 
 
+class Lifeline:
+    """A pipe of which only the parent holds one end, and so it breaks when the parent ends.
+
+    Then Linux kills the worker and all that it started, whatever they are doing; by itself a worker would need Python's
+    lock for that, which a C function may hold. Where there is no fork, a thread of the worker has to do.
+    """
+
+    def __init__(self) -> None:
+        self.ends: tuple[int, ...] = os.pipe() if FORKS else ()
+
+    def hold(self) -> None:
+        """In a worker that leads a group of processes: end that group when the pipe breaks."""
+        if not self.ends:
+            return
+        theirs, parents = self.ends
+        os.close(parents)  # its copy
+        # An open file of its own: whom it kills is a property of that.
+        descriptor = os.open(f"/proc/self/fd/{theirs}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fcntl.fcntl(descriptor, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(descriptor, F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_NONBLOCK | os.O_ASYNC)
+        with suppress(BlockingIOError):  # there is nothing to read while the parent lives
+            os.read(descriptor, 1)
+            _kill(os.getpgrp())
+
+    def close(self) -> None:
+        """In the parent, once there are no workers any more."""
+        ends, self.ends = self.ends, ()
+        for end in ends:
+            os.close(end)
+
+
 class _Worker:
-    def __init__(self, objective: Objective) -> None:
-        context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    def __init__(self, objective: Objective, lifeline: Lifeline) -> None:
+        context: Any = multiprocessing.get_context("fork" if FORKS else "spawn")
         self.connection, theirs = context.Pipe()
-        self.order: Order | None = None
+        self.query: Query | None = None  # what it is evaluating
         self.since = 0.0
         # Not a daemon: an objective may start processes of its own.
-        self.process = context.Process(target=_work, args=(theirs, self.connection, objective), daemon=False)
+        self.process = context.Process(target=_work, args=(theirs, self.connection, objective, lifeline), daemon=False)
         try:
             with warnings.catch_warnings():
                 # Python warns of forking while there are threads; the child uses none of them.
@@ -237,9 +255,9 @@ class _Worker:
             ) from None
         theirs.close()
 
-    def give(self, order: Order) -> None:
-        self.connection.send(tuple(order))
-        self.order, self.since = order, time.monotonic()
+    def give(self, query: Query, options: dict[str, Any]) -> None:
+        self.connection.send((query, options))
+        self.query, self.since = query, time.monotonic()
 
     @property
     def seconds(self) -> float:
@@ -257,38 +275,61 @@ class _Worker:
         self.connection.close()
 
 
-def _work(connection: Connection, parents_end: Connection, objective: Objective) -> None:
+def _work(connection: Connection, parents_end: Connection, objective: Objective, lifeline: Lifeline) -> None:
     """The life of a worker process: evaluate what comes until nobody is there any more."""
     os.setpgid(0, 0)  # a group of its own, so that what it starts can be ended with it
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent acts on Ctrl-C
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     parents_end.close()  # its copy of it, or it would never see that the parent is gone
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    lifeline.hold()
+    end_with_parent(with_group=True)
     while True:
         try:
             order = connection.recv()
         except (EOFError, OSError):
-            return
+            return _kill(os.getpgrp())  # the parent is gone: what was started here goes, too
         if order is None:
             return
-        _, x, seed, options, kind = order
+        query, options = order
         # Forked workers share the state of the global generators, and so would their noise be the same.
-        random.seed(seed)
-        np.random.seed(seed)  # noqa: NPY002
-        answer = evaluate(objective, x, seed, options, kind)
+        random.seed(query.seed)
+        np.random.seed(query.seed)  # noqa: NPY002
+        outcome = evaluate(objective, query, options)
         try:
-            connection.send(answer)
+            connection.send(outcome)
         except (BrokenPipeError, ConnectionResetError):
-            return
+            return _kill(os.getpgrp())
 
 
-def end_with_parent() -> None:
-    """However the parent went, its workers do not outlive it."""
+def end_with_parent(with_group: bool = False) -> None:
+    """From now on this process ends when its parent does, however that goes.
+
+    Linux sees to it, also inside a C function that holds Python's lock; elsewhere a thread waits for the parent. To be
+    called in the main thread: what Linux is told is forgotten when the thread that told it ends.
+
+    With its group: one that holds a lifeline. Linux must not kill it before the lifeline breaks, or what it started
+    would stay; so here it is only told, in case somebody else keeps the lifeline whole.
+    """
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        _kill(os.getpid() if os.getpgrp() == os.getpid() else None)
-        os._exit(1)
+    if parent is None:
+        return
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None, use_errno=True)
+        if with_group:
+            signal.signal(signal.SIGRTMAX, lambda *_: _end_group(parent))
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGRTMAX if with_group else signal.SIGKILL)
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _watch(parent: Any) -> None:
+    parent.join()
+    _kill(os.getpid() if os.getpgrp() == os.getpid() else None)  # what it started, too
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _end_group(parent: Any) -> None:
+    if os.getppid() != parent.pid:  # Linux tells also when the thread that started this process ends
+        _kill(os.getpgrp())
 
 
 def _kill(group: int | None) -> None:
@@ -312,32 +353,35 @@ def _cause_of_death(code: int | None) -> str:
 class Futures:
     """Any `concurrent.futures.Executor`: threads, processes, or the workers of a cluster."""
 
-    is_elsewhere: ClassVar[bool] = True
-
     def __init__(self, objective: Objective, executor: Executor) -> None:
         self.objective, self.executor = objective, executor
-        self.running: dict[Future[Answer], int] = {}
+        self.running: dict[Future[Outcome], Query] = {}
+        self.done: SimpleQueue[None] = SimpleQueue()  # a word from each future that is
         self.lost: RunError | None = None  # raised once all that did arrive is taken
 
     def submit(self, query: Query, options: dict[str, Any]) -> None:
         try:
-            future = self.executor.submit(evaluate, self.objective, query.x.copy(), query.seed, options, query.kind)
+            future = self.executor.submit(evaluate, self.objective, query, options)
         except Exception as error:  # shut down, broken, or not able to send the objective
             raise RunError(f"the executor takes no more evaluations: {describe_error(error)}") from error
-        self.running[future] = query.id
+        self.running[future] = query
+        future.add_done_callback(lambda _: self.done.put(None))
 
-    def wait(self) -> None:
-        wait(self.running, timeout=PATIENCE, return_when=FIRST_COMPLETED)  # of a cancelled one it does not hear
+    def wait(self, interruptible: AbstractContextManager[None]) -> None:
+        # Neither `concurrent.futures.wait` nor `Future.done` is interrupted: they might keep locks that others need.
+        if not any(future.done() for future in self.running):
+            with interruptible, suppress(Empty):
+                self.done.get(timeout=PATIENCE)
 
-    def take(self) -> list[Arrival]:
+    def take(self) -> list[Evaluation]:
         arrivals = []
         done = [future for future in self.running if future.done()]
-        for future in sorted(done, key=lambda future: self.running[future]):
-            number = self.running.pop(future)
+        for future in sorted(done, key=lambda future: self.running[future].id):
+            query = self.running.pop(future)
             try:
-                arrivals.append(Arrival(number, future.result()))
+                arrivals.append(Evaluation(query, future.result()))
             except (Exception, CancelledError) as error:  # of the executor, not of the objective: nothing was evaluated
-                lost = RunError(f"the executor lost evaluation {number}: {describe_error(error)}")
+                lost = RunError(f"the executor lost evaluation {query.id}: {describe_error(error)}")
                 self.lost = self.lost or lost
         if self.lost is not None and not self.drop_pending() and not arrivals:  # what still runs is waited for
             raise self.lost

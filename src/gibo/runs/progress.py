@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from gibo._checks import printable
 from gibo.errors import MissingExtraError
 from gibo.optimizers.base import Optimizer
-from gibo.runs.evaluation import Answer
+from gibo.optimizers.events import Evaluation
 
 
 class Progress(Protocol):
@@ -26,14 +27,14 @@ class Standing:
         spent: evaluations so far.
         best: the best value seen, in the objective's own sign; None before the first.
         failures: how many of them failed.
-        answers: what has just arrived: kinds of queries, and their answers.
+        arrived: what has just arrived, in the objective's own sign.
         optimizer: as it is now.
     """
 
     spent: int
     best: float | None
     failures: int
-    answers: Sequence[tuple[str, Answer]]
+    arrived: Sequence[Evaluation]
     optimizer: Optimizer
 
 
@@ -50,7 +51,7 @@ def progress_bar(budget: int, text: Callable[[Standing], str] | None = None) -> 
         progress.TextColumn("evaluations"),
         progress.BarColumn(),
         progress.MofNCompleteColumn(),
-        progress.TextColumn("{task.fields[text]}"),
+        progress.TextColumn("{task.fields[text]}", markup=False),
         progress.TimeElapsedColumn(),
         progress.TextColumn("left"),
         progress.TimeRemainingColumn(),
@@ -62,7 +63,7 @@ def progress_bar(budget: int, text: Callable[[Standing], str] | None = None) -> 
             self.task: progress.TaskID | None = None
 
         def update(self, standing: Standing) -> None:
-            said = (text or _best_and_failures)(standing)
+            said = printable((text or _best_and_failures)(standing))
             if self.task is None:  # not before the run has begun; earlier evaluations say nothing of the speed
                 bar.start()
                 self.task = bar.add_task("run", total=budget, completed=standing.spent, text=said)

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from gibo._checks import printable
 from gibo._linalg import Array
-from gibo.gp import Jacobian
-from gibo.optimizers.base import Best, Optimizer
-from gibo.optimizers.gibo import GIBO
+from gibo.jacobian import Jacobian
+from gibo.optimizers.events import ITERATE, Best, Evaluation, Iteration
+from gibo.runs.session import Session
 
 
-@dataclass(frozen=True)
-class Failure:
-    """An evaluation without a value: the query's id, what went wrong, and the traceback if there was an exception."""
+class Status(enum.Enum):
+    """Why a run ended; `Result.reason` says it in words."""
 
-    id: int
-    reason: str
-    traceback: str | None = None
+    RUNNING = "running"
+    BUDGET_SPENT = "budget spent"
+    TARGET_REACHED = "target reached"
+    GRADIENT_LOST = "gradient lost"  # in its uncertainty: see `least_certainty`
+    CALLBACK = "callback"  # it asked to stop
+    INTERRUPTED = "interrupted"
+    TOO_MANY_FAILURES = "too many failures"
+    ERROR = "error"  # something besides the objective failed: a callback, an executor, a disk
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether the run ended because it had done what it was asked to do."""
+        return self in (Status.BUDGET_SPENT, Status.TARGET_REACHED, Status.GRADIENT_LOST, Status.CALLBACK)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +60,23 @@ class History:
     noise: Array
     certainty: Array
 
+    @classmethod
+    def of(cls, evaluations: Sequence[Evaluation], steps: Sequence[Iteration], d: int, sign: float) -> History:
+        """From an optimiser's records, in the objective's own sign."""
+        return cls(
+            x=np.array([e.x for e in evaluations]).reshape(-1, d),
+            value=sign * np.array([np.nan if e.value is None else e.value for e in evaluations]),
+            iteration=np.array([e.iteration for e in evaluations], dtype=np.int64),
+            is_iterate=np.array([e.kind == ITERATE for e in evaluations], dtype=np.bool_),
+            iterate=np.array([step.x for step in steps]).reshape(-1, d),
+            evaluations=np.array([step.evaluations for step in steps], dtype=np.int64),
+            gradient=sign * np.array([step.gradient for step in steps]).reshape(-1, d),
+            uncertainty=np.array([step.uncertainty for step in steps]),
+            probability_of_ascent=np.array([step.probability_of_ascent for step in steps]),
+            noise=np.array([step.noise for step in steps]),
+            certainty=np.array([step.certainty for step in steps]),
+        )
+
     def __len__(self) -> int:
         """Number of evaluations, failures included."""
         return len(self.value)
@@ -58,79 +88,83 @@ class Result:
 
     Attributes:
         x: (d,) the point that the optimiser recommends: for GIBO the best one by its model, not the luckiest value.
-        value: what it believes the objective to be there, noise taken out; NaN if no evaluation had a value.
+        value: what it believes the objective to be there, noise taken out; NaN if it has no opinion yet, and then
+            `warnings` says why.
         best_seen: the best point by its observed value, noise included; None if no evaluation had a value.
         iterate: (d,) where the optimiser stands.
         history: everything that was evaluated, as arrays.
         jacobian: posterior of the gradient at the iterate; None for an optimiser without a model.
+        status: why the run ended, for a program; see `Status`.
         reason: why the run ended, for a person to read.
-        failures: the evaluations that had no value, and why.
-        warnings: what the model had to do to carry on, such as a fit that was passed over.
+        failures: the evaluations that failed, by id: ``failure`` says why, ``outcome.traceback`` where.
+        warnings: what the model had to do to carry on, such as a fit that was passed over; and why there is no value.
     """
 
     x: Array
     value: float
     best_seen: Best | None
     iterate: Array
-    history: History
     jacobian: Jacobian | None
+    status: Status
     reason: str
-    failures: tuple[Failure, ...] = ()
-    warnings: tuple[str, ...] = ()
+    _evaluations: tuple[Evaluation, ...] = field(repr=False)
+    _steps: tuple[Iteration, ...] = field(repr=False)
+    _sign: float = field(repr=False)
+
+    @classmethod
+    def of(cls, session: Session, status: Status, reason: str) -> Result:
+        """Where a run is."""
+        optimizer, best = session.optimizer, session.best
+        return cls(
+            x=optimizer.iterate if best is None else best.x,
+            value=np.nan if best is None else best.value,
+            best_seen=session.best_seen,
+            iterate=optimizer.iterate,
+            jacobian=session.jacobian,
+            status=status,
+            reason=reason,
+            _evaluations=tuple(optimizer.evaluations),
+            _steps=tuple(optimizer.log.iterations),
+            _sign=session.sign,
+        )
 
     def __str__(self) -> str:
         """A few lines for a person; the arrays are in the attributes."""
         seen = "none" if self.best_seen is None else f"{self.best_seen.value:.6g}"
         failed = f", {len(self.failures)} of them failed" if self.failures else ""
+        value = f"no value ({self._why_no_value})" if np.isnan(self.value) else f"value {self.value:.6g} by the model"
         return (
-            f"{self.reason}\n"
-            f"value {self.value:.6g} by the model at x = {np.array2string(self.x, precision=4, threshold=12)}\n"
+            f"{printable(self.reason)}\n"
+            f"{value} at x = {np.array2string(self.x, precision=4, threshold=12)}\n"
             f"best value seen {seen}; {self.evaluations} evaluations{failed}"
         )
 
     @property
     def evaluations(self) -> int:
         """Number of evaluations, failures included."""
-        return len(self.history)
+        return len(self._evaluations)
 
+    @cached_property
+    def history(self) -> History:
+        return History.of(self._evaluations, self._steps, len(self.x), self._sign)
 
-def summarise(optimizer: Optimizer, reason: str, failures: tuple[Failure, ...], sign: float) -> Result:
-    """The result so far, in the user's sign: −1 where the objective is minimised."""
-    best, seen, jacobian = optimizer.best, optimizer.best_seen, optimizer.jacobian()
-    return Result(
-        x=optimizer.iterate if best is None else best.x,
-        value=np.nan if best is None else sign * best.value,
-        best_seen=None if seen is None else Best(seen.x, sign * seen.value),
-        iterate=optimizer.iterate,
-        history=_history(optimizer, sign),
-        jacobian=None if jacobian is None else Jacobian(sign * jacobian.mean, jacobian.covariance),
-        reason=reason,
-        failures=failures,
-        warnings=_warnings(optimizer),
-    )
+    @cached_property
+    def failures(self) -> tuple[Evaluation, ...]:
+        failed = (e for e in self._evaluations if e.failure is not None)
+        return tuple(Evaluation(e.query, e.outcome.signed(self._sign)) for e in failed)
 
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        lines = [f"value: there is none, because {self._why_no_value}"] if np.isnan(self.value) else []
+        lines += [f"iteration {s.number}: {s.warning}" for s in self._steps if s.warning is not None]
+        lines += [f"iteration {s.number}: jitter {s.jitter:.1e} was added" for s in self._steps if s.jitter > 0.0]
+        return tuple(lines)
 
-def _history(optimizer: Optimizer, sign: float) -> History:
-    evaluations, d = optimizer.evaluations, optimizer.d
-    steps = optimizer.iterations if isinstance(optimizer, GIBO) else []
-    return History(
-        x=np.array([e.x for e in evaluations]).reshape(-1, d),
-        value=sign * np.array([np.nan if e.value is None else e.value for e in evaluations]),
-        iteration=np.array([e.iteration for e in evaluations], dtype=np.int64),
-        is_iterate=np.array([e.kind == "iterate" for e in evaluations], dtype=np.bool_),
-        iterate=np.array([step.x for step in steps]).reshape(-1, d),
-        evaluations=np.array([step.evaluations for step in steps], dtype=np.int64),
-        gradient=sign * np.array([step.gradient for step in steps]).reshape(-1, d),
-        uncertainty=np.array([step.uncertainty for step in steps]),
-        probability_of_ascent=np.array([step.probability_of_ascent for step in steps]),
-        noise=np.array([step.noise for step in steps]),
-        certainty=np.array([step.certainty for step in steps]),
-    )
-
-
-def _warnings(optimizer: Optimizer) -> tuple[str, ...]:
-    if not isinstance(optimizer, GIBO):
-        return ()
-    lines = [f"iteration {s.number}: {s.warning}" for s in optimizer.iterations if s.warning is not None]
-    lines += [f"iteration {s.number}: jitter {s.jitter:.1e} was added" for s in optimizer.iterations if s.jitter > 0.0]
-    return tuple(lines)
+    @property
+    def _why_no_value(self) -> str:
+        """For a result whose value is NaN."""
+        if not self._evaluations:
+            return "nothing was evaluated"
+        if self.best_seen is None:
+            return "no evaluation had one"
+        return "the optimiser judges by whole batches and none is complete; best_seen has the best value told"

@@ -12,28 +12,32 @@ off.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TextIO, TypeAlias
 
 from gibo._checks import describe_error
-from gibo.errors import InputError, MissingExtraError, StudyError
+from gibo._serialize import to_plain
+from gibo.errors import InputError, StudyError
 from gibo.runs.lock import folder_lock
 from gibo.runs.pools import end_with_parent
 
+# The cell itself under "cell", and its result under other names: plain data, also NumPy arrays, of any size. It is kept
+# as one line of JSON, with the "seconds" that the cell took.
 Record: TypeAlias = dict[str, Any]
 
 
 class Study(Protocol):
-    """What the engine needs to know of a study: its options, its cells, and what running one gives."""
+    """What the engine needs to know of a study: its options, its cells, and what running one gives.
+
+    A study is picklable; its cells are dictionaries of numbers and strings that tell them apart.
+    """
 
     @property
     def name(self) -> str: ...
@@ -49,7 +53,7 @@ Bar: TypeAlias = Callable[[int], None]  # shows how many cells are done
 Notice: TypeAlias = Callable[[str], None]  # shows a line to the user
 
 
-class Outcome(NamedTuple):
+class StudyResult(NamedTuple):
     """The finished cells, what went wrong in the others (cell and cause), and whether these are all."""
 
     records: list[Record]
@@ -57,7 +61,11 @@ class Outcome(NamedTuple):
     complete: bool
 
 
-def run_study(study: Study, out: Path, workers: int, bar: Bar | None = None, notice: Notice | None = None) -> Outcome:
+def _silent(_: object) -> None:
+    pass
+
+
+def run_study(study: Study, out: Path, workers: int, bar: Bar = _silent, notice: Notice = _silent) -> StudyResult:
     """Run what is not finished yet; Ctrl-C ends it with what is there, and a later start continues.
 
     Cells run in separate processes; the result of a cell does not depend on how many there are. A cell that fails does
@@ -71,19 +79,18 @@ def run_study(study: Study, out: Path, workers: int, bar: Bar | None = None, not
         records = [record for key, record in read_records(log).items() if key in cells]
         finished = {_key(record["cell"]) for record in records}
         todo = [cell for key, cell in cells.items() if key not in finished]
-        report = bar if bar is not None else _silent
-        report(len(records))
+        bar(len(records))
         if not todo:
-            return Outcome(records, [], True)
+            return StudyResult(records, [], True)
         with log.open("a", encoding="utf-8") as file:
-            return _run_cells(study, todo, min(workers, len(todo)), records, file, report, notice or _silent)
+            return _run_cells(study, todo, min(workers, len(todo)), records, file, bar, notice)
 
 
 def _run_cells(
-    study: Study, todo: list[Any], workers: int, records: list[Record], file: Any, report: Bar, notice: Notice
-) -> Outcome:
+    study: Study, todo: list[Any], workers: int, records: list[Record], file: TextIO, bar: Bar, notice: Notice
+) -> StudyResult:
     failures: list[tuple[Mapping[str, Any], str]] = []
-    running: dict[Future[Record], Mapping[str, Any]] = {}
+    running: dict[Future[str], Mapping[str, Any]] = {}
     queue = list(reversed(todo))
     stopping = False
     pool = ProcessPoolExecutor(workers, initializer=_start_worker)
@@ -92,21 +99,19 @@ def _run_cells(
             try:
                 while queue and not stopping and len(running) < 2 * workers:
                     cell = queue.pop()
-                    running[pool.submit(study.run_cell, cell)] = cell
+                    running[pool.submit(_run_cell, study, cell)] = cell
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     cell = running.pop(future)
                     error = future.exception()
                     if isinstance(error, BrokenProcessPool):
-                        raise StudyError(
-                            "a worker process died (killed, or out of memory?); the same command continues"
-                        )
+                        raise error
                     if error is not None:
                         failures.append((cell, describe_error(error)))
                         continue
                     _write(file, future.result())
-                    records.append(future.result())
-                    report(len(records))
+                    records.append(json.loads(future.result()))  # as a later start will read it
+                    bar(len(records))
             except KeyboardInterrupt:
                 if stopping:
                     raise
@@ -115,13 +120,24 @@ def _run_cells(
                     del running[future]
                 if running:
                     notice("finishing the cells that are running; Ctrl-C again ends them")
+    except BrokenProcessPool:  # of a cell that ran, or of the next one, which no worker takes
+        message = "a worker process died (killed, or out of memory?); the same command continues"
+        raise StudyError(message) from None
     except KeyboardInterrupt:
         stopping = True
         for process in list((getattr(pool, "_processes", None) or {}).values()):
             process.kill()  # a run would take SIGTERM for a wish to end soon; journals stand a kill
     finally:
         pool.shutdown(cancel_futures=True)  # and wait: at the exit Python would trip over a pool that is ending
-    return Outcome(records, failures, not stopping and not failures)
+    return StudyResult(records, failures, not stopping and not failures)
+
+
+def _run_cell(study: Study, cell: Mapping[str, Any]) -> str:
+    """A cell's line; made where the cell runs, so that a result that JSON cannot hold is that cell's failure."""
+    started = time.perf_counter()
+    record = study.run_cell(cell)
+    seconds = round(time.perf_counter() - started, 3)
+    return json.dumps(to_plain({**record, "seconds": seconds}), separators=(",", ":"))
 
 
 def prepare(study: Study, out: Path) -> None:
@@ -152,7 +168,7 @@ def read_definition(out: Path) -> dict[str, Any]:
     try:
         found = json.loads((out / "study.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InputError(f"{out}: no study.json there; it is not a study's folder") from None
+        raise InputError(f"{out}: no study.json there; run the study first, or name its folder") from None
     except (json.JSONDecodeError, UnicodeDecodeError):
         raise InputError(f"{out / 'study.json'}: not readable as JSON; name another folder with --out") from None
     if not isinstance(found, dict):
@@ -179,8 +195,8 @@ def read_records(log: Path) -> dict[str, Record]:
     return records
 
 
-def _write(file: Any, record: Record) -> None:
-    file.write(json.dumps(record) + "\n")
+def _write(file: TextIO, line: str) -> None:
+    file.write(line + "\n")
     file.flush()
     os.fsync(file.fileno())
 
@@ -188,66 +204,8 @@ def _write(file: Any, record: Record) -> None:
 def _start_worker() -> None:
     """Only the parent acts on Ctrl-C, and when it is gone, however it went, its workers end too."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    end_with_parent()
 
 
 def _key(cell: Mapping[str, Any]) -> str:
     return json.dumps(dict(cell), sort_keys=True)
-
-
-def _silent(_: object) -> None:
-    pass
-
-
-def need(*modules: str) -> None:
-    """Check before the first cell that everything is installed."""
-    for module in modules:
-        try:
-            found = importlib.util.find_spec(module) is not None
-        except ValueError:  # what sys.modules holds in its place is no module
-            found = False
-        if not found:
-            raise MissingExtraError(f"this needs {module}, which is not installed: pip install 'gibo[reproduce]'")
-
-
-@contextmanager
-def cell_bar(total: int) -> Iterator[tuple[Bar, Notice]]:
-    """A progress bar over the cells, with the time left, and a way to show a line above it."""
-    from rich import progress
-    from rich.console import Console
-
-    columns = (
-        progress.TextColumn("cells"),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TimeElapsedColumn(),
-        progress.TextColumn("left"),
-        progress.TimeRemainingColumn(),
-    )
-    bar = progress.Progress(*columns, console=Console(stderr=True), speed_estimate_period=600)
-    task = bar.add_task("cells", total=total)
-
-    def show(done: int) -> None:
-        if (
-            not bar.live.is_started
-        ):  # not before the folder is known to be right; earlier cells say nothing of the speed
-            bar.reset(task, total=total, completed=done)
-            bar.start()
-        bar.update(task, completed=done)
-
-    try:
-        yield show, bar.console.print
-    finally:
-        if bar.live.is_started:
-            bar.stop()
-
-
-def parse_list(text: str, kind: Callable[[str], Any], name: str) -> list[Any]:
-    """A comma-separated option."""
-    try:
-        items = [kind(part.strip()) for part in text.split(",") if part.strip()]
-    except ValueError:
-        raise InputError(f"{name}: expected a comma-separated list, got {text!r}") from None
-    if not items:
-        raise InputError(f"{name}: expected at least one, got {text!r}")
-    return items

@@ -14,26 +14,26 @@ method held then (infinite if it is unstable), or the lowest normalised regret o
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
-from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
-from typing import Any, TypeAlias
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from gibo._linalg import single_thread
+from gibo._linalg import Array, single_thread
 from gibo.control.lqr import LQR
 from gibo.control.oracle import LQRObjective
-from gibo.errors import InputError
 from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.settings import within_model
 from gibo.outcome import Outcome
 from gibo.studies.engine import Record
-from gibo.studies.lqr import PUBLISHED
+from gibo.studies.lqr import PUBLISHED, trial_seeds
+from gibo.studies.options import PER_SEED, Options
 from gibo.studies.problems import GPFunction
-from gibo.studies.synthetic import BOUNDS, FUNCTIONS_PER_SEED, _function
+from gibo.studies.report import Columns, Curve, Curves, Report, after, checkpoints, reached, record_of, sample, table
+from gibo.studies.search import iterates
+from gibo.studies.synthetic import BOUNDS, function_of
 
 NONE, LIKELIHOOD_RATIO = "none", "likelihood ratio"
 
@@ -47,9 +47,8 @@ ACTION_NOISE, EPISODES = 0.3, 8
 
 D = 20
 TARGET = 0.05  # relative cost
-TRIALS_PER_SEED = 1000
-
-Curve: TypeAlias = list[tuple[int, float]]
+MARKS = {"lqr": (20, 40, 60, 90, 130), "synthetic": (100, 200, 300)}
+COLUMNS = Columns(arm=("problem", "M", "gradients"), repeat="trial", spent="spent", value="value")
 
 
 def noise_name(sd: float) -> str:
@@ -71,7 +70,7 @@ ARMS: dict[str, dict[int, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True)
-class GradientStudy:
+class GradientStudy(Options):
     """Each arm of `ARMS`, `trials` trials of the regulator and `functions` functions.
 
     Attributes:
@@ -89,18 +88,6 @@ class GradientStudy:
     seed: int = 0
     name: str = "gradients"
 
-    def __post_init__(self) -> None:
-        for name, least in (("trials", 1), ("episodes", 1), ("functions", 1), ("budget", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise InputError(f"{name}: must be at least {least}, got {getattr(self, name)}")
-        for name in ("trials", "functions"):
-            if getattr(self, name) > TRIALS_PER_SEED:
-                raise InputError(f"{name}: at most {TRIALS_PER_SEED} per seed, got {getattr(self, name)}")
-
-    def definition(self) -> dict[str, Any]:
-        """The options, and the version of the code."""
-        return {**asdict(self), "gibo": version("gibo")}
-
     def count(self, problem: str) -> int:
         """How many trials or functions."""
         return self.trials if problem == "lqr" else self.functions
@@ -117,15 +104,56 @@ class GradientStudy:
         ]
 
     def run_cell(self, cell: Mapping[str, Any]) -> Record:
-        started = time.perf_counter()
+        """What was spent, and the relative cost or the regret then; None for an unstable gain."""
+        number = PER_SEED * self.seed + cell["trial"]
         if cell["problem"] == "lqr":
-            trial = TRIALS_PER_SEED * self.seed + cell["trial"]
-            curve = lqr_curve(cell["M"], cell["gradients"], trial, self.episodes)
+            curve = lqr_curve(cell["M"], cell["gradients"], number, self.episodes)
         else:
-            function = _function(D, FUNCTIONS_PER_SEED * self.seed + cell["trial"])
-            curve = regret_curve(cell["M"], cell["gradients"], function, self.budget)
-        plain = [(spent, round(value, 6) if math.isfinite(value) else None) for spent, value in curve]
-        return {"cell": dict(cell), "curve": plain, "seconds": round(time.perf_counter() - started, 3)}
+            curve = regret_curve(cell["M"], cell["gradients"], function_of(D, number), self.budget)
+        return record_of(cell, curve)
+
+    def report(self) -> Report:
+        """Costs and regrets over what was spent."""
+        most = {"lqr": self.episodes, "synthetic": self.budget}
+        return Report("gradients.csv", COLUMNS, lambda arm: checkpoints(most[arm[0]]), self._summary)
+
+    def _summary(self, curves: Curves) -> str:
+        return f"{self._regulator(curves)}\n{self._synthetic(curves)}"
+
+    def _regulator(self, curves: Curves) -> str:
+        marks = reached(MARKS["lqr"], self.episodes)
+        rows = []
+        for (problem, M, gradients), each in curves.items():
+            if problem == "lqr":
+                until = episodes_until(each, TARGET)
+                medians = np.median(sample(each, marks), axis=1)
+                cells = [f"{value:.3f}" if math.isfinite(value) else "unstable" for value in medians]
+                rows.append((M, gradients, "—" if until is None else until, *cells))
+        head = (
+            f"**Regulator.** Episodes until the median relative cost (J − J*)/J* over {self.trials} trials is below "
+            f"{TARGET}, and the median after so many episodes. Those of a likelihood-ratio estimate are counted; the "
+            "noise is the standard deviation on each entry of the exact gradient.\n\n"
+        )
+        return head + table(("M", "gradients", f"episodes until {TARGET}", *after(marks)), rows)
+
+    def _synthetic(self, curves: Curves) -> str:
+        marks = reached(MARKS["synthetic"], self.budget)
+        rows = []
+        for (problem, M, gradients), each in curves.items():
+            if problem == "synthetic":
+                pairs = zip(sample(each, marks), sample(curves[problem, M, NONE], marks), strict=True)
+                cells = [_mean_and_difference(values, None if gradients == NONE else those) for values, those in pairs]
+                rows.append((M, gradients, *cells))
+        head = (
+            f"**Synthetic functions.** Normalised regret (f* − f)/f* of {self.functions} functions of {D} dimensions "
+            "after so many values: mean; and in brackets the mean difference from the run without gradients on the "
+            "same function, ± its standard error. The noise is the standard deviation on each entry of the gradient."
+            "\n\n"
+        )
+        return head + table(("M", "gradients", *after(marks)), rows)
+
+
+# -- a cell -----------------------------------------------------------------------------------------------------------
 
 
 def lqr_curve(M: int, gradients: str, trial: int, budget: int) -> Curve:
@@ -134,37 +162,25 @@ def lqr_curve(M: int, gradients: str, trial: int, budget: int) -> Curve:
     The episode that is run after so many others has the same seed in every arm of a trial.
     """
     lqr = LQR.paper()
-    own, *seeds = (int(state) for state in np.random.SeedSequence((trial, 4)).generate_state(budget + 1))
+    own, *seeds = trial_seeds(trial, budget)
     optimizer = GIBO(np.zeros(lqr.p * lqr.n), seed=own, settings=replace(PUBLISHED, M=M))
-    curve = [(0, lqr.relative_cost(optimizer.iterate))]
-    spent = 0
-    with closing(_objective(lqr, gradients)) as objective, single_thread():
-        while spent < budget:
-            iteration = optimizer.iteration
-            for query in optimizer.ask():
-                if spent >= budget:
-                    break
-                outcome = objective(query.x, seed=seeds[spent], kind=query.kind)
-                spent += outcome.info.get("episodes", 1)
-                _tell(optimizer, query, outcome)
-            if optimizer.iteration > iteration and spent <= budget:
-                curve.append((spent, lqr.relative_cost(optimizer.iterate)))
-    return curve
+    with _objective(lqr, gradients) as objective, single_thread():
+
+        def evaluate(query: Any, spent: int) -> Outcome:
+            outcome: Outcome = objective(query.x, seed=seeds[spent], kind=query.kind)
+            return outcome
+
+        return [(spent, lqr.relative_cost(K)) for spent, K in iterates(optimizer, evaluate, budget)]
 
 
-class _Closable(LQRObjective):
-    def close(self) -> None:
-        """There is nothing to close."""
+def _objective(lqr: LQR, gradients: str) -> AbstractContextManager[Any]:
+    if gradients != LIKELIHOOD_RATIO:
+        return nullcontext(LQRObjective(lqr, _noise(gradients)))
+    from gibo.policies.policy_gradient import PolicyGradient
+    from gibo.policies.task import Task
 
-
-def _objective(lqr: LQR, gradients: str) -> Any:
-    if gradients == LIKELIHOOD_RATIO:
-        from gibo.policies.policy_gradient import PolicyGradient
-        from gibo.policies.task import Task
-
-        task = Task("gibo.control.lqr_env:gibo/LQR-v0", policy="linear")
-        return PolicyGradient(task, noise=ACTION_NOISE, episodes=EPISODES)
-    return _Closable(lqr, _noise(gradients))
+    task = Task("gibo.control.lqr_env:gibo/LQR-v0", policy="linear")
+    return PolicyGradient(task, noise=ACTION_NOISE, episodes=EPISODES)
 
 
 def regret_curve(M: int, gradients: str, function: GPFunction, budget: int) -> Curve:
@@ -173,33 +189,42 @@ def regret_curve(M: int, gradients: str, function: GPFunction, budget: int) -> C
     optimizer = GIBO(function.start, bounds=BOUNDS, seed=function.seed, settings=settings)
     values, slopes = (np.random.default_rng((function.d, function.seed, stream)) for stream in (1, 3))
     sd = _noise(gradients)
-    curve = [(0, function.regret(optimizer.iterate))]
-    spent = 0
+
+    def evaluate(query: Any, spent: int) -> Outcome:
+        value = function.observe(query.x, values)
+        if sd is None or query.kind != "iterate":
+            return Outcome(value)
+        return Outcome(value, function.gradient(query.x) + sd * slopes.standard_normal(function.d), sd**2)
+
     with single_thread():
-        while spent < budget:
-            iteration = optimizer.iteration
-            for query in optimizer.ask():
-                if spent >= budget:
-                    break
-                outcome = Outcome(function.observe(query.x, values))
-                if sd is not None and query.kind == "iterate":
-                    gradient = function.gradient(query.x) + sd * slopes.standard_normal(function.d)
-                    outcome = replace(outcome, gradient=gradient, gradient_noise=sd**2)
-                spent += 1
-                _tell(optimizer, query, outcome)
-            if optimizer.iteration > iteration:
-                curve.append((spent, min(curve[-1][1], function.regret(optimizer.iterate))))
-    return curve
+        points = [(spent, function.regret(x)) for spent, x in iterates(optimizer, evaluate, budget)]
+    lowest = np.minimum.accumulate([regret for _, regret in points])
+    return [(spent, float(regret)) for (spent, _), regret in zip(points, lowest, strict=True)]
 
 
 def _noise(gradients: str) -> float | None:
     return None if gradients == NONE else float(gradients.removeprefix("noise "))
 
 
-def _tell(optimizer: GIBO, query: Any, outcome: Outcome) -> None:
-    optimizer.tell(query, outcome.value, gradient=outcome.gradient, gradient_noise=outcome.gradient_noise)
+# -- its statistics ---------------------------------------------------------------------------------------------------
 
 
-def at(curve: Sequence[tuple[int, float]], spent: int) -> float:
-    """What the method had after so many episodes or values."""
-    return [value for n, value in curve if n <= spent][-1]
+def episodes_until(curves: Sequence[Curve], target: float) -> int | None:
+    """The fewest episodes after which the median over the trials is below the target, or None."""
+    spent = sorted({n for curve in curves for n, _ in curve})
+    below = np.median(sample(curves, spent), axis=1) < target
+    return spent[int(below.argmax())] if below.any() else None
+
+
+def paired(these: Array, those: Array) -> tuple[float, float]:
+    """The mean of the differences, and its standard error (0 if there is only one)."""
+    differences = these - those
+    error = differences.std(ddof=1) / math.sqrt(len(differences)) if len(differences) > 1 else 0.0
+    return float(differences.mean()), float(error)
+
+
+def _mean_and_difference(values: Array, those: Array | None) -> str:
+    if those is None:
+        return f"{values.mean():.3f}"
+    difference, error = paired(values, those)
+    return f"{values.mean():.3f} ({difference:+.3f} ± {error:.3f})"

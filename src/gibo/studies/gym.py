@@ -6,27 +6,26 @@ way, which neither counts nor teaches the policy anything.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from gibo.errors import InputError
 from gibo.runs.journal import Journal
+from gibo.runs.session import Session
 from gibo.studies.engine import Record
+from gibo.studies.options import PER_SEED, Options, choose
+from gibo.studies.report import Columns, Curves, Report, after, checkpoints, reached, sample, spread_text, table
 from gibo.training.presets import PRESETS
-from gibo.training.training import Training, train
+from gibo.training.training import Training, train, training_of
 
-# Along a trial, the iterate is looked at about this often.
-LOOKS = 100
-TRIALS_PER_SEED = 1000
+COLUMNS = Columns(arm=("environment", "method"), repeat="trial", spent="episodes", value="return")
 
 _PUBLISHED, _OWN = PRESETS["published"], PRESETS["gibo"]
 
 
-def _without_normalisation(training: Training) -> Training:
+def _without_normalization(training: Training) -> Training:
     return replace(training, options={"settings": replace(training.options["settings"], normalization="off")})
 
 
@@ -39,45 +38,28 @@ class Comparison:
     methods: Mapping[str, Training]
 
 
+def _against_ars(
+    environment: str, budget: int, marks: tuple[int, ...], gibo: Any = _PUBLISHED, ars: Any = _PUBLISHED
+) -> dict[str, Comparison]:
+    methods = {"GIBO": gibo[environment, "gibo"], "ARS": ars[environment, "ars"]}
+    return {environment: Comparison(budget, marks, methods)}
+
+
 STUDIES: dict[str, dict[str, Comparison]] = {
-    "cartpole": {
-        "CartPole-v1": Comparison(
-            100,
-            (10, 25, 54, 75, 100),
-            {"GIBO": _PUBLISHED["CartPole-v1", "gibo"], "ARS": _PUBLISHED["CartPole-v1", "ars"]},
-        )
-    },
-    "swimmer": {
-        "Swimmer-v5": Comparison(
-            2000,
-            (200, 500, 1000, 2000),
-            {"GIBO": _PUBLISHED["Swimmer-v5", "gibo"], "ARS": _PUBLISHED["Swimmer-v5", "ars"]},
-        )
-    },
-    "hopper": {
-        "Hopper-v5": Comparison(
-            4000,
-            (500, 1000, 2000, 4000),
-            {"GIBO": _OWN["Hopper-v5", "gibo"], "ARS": _PUBLISHED["Hopper-v5", "ars"]},
-        )
-    },
-    "cheetah": {
-        "HalfCheetah-v5": Comparison(
-            2000,
-            (250, 500, 1000, 2000),
-            {"GIBO": _OWN["HalfCheetah-v5", "gibo"], "ARS": _OWN["HalfCheetah-v5", "ars"]},
-        )
-    },
+    "cartpole": _against_ars("CartPole-v1", 100, (10, 25, 54, 75, 100)),
+    "swimmer": _against_ars("Swimmer-v5", 2000, (200, 500, 1000, 2000)),
+    "hopper": _against_ars("Hopper-v5", 4000, (500, 1000, 2000, 4000), gibo=_OWN),
+    "cheetah": _against_ars("HalfCheetah-v5", 2000, (250, 500, 1000, 2000), gibo=_OWN, ars=_OWN),
     "ablation-gym": {
         "CartPole-v1": Comparison(
             100,
             (25, 54, 100),
-            {"without gradient normalisation": _without_normalisation(_PUBLISHED["CartPole-v1", "gibo"])},
+            {"without gradient normalisation": _without_normalization(_PUBLISHED["CartPole-v1", "gibo"])},
         ),
         "Swimmer-v5": Comparison(
             2000,
             (500, 1000, 2000),
-            {"without gradient normalisation": _without_normalisation(_PUBLISHED["Swimmer-v5", "gibo"])},
+            {"without gradient normalisation": _without_normalization(_PUBLISHED["Swimmer-v5", "gibo"])},
         ),
         # With nothing left out, and the data re-expressed: the study "hopper".
         "Hopper-v5": Comparison(
@@ -94,7 +76,7 @@ STUDIES: dict[str, dict[str, Comparison]] = {
 
 
 @dataclass(frozen=True)
-class GymStudy:
+class GymStudy(Options):
     """A study by name: its methods, `trials` trials each, in each of its environments.
 
     Attributes:
@@ -116,22 +98,9 @@ class GymStudy:
     def __post_init__(self) -> None:
         if self.name not in STUDIES:
             raise InputError(f"study: expected one of {', '.join(STUDIES)}, got {self.name!r}")
-        known = list(dict.fromkeys(method for each in STUDIES[self.name].values() for method in each.methods))
-        unknown = [method for method in self.methods if method not in known]
-        if unknown:
-            raise InputError(f"methods: {unknown[0]!r} is not in {self.name}; there are {', '.join(known)}")
-        for name, least in (("trials", 1), ("budget", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise InputError(f"{name}: must be at least {least}, got {value}")
-        if self.trials > TRIALS_PER_SEED:
-            raise InputError(f"trials: at most {TRIALS_PER_SEED} per seed, got {self.trials}")
-        object.__setattr__(self, "methods", tuple(m for m in known if m in (self.methods or known)))
-
-    def definition(self) -> dict[str, Any]:
-        """The options, and the version of the code."""
-        options = {name: value for name, value in asdict(self).items() if name != "folder"}
-        return {**options, "gibo": version("gibo")}
+        super().__post_init__()
+        known = dict.fromkeys(method for each in STUDIES[self.name].values() for method in each.methods)
+        object.__setattr__(self, "methods", choose(self.methods, known, self.name))
 
     def budget_of(self, environment: str) -> int:
         """Episodes per trial."""
@@ -149,17 +118,35 @@ class GymStudy:
         ]
 
     def run_cell(self, cell: Mapping[str, Any]) -> Record:
+        """Episodes spent, and the return of one more of the iterate then."""
         training = STUDIES[self.name][cell["environment"]].methods[cell["method"]]
         budget = self.budget_of(cell["environment"])
         words = (cell["environment"], *cell["method"].lower().split(), f"{cell['trial']:02d}")
         folder = self.folder / "trials" / "-".join(words)
-        started = time.perf_counter()
-        result = train(training, folder, budget=budget, seed=TRIALS_PER_SEED * self.seed + cell["trial"])
+        result = train(training, folder, budget=budget, seed=PER_SEED * self.seed + cell["trial"])
         if result.evaluations < budget:
             raise InputError(f"the trial ended early: {result.reason}")
-        seconds = time.perf_counter() - started
-        curve = learning_curve(folder, max(1, budget // LOOKS))
-        return {"cell": dict(cell), "curve": curve, "seconds": round(seconds, 3)}
+        curve = learning_curve(folder, checkpoints(budget).step)
+        return {"cell": dict(cell), "curve": curve}
+
+    def report(self) -> Report:
+        """Returns over the episodes, a table per environment."""
+        return Report("returns.csv", COLUMNS, lambda arm: checkpoints(self.budget_of(arm[0])), self._summary)
+
+    def _summary(self, curves: Curves) -> str:
+        text = (
+            "Return of one episode of the iterate after so many episodes of training, "
+            f"{self.trials} trials: mean ± standard deviation (median).\n"
+        )
+        for environment in dict.fromkeys(each for each, _ in curves):
+            marks = reached(STUDIES[self.name][environment].marks, self.budget_of(environment))
+            rows = [
+                (method, *(spread_text(v, 0) for v in sample(returns, marks)))
+                for (each, method), returns in curves.items()
+                if each == environment
+            ]
+            text += "\n" + table((environment, *after(marks)), rows)
+        return text
 
 
 def learning_curve(folder: Path, every: int) -> list[tuple[int, float]]:
@@ -168,23 +155,13 @@ def learning_curve(folder: Path, every: int) -> list[tuple[int, float]]:
     The journal is replayed, so that a trial that was stopped and continued has the same curve.
     """
     with Journal.read(folder) as journal:
-        facts = journal.facts()
-        training = Training.from_plain(facts.task)
+        training = training_of(journal)
         with training.task() as task:
-            optimizer, learner = facts.fresh_optimizer(), training.learner(task)
+            normalizer = training.normalizer(task.architecture)
             curve: list[tuple[int, float]] = []
-
-            def look(spent: int) -> None:
+            for spent, iterate in Session.course(journal, normalizer):
                 if not curve or spent - curve[-1][0] >= every:
-                    normalization = None if learner is None else learner.normalization
-                    (episode,) = task.evaluate(optimizer.iterate, 1, seed=spent, normalization=normalization)
+                    normalization = None if normalizer is None else normalizer.normalization
+                    (episode,) = task.evaluate(iterate, 1, seed=spent, normalization=normalization)
                     curve.append((spent, episode.value))
-
-            look(0)
-            journal.replay(optimizer, learner, look)
     return curve
-
-
-def at(curve: list[tuple[int, float]], spent: int) -> float:
-    """The return of the iterate that the method had after so many episodes."""
-    return [value for n, value in curve if n <= spent][-1]

@@ -1,11 +1,13 @@
 """The data of the paper's illustrations: the Jacobian model, the sampling process, the lengthscale distribution.
 
-Everything is plain data (lists and numbers), so that the figures can be drawn again from the saved file.
+They are saved, so that the figures can be drawn again.
 """
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ import numpy as np
 from gibo._linalg import Array
 from gibo._serialize import to_plain
 from gibo.acquisition.information import GradientInformation
-from gibo.acquisition.plan import maximise
+from gibo.acquisition.plan import maximize
 from gibo.gp import GaussianProcess
 from gibo.kernels import SquaredExponential
 from gibo.optimizers.settings import lengthscale_distribution, mean_distance
@@ -38,7 +40,7 @@ def jacobian_model() -> dict[str, Any]:
     grid = np.linspace(0.0, 3.0, 241)
     value = gp.predict(grid[:, None])
     slopes = [gp.jacobian([x]) for x in grid]
-    data = {
+    return {
         "x": grid,
         "objective": objective(grid),
         "derivative": derivative(grid),
@@ -49,8 +51,6 @@ def jacobian_model() -> dict[str, Any]:
         "slope_mean": [slope.mean[0] for slope in slopes],
         "slope_sd": [math.sqrt(slope.covariance[0, 0]) for slope in slopes],
     }
-    plain: dict[str, Any] = to_plain(data)
-    return plain
 
 
 def sampling_process() -> dict[str, Any]:
@@ -65,7 +65,7 @@ def sampling_process() -> dict[str, Any]:
     for title in ("first query", "second query", "step", "next query"):
         gp = _model(ell).condition(np.array(X)[:, None], y)
         gi = GradientInformation(gp, at=t)
-        query, _ = maximise(gi, t - delta, t + delta, rng)
+        query, _ = maximize(gi, t - delta, t + delta, rng)
         slopes = [gp.jacobian([x]) for x in grid]
         here = gp.jacobian(t)
         stepped = t + eta * ell * np.sign(here.mean)
@@ -89,36 +89,35 @@ def sampling_process() -> dict[str, Any]:
         new = t if title == "step" else query
         X.append(float(new[0]))
         y.append(float(objective(new)[0] + math.sqrt(NOISE) * rng.standard_normal()))
-    plain: dict[str, Any] = to_plain(
-        {"x": grid, "objective": objective(grid), "derivative": derivative(grid), "panels": panels}
-    )
-    return plain
+    return {"x": grid, "objective": objective(grid), "derivative": derivative(grid), "panels": panels}
 
 
 def lengthscales() -> dict[str, Any]:
     """The appendix's figure of the lengthscale distribution: bounds on the mean distance, and what is drawn from."""
     d = np.arange(1, 41)
     ranges = [lengthscale_distribution(int(n)) for n in d]
+    return {
+        "d": d,
+        "lower_bound": np.sqrt(d) / 3.0,
+        "upper_bound": np.sqrt(d / 6.0) * np.sqrt((1.0 + 2.0 * np.sqrt(1.0 - 3.0 / (5.0 * d))) / 3.0),
+        "scaled_bound": [mean_distance(int(n)) for n in d],
+        "lowest": [r.lower for r in ranges],
+        "highest": [r.upper for r in ranges],
+    }
+
+
+def illustration_data() -> dict[str, Any]:
+    """All three, as lists and numbers."""
     plain: dict[str, Any] = to_plain(
-        {
-            "d": d,
-            "lower_bound": np.sqrt(d) / 3.0,
-            "upper_bound": np.sqrt(d / 6.0) * np.sqrt((1.0 + 2.0 * np.sqrt(1.0 - 3.0 / (5.0 * d))) / 3.0),
-            "scaled_bound": [mean_distance(int(n)) for n in d],
-            "lowest": [r.lower for r in ranges],
-            "highest": [r.upper for r in ranges],
-        }
+        {"jacobian_model": jacobian_model(), "sampling_process": sampling_process(), "lengthscales": lengthscales()}
     )
     return plain
 
 
-def illustration_data() -> dict[str, Any]:
-    """All three, for a file."""
-    return {
-        "jacobian_model": jacobian_model(),
-        "sampling_process": sampling_process(),
-        "lengthscales": lengthscales(),
-    }
+def write_illustrations(out: Path) -> None:
+    """All three, as a file that the figures are drawn from."""
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "illustrations.json").write_text(json.dumps(illustration_data()) + "\n", encoding="utf-8")
 
 
 def _model(ell: float = 0.5) -> GaussianProcess:

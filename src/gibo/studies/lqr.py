@@ -8,11 +8,9 @@ trial all methods meet the same disturbances.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import version
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,18 +18,22 @@ import numpy as np
 from gibo._linalg import Array, single_thread
 from gibo.control.lqr import LQR
 from gibo.control.lspi import LSPI
-from gibo.errors import InputError
 from gibo.optimizers.ars import ARS
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.settings import Settings
+from gibo.outcome import Outcome
 from gibo.priors import LogNormal, Normal, Uniform
 from gibo.steps import Decay, GradientAscent, Piecewise
 from gibo.studies.engine import Record
+from gibo.studies.options import PER_SEED, Options, choose
+from gibo.studies.report import Columns, Curves, Report, reached, record_of, sample, table
+from gibo.studies.search import iterates
 
 STEPS = 300  # of an episode
 BUDGET = 130  # episodes
-TRIALS_PER_SEED = 1000
+MARKS = (3000, 6000, 9000, 12000, 18000, 27000, 39000)  # steps
+COLUMNS = Columns(arm=("method",), repeat="trial", spent="steps", value="relative_cost")
 
 # A method: from the problem, the seeds of its episodes and its own seed to its gains, with the episodes spent on each.
 Method: TypeAlias = Callable[[LQR, Sequence[int], int], Iterator[tuple[int, Array]]]
@@ -49,19 +51,17 @@ def _search(
 ) -> Iterator[tuple[int, Array]]:
     """An optimiser of the episode's return, which is told `show` of it."""
     optimizer = make(np.zeros(lqr.p * lqr.n), scale=1.0, seed=seed)
-    spent = 0
-    while spent < len(seeds):
-        iteration = optimizer.iteration
-        for query, episode_seed in zip(optimizer.ask(), seeds[spent:], strict=False):
-            optimizer.tell(query, show(lqr.episode_return(query.x, STEPS, seed=episode_seed)))
-            spent += 1
-        if optimizer.iteration > iteration:
-            yield spent, optimizer.iterate
+
+    def evaluate(query: Any, spent: int) -> Outcome:
+        return Outcome(show(lqr.episode_return(query.x, STEPS, seed=seeds[spent])))
+
+    return iterates(optimizer, evaluate, len(seeds))
 
 
 def _lspi(discount: float, lqr: LQR, seeds: Sequence[int], seed: int) -> Iterator[tuple[int, Array]]:
     """LSPI on the states and inputs of episodes with K = 0 and exploration u ~ N(0, I); a gain every 5 episodes."""
     lspi = LSPI(lqr.n, lqr.p, lqr.Q, lqr.R, discount)
+    yield 0, np.zeros(lqr.p * lqr.n)
     for spent, episode_seed in enumerate(seeds, start=1):
         episode = lqr.simulate(np.zeros((lqr.p, lqr.n)), STEPS, seed=episode_seed, exploration=1.0)
         lspi.add(episode.states, episode.inputs)
@@ -122,7 +122,7 @@ METHODS: dict[str, Method] = {
 
 
 @dataclass(frozen=True)
-class LQRStudy:
+class LQRStudy(Options):
     """The methods on the paper's instance, `trials` trials each.
 
     Attributes:
@@ -139,19 +139,8 @@ class LQRStudy:
     name: str = "lqr"
 
     def __post_init__(self) -> None:
-        unknown = [method for method in self.methods if method not in METHODS]
-        if unknown:
-            raise InputError(f"methods: {unknown[0]!r} is not in lqr; there are {', '.join(METHODS)}")
-        for name, least in (("trials", 1), ("budget", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise InputError(f"{name}: must be at least {least}, got {getattr(self, name)}")
-        if self.trials > TRIALS_PER_SEED:
-            raise InputError(f"trials: at most {TRIALS_PER_SEED} per seed, got {self.trials}; use another seed")
-        object.__setattr__(self, "methods", tuple(m for m in METHODS if m in (self.methods or METHODS)))
-
-    def definition(self) -> dict[str, Any]:
-        """The options, and the version of the code."""
-        return {**asdict(self), "gibo": version("gibo")}
+        super().__post_init__()
+        object.__setattr__(self, "methods", choose(self.methods, METHODS, self.name))
 
     def cells(self) -> list[dict[str, Any]]:
         """Trial by trial."""
@@ -159,19 +148,52 @@ class LQRStudy:
 
     def run_cell(self, cell: Mapping[str, Any]) -> Record:
         """The trial's curve: steps of the environment, and the relative cost then; None for an unstable gain."""
-        trial = TRIALS_PER_SEED * self.seed + cell["trial"]
-        started = time.perf_counter()
-        curve = [
-            (STEPS * spent, round(cost, 6) if math.isfinite(cost) else None)
-            for spent, cost in cost_curve(METHODS[cell["method"]], trial, self.budget)
-        ]
-        return {"cell": dict(cell), "curve": curve, "seconds": round(time.perf_counter() - started, 3)}
+        trial = PER_SEED * self.seed + cell["trial"]
+        curve = cost_curve(METHODS[cell["method"]], trial, self.budget)
+        return record_of(cell, [(STEPS * spent, cost) for spent, cost in curve])
+
+    def report(self) -> Report:
+        """Costs over the steps of the environment; an unstable gain has none."""
+        return Report(
+            "costs.csv",
+            COLUMNS,
+            grid=lambda arm: range(0, STEPS * self.budget + 1, STEPS),
+            summary=self._summary,
+            statistics=stable_costs,
+        )
+
+    def _summary(self, curves: Curves) -> str:
+        marks = reached(MARKS, STEPS * self.budget)
+        head = (
+            "Share of stable controllers, and median (2nd to 98th percentile) of the stable ones' relative cost "
+            f"(J − J*)/J*, after so many steps of the environment; {self.trials} trials.\n\n"
+        )
+        rows = [(method, *map(_share_and_cost, sample(each, marks))) for (method,), each in curves.items()]
+        return head + table(("method", *map(str, marks)), rows)
+
+
+def stable_costs(costs: Array) -> dict[str, float]:
+    """Share of stable gains; median, 2nd and 98th percentile of their cost, NaN if there is none."""
+    stable = costs[np.isfinite(costs)]
+    low, median, high = np.percentile(stable, [2, 50, 98]) if len(stable) else (math.nan,) * 3
+    return {"stable": len(stable) / len(costs), "median": median, "p2": low, "p98": high}
+
+
+def _share_and_cost(costs: Array) -> str:
+    found = stable_costs(costs)
+    cost = f"; {found['median']:.3g} ({found['p2']:.2g} to {found['p98']:.2g})" if found["stable"] else ""
+    return f"{100 * found['stable']:.0f} %{cost}"
 
 
 def cost_curve(method: Method, trial: int, budget: int) -> list[tuple[int, float]]:
     """Episodes spent and the relative cost of the gain then, infinite where it is unstable."""
     lqr = LQR.paper()
-    own, *seeds = (int(state) for state in np.random.SeedSequence((trial, 4)).generate_state(budget + 1))
+    own, *seeds = trial_seeds(trial, budget)
     with single_thread():
-        gains = [(0, np.zeros(lqr.p * lqr.n)), *method(lqr, seeds, own)]
+        gains = list(method(lqr, seeds, own))
     return [(spent, lqr.relative_cost(K)) for spent, K in gains]
+
+
+def trial_seeds(trial: int, budget: int) -> list[int]:
+    """Of the optimiser, and of each episode."""
+    return [int(state) for state in np.random.SeedSequence((trial, 4)).generate_state(budget + 1)]

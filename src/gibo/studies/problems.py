@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from gibo import _linalg as linalg
 from gibo._linalg import Array
-from gibo.compiled import minimise
+from gibo._minimize import minimize
 from gibo.kernels import SquaredExponential
 from gibo.optimizers.settings import lengthscale_distribution
 
@@ -90,7 +90,7 @@ def _maximum(X: Array, weights: Array, ell: Array, starts: Array) -> tuple[Array
         return -value, -gradient
 
     low, high = np.zeros(X.shape[1]), np.ones(X.shape[1])
-    runs = [minimise(cost, start, low, high, factr=1e7, pgtol=1e-5, maximum_steps=15000) for start in starts]
+    runs = [minimize(cost, start, low, high, factr=1e7, pgtol=1e-5, maximum_steps=15000) for start in starts]
     x, lowest = min(runs, key=lambda run: run[1])
     return x, -lowest
 

@@ -7,10 +7,8 @@ regret, without noise, of the points that the method had returned as its guess a
 from __future__ import annotations
 
 import functools
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,97 +19,84 @@ from gibo.optimizers.base import Optimizer
 from gibo.optimizers.cma import CMAES
 from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.random_search import RandomSearch
-from gibo.optimizers.settings import Settings, lengthscale_distribution, mean_distance, out_of_model, within_model
+from gibo.optimizers.settings import lengthscale_distribution, mean_distance, out_of_model, within_model
 from gibo.optimizers.vanilla_bo import VanillaBO
+from gibo.outcome import Outcome
 from gibo.priors import Uniform
 from gibo.studies.engine import Record
+from gibo.studies.options import PER_SEED, Options, choose
 from gibo.studies.problems import NOISE_SD, GPFunction, gp_function
+from gibo.studies.report import Columns, Curves, Report, after, reached, sample, spread_text, table
+from gibo.studies.search import iterates
 
 DIMENSIONS = (4, 8, 12, 16, 20, 24, 28, 32, 36)
 BOUNDS = (0.0, 1.0)
-# Functions of one seed of a study do not meet those of the next.
-FUNCTIONS_PER_SEED = 1000
+MARKS = (100, 200, 300)
+COLUMNS = Columns(arm=("method", "d"), repeat="function", spent="evaluation", value="regret")
 
 Maker = Callable[[GPFunction], Optimizer]
 
 
-def _gibo(settings: Callable[[GPFunction], Settings]) -> Maker:
-    return lambda f: GIBO(f.start, bounds=BOUNDS, seed=f.seed, settings=settings(f))
+def _nothing(f: GPFunction) -> dict[str, Any]:
+    return {}
 
 
-def _known(f: GPFunction) -> Settings:
-    return within_model(f.lengthscale)
+def _maker(kind: Callable[..., Optimizer], options: Callable[[GPFunction], dict[str, Any]] = _nothing) -> Maker:
+    return lambda f: kind(f.start, bounds=BOUNDS, seed=f.seed, **options(f))
 
 
-def _fitted(f: GPFunction) -> Settings:
-    return out_of_model(f.d)
+def _ars(f: GPFunction, noise: float) -> dict[str, Any]:
+    return {"step_size": 0.02, "noise": noise, "directions": 1 + f.d // 8}
 
 
-def _ars(f: GPFunction, noise: float) -> ARS:
-    return ARS(f.start, bounds=BOUNDS, seed=f.seed, step_size=0.02, noise=noise, directions=1 + f.d // 8)
+def _known(**changes: Any) -> Maker:
+    """GIBO with the paper's settings for known hyperparameters."""
+    return _maker(GIBO, lambda f: {"settings": replace(within_model(f.lengthscale), **changes)})
 
 
-def _default_gibo(f: GPFunction) -> GIBO:
-    return GIBO(f.start, scale=0.1, bounds=BOUNDS, seed=f.seed)
-
-
-def _random(f: GPFunction) -> RandomSearch:
-    return RandomSearch(f.start, bounds=BOUNDS, seed=f.seed)
-
+_VALUES = {"noise": NOISE_SD**2, "mean": 0.0}
 
 # The paper's table 1. The true hyperparameters are known, and the other methods get the lengthscales' mean.
 WITHIN_MODEL: dict[str, Maker] = {
-    "GIBO": _gibo(_known),
-    "ARS": lambda f: _ars(f, noise=0.1 * 2.0 * mean_distance(f.d)),
-    "CMA-ES": lambda f: CMAES(f.start, bounds=BOUNDS, seed=f.seed, sigma0=0.3 * mean_distance(f.d)),
-    "Vanilla BO": lambda f: VanillaBO(
-        f.start, bounds=BOUNDS, seed=f.seed, lengthscale=f.lengthscale, variance=1.0, noise=NOISE_SD**2, mean=0.0
-    ),
-    "Random search": _random,
+    "GIBO": _known(),
+    "ARS": _maker(ARS, lambda f: _ars(f, noise=0.1 * 2.0 * mean_distance(f.d))),
+    "CMA-ES": _maker(CMAES, lambda f: {"sigma0": 0.3 * mean_distance(f.d)}),
+    "Vanilla BO": _maker(VanillaBO, lambda f: {"lengthscale": f.lengthscale, "variance": 1.0, **_VALUES}),
+    "Random search": _maker(RandomSearch),
 }
 
 # Hyperparameters are fitted under the paper's hyperpriors, and the other methods are not scaled.
 OUT_OF_MODEL: dict[str, Maker] = {
-    "GIBO": _gibo(_fitted),
-    "ARS": lambda f: _ars(f, noise=0.01),
-    "CMA-ES": lambda f: CMAES(f.start, bounds=BOUNDS, seed=f.seed, sigma0=0.5),
-    "Vanilla BO": lambda f: VanillaBO(
-        f.start,
-        bounds=BOUNDS,
-        seed=f.seed,
-        lengthscale=lengthscale_distribution(f.d),
-        variance=Uniform(0.1, 5.0),
-        noise=NOISE_SD**2,
-        mean=0.0,
-        # With fewer values the fit settles on the lowest variance, and expected improvement on one corner of the cube.
-        fit_from=5 * f.d,
+    "GIBO": _maker(GIBO, lambda f: {"settings": out_of_model(f.d)}),
+    "ARS": _maker(ARS, lambda f: _ars(f, noise=0.01)),
+    "CMA-ES": _maker(CMAES, lambda f: {"sigma0": 0.5}),
+    "Vanilla BO": _maker(
+        VanillaBO,
+        lambda f: {
+            "lengthscale": lengthscale_distribution(f.d),
+            "variance": Uniform(0.1, 5.0),
+            **_VALUES,
+            # With fewer values the fit settles on the lowest variance, and expected improvement on one corner.
+            "fit_from": 5 * f.d,
+        },
     ),
-    "GIBO, our defaults": _default_gibo,
-    "Random search": _random,
+    "GIBO, our defaults": _maker(GIBO, lambda f: {"scale": 0.1}),
+    "Random search": _maker(RandomSearch),
 }
 
-NORMALISATION: dict[str, Maker] = {
-    "paper": _gibo(_known),
-    "published": _gibo(lambda f: replace(_known(f), normalization="published")),
-    "invariant": _gibo(lambda f: replace(_known(f), normalization="invariant")),
-    "off": _gibo(lambda f: replace(_known(f), normalization="off")),
-}
-
-SAMPLING: dict[str, Maker] = {
-    "active": _gibo(_known),
-    "random": _gibo(lambda f: replace(_known(f), sampling="random")),
-}
+NORMALIZATION = {name: _known(normalization=name) for name in ("paper", "published", "invariant", "off")}
+SAMPLING = {name: _known(sampling=name) for name in ("active", "random")}
 
 STUDIES: dict[str, dict[str, Maker]] = {
     "within-model": WITHIN_MODEL,
     "out-of-model": OUT_OF_MODEL,
-    "ablation-normalisation": NORMALISATION,
+    "ablation-normalisation": NORMALIZATION,
     "ablation-sampling": SAMPLING,
 }
 
 
 @dataclass(frozen=True)
-class SyntheticStudy:
+class SyntheticStudy(Options):
     """A study by name, its methods on `functions` functions in each of the dimensions, `budget` noisy values each."""
 
     name: str
@@ -122,28 +107,13 @@ class SyntheticStudy:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        known = STUDIES.get(self.name)
-        if known is None:
+        if self.name not in STUDIES:
             raise InputError(f"study: expected one of {', '.join(STUDIES)}, got {self.name!r}")
-        methods = tuple(self.methods) or tuple(known)
-        unknown = [method for method in methods if method not in known]
-        if unknown:
-            raise InputError(f"methods: {unknown[0]!r} is not in {self.name}; there are {', '.join(known)}")
-        for name, least in (("functions", 1), ("budget", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise InputError(f"{name}: must be at least {least}, got {getattr(self, name)}")
+        super().__post_init__()
         if min(self.dimensions) < 1:
             raise InputError(f"dimensions: must be at least 1, got {min(self.dimensions)}")
-        if self.functions > FUNCTIONS_PER_SEED:
-            raise InputError(
-                f"functions: at most {FUNCTIONS_PER_SEED} per seed, got {self.functions}; use another seed"
-            )
-        object.__setattr__(self, "methods", tuple(method for method in known if method in methods))
+        object.__setattr__(self, "methods", choose(self.methods, STUDIES[self.name], self.name))
         object.__setattr__(self, "dimensions", tuple(sorted(set(self.dimensions))))
-
-    def definition(self) -> dict[str, Any]:
-        """The options, and the version of the code: cells of two versions do not belong in one study."""
-        return {**asdict(self), "gibo": version("gibo")}
 
     def cells(self) -> list[dict[str, Any]]:
         """Function by function, so that the time left can be told from the first ones."""
@@ -155,38 +125,43 @@ class SyntheticStudy:
         ]
 
     def run_cell(self, cell: Mapping[str, Any]) -> Record:
-        function = _function(cell["d"], FUNCTIONS_PER_SEED * self.seed + cell["function"])
-        started = time.perf_counter()
+        """The lowest regret so far after each evaluation, rounded to 6 digits."""
+        function = function_of(cell["d"], PER_SEED * self.seed + cell["function"])
         curve = regret_curve(STUDIES[self.name][cell["method"]](function), function, self.budget)
-        return {"cell": dict(cell), "regret": curve, "seconds": round(time.perf_counter() - started, 3)}
+        return {"cell": dict(cell), "regret": curve}
+
+    def report(self) -> Report:
+        """All regrets, and those at the marks for box plots."""
+        return Report(
+            "regret.csv",
+            COLUMNS,
+            grid=lambda arm: range(1, self.budget + 1),
+            summary=self._summary,
+            curve=lambda record: list(enumerate(record["regret"], start=1)),
+            marks=reached(MARKS, self.budget),
+        )
+
+    def _summary(self, curves: Curves) -> str:
+        head = f"Normalised regret (f* − f)/f*, {self.functions} functions per dimension"
+        marks = reached(MARKS, self.budget)
+        rows = [(d, method, *(spread_text(v, 3) for v in sample(each, marks))) for (method, d), each in curves.items()]
+        return f"{head}: mean ± standard deviation (median).\n\n" + table(("d", "method", *after(marks)), rows)
 
 
 def regret_curve(optimizer: Optimizer, function: GPFunction, budget: int) -> list[float]:
     """Lowest regret of the method's guesses after each of `budget` evaluations, rounded to 6 digits."""
     rng = np.random.default_rng((function.d, function.seed, 1))
-    best = function.regret(optimizer.iterate)
-    curve: list[float] = []
-    while len(curve) < budget:
-        for query in optimizer.ask():
-            iteration = optimizer.iteration
-            optimizer.tell(query, function.observe(query.x, rng))
-            if optimizer.iteration > iteration:
-                best = min(best, function.regret(optimizer.iterate))
-            curve.append(round(best, 6))
-            if len(curve) == budget:
-                break
+    observed = iterates(optimizer, lambda query, _: Outcome(function.observe(query.x, rng)), budget)
+    regrets = {spent: function.regret(x) for spent, x in observed}
+    best = regrets[0]
+    curve = []
+    for n in range(1, budget + 1):
+        best = min(best, regrets.get(n, best))
+        curve.append(round(best, 6))
     return curve
 
 
 @functools.lru_cache(maxsize=64)
-def _function(d: int, seed: int) -> GPFunction:
+def function_of(d: int, seed: int) -> GPFunction:
+    """The function given by (d, seed), which several cells of a process share."""
     return gp_function(d, seed)
-
-
-def curves(records: Sequence[Record]) -> dict[tuple[str, int], np.ndarray[Any, np.dtype[np.float64]]]:
-    """Regret curves (functions, budget) by method and dimension, in the order of the functions."""
-    grouped: dict[tuple[str, int], list[tuple[int, list[float]]]] = {}
-    for record in records:
-        cell = record["cell"]
-        grouped.setdefault((cell["method"], cell["d"]), []).append((cell["function"], record["regret"]))
-    return {key: np.array([regret for _, regret in sorted(rows)]) for key, rows in grouped.items()}

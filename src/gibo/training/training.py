@@ -11,57 +11,50 @@ from typing import Any, Literal, NamedTuple
 from gibo._checks import describe, positive_int
 from gibo._serialize import to_plain
 from gibo.errors import InputError
-from gibo.optimizers.ars import ARS
+from gibo.optimizers import methods
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.cma import CMAES
-from gibo.optimizers.gibo import GIBO
+from gibo.optimizers.events import Reparametrized
 from gibo.optimizers.settings import Settings
-from gibo.policies.normalizer import Normalization, Reexpression, Statistics, reexpress
+from gibo.policies.architecture import Architecture, architecture
+from gibo.policies.normalizer import Normalization, Statistics, reexpress
 from gibo.policies.policy import Policy
 from gibo.policies.task import Task
 from gibo.runs.api import run
 from gibo.runs.journal import Journal
 from gibo.runs.progress import Progress
 from gibo.runs.result import Result
+from gibo.runs.session import Session
 
-METHODS: dict[str, type[Optimizer]] = {"gibo": GIBO, "ars": ARS, "cma-es": CMAES}
 REEXPRESSIONS = ("data", "iterate", "off")
-
-
-class Change(NamedTuple):
-    """How parameters change with the normalisation of the states; see `gibo.runs.learner.Change`."""
-
-    transform: Reexpression
-    moves_iterate: bool
 
 
 class StateNormalizer:
     """Learns how a task's states are normalised: statistics stay as they are during an iteration.
 
     Args:
-        task: with ``normalize_states=True``.
+        architecture: of the policy.
         reexpressed: what moves when the statistics change, so that the same behaviour keeps the same value: ``"data"``,
             what the optimiser was told; ``"iterate"``, that and the iterate; ``"off"``, nothing, as in ARS V2.
     """
 
-    def __init__(self, task: Task, reexpressed: str = "data") -> None:
+    def __init__(self, architecture: Architecture, reexpressed: str = "data") -> None:
         if reexpressed not in REEXPRESSIONS:
             raise InputError(f"reexpressed: expected one of {', '.join(REEXPRESSIONS)}, got {reexpressed!r:.80}")
-        self.architecture, self.reexpressed = task.architecture, reexpressed
-        self.statistics = Statistics.empty(task.architecture.inputs)
-        self.normalization = Normalization.identity(task.architecture.inputs)
+        self.architecture, self.reexpressed = architecture, reexpressed
+        self.statistics = Statistics.empty(architecture.inputs)
+        self.normalization = Normalization.identity(architecture.inputs)
 
     def options(self) -> dict[str, Any]:
         return {"normalization": self.normalization}
 
-    def learn(self, infos: Sequence[Mapping[str, Any]]) -> Change | None:
+    def learn(self, infos: Sequence[Mapping[str, Any]]) -> Reparametrized | None:
         for info in infos:
             if "statistics" in info:  # a failed episode has none
                 self.statistics = self.statistics.merge(Statistics.from_plain(info["statistics"]))
         old, self.normalization = self.normalization, self.statistics.normalization
         if self.reexpressed == "off":
             return None
-        return Change(reexpress(self.architecture, old, self.normalization), self.reexpressed == "iterate")
+        return Reparametrized(reexpress(self.architecture, old, self.normalization), self.reexpressed == "iterate")
 
 
 @dataclass(frozen=True)
@@ -94,8 +87,8 @@ class Training:
     max_steps: int | None = None
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise InputError(f"method: expected one of {', '.join(METHODS)}, got {self.method!r:.80}")
+        if self.method not in methods():
+            raise InputError(f"method: expected one of {', '.join(methods())}, got {self.method!r:.80}")
 
     def task(self) -> Task:
         """The objective."""
@@ -111,11 +104,11 @@ class Training:
 
     def optimizer(self, task: Task, seed: int) -> Optimizer:
         """A fresh one."""
-        return METHODS[self.method](task.x0(seed), scale=self.scale, seed=seed, **self.options)
+        return methods()[self.method](task.x0(seed), scale=self.scale, seed=seed, **self.options)
 
-    def learner(self, task: Task) -> StateNormalizer | None:
+    def normalizer(self, architecture: Architecture) -> StateNormalizer | None:
         """What learns between the iterations, if anything does."""
-        return StateNormalizer(task, self.reexpressed) if self.normalize_states else None
+        return StateNormalizer(architecture, self.reexpressed) if self.normalize_states else None
 
     def to_plain(self) -> dict[str, Any]:
         """As data that JSON can hold."""
@@ -156,7 +149,7 @@ def train(
     """
     positive_int("budget", budget)
     with training.task() as task:
-        learner = training.learner(task)
+        normalizer = training.normalizer(task.architecture)
         result = run(
             training.optimizer(task, seed),
             task,
@@ -166,10 +159,10 @@ def train(
             executor=executor,
             time_limit=time_limit,
             progress=progress,
-            learner=learner,
-            task=training.to_plain(),
+            reparametrizer=normalizer,
+            training=training.to_plain(),
         )
-        policy = task.bind(result.x, None if learner is None else learner.normalization)
+        policy = task.bind(result.x, None if normalizer is None else normalizer.normalization)
     policy.save(Path(folder) / "policy.json")
     return result
 
@@ -187,17 +180,39 @@ class Trial(NamedTuple):
 def read_trial(folder: Path | str) -> Trial:
     """What was trained in a folder, how it went, and the policy that it has come to, also while it is running."""
     with Journal.read(folder) as journal:
-        facts = journal.facts()
-        if facts.task is None:
-            raise InputError(f"{folder}: a run, but not one of gibo train")
-        training = Training.from_plain(facts.task)
-        told = sorted(journal.evaluations(), key=lambda t: t.query.id)
+        training = training_of(journal)
+        told = sorted((e for e, _ in journal.evaluations()), key=lambda e: e.id)
         with training.task() as task:
-            learner = training.learner(task)
-            optimizer = journal.optimizer(learner)
-            best = optimizer.best
-            x = optimizer.iterate if best is None else best.x
-            policy = task.bind(x, None if learner is None else learner.normalization)
-    nan = float("nan")
-    returns = [nan if t.answer.info is None else float(t.answer.info["return"]) for t in told]
-    return Trial(training, returns, [t.query.kind for t in told], optimizer, policy)
+            normalizer = training.normalizer(task.architecture)
+            session = Session.of(journal, normalizer)
+            best = session.best
+            x = session.optimizer.iterate if best is None else best.x
+            policy = task.bind(x, None if normalizer is None else normalizer.normalization)
+    returns = [float(e.outcome.info.get("return", "nan")) for e in told]
+    return Trial(training, returns, [e.kind for e in told], session.optimizer, policy)
+
+
+def training_of(journal: Journal) -> Training:
+    """What a journal's run trains."""
+    spec = journal.spec()
+    if spec.training is None:
+        raise InputError(f"{journal.folder}: a run, but not one of gibo train")
+    return Training.from_plain(spec.training)
+
+
+def normalizer_of(journal: Journal) -> StateNormalizer | None:
+    """What learns in a run, to read its journal with, from the journal alone: no environment is made."""
+    spec = journal.spec()
+    if spec.training is None or not spec.training.get("normalize_states"):
+        return None
+    training, d = Training.from_plain(spec.training), len(spec.arguments["x0"])
+    seen = (e.outcome.info["statistics"] for e, _ in journal.evaluations() if "statistics" in e.outcome.info)
+    first = next(seen, None)
+    if first is None:
+        return None  # nothing to learn from yet
+    inputs = Statistics.from_plain(first).k
+    for outputs in range(1, d + 1):
+        found = architecture(training.policy, inputs, outputs)
+        if found.d == d:
+            return training.normalizer(found)
+    raise InputError(f"{journal.folder}: no {training.policy} policy of {inputs} states has {d} parameters")

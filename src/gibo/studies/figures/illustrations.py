@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy as np
 from gibo.figures.style import BLUE, GREEN, GREY, ORANGE, pyplot, save
 
 
-def illustration_figures(data: dict[str, Any], out: Path) -> list[Path]:
+def figures(out: Path) -> list[Path]:
     """All of them, as PNG and SVG."""
+    data = json.loads((out / "illustrations.json").read_text(encoding="utf-8"))
     return [
         *jacobian_model_figure(data["jacobian_model"], out / "jacobian-model"),
         *sampling_process_figure(data["sampling_process"], out / "sampling-process"),

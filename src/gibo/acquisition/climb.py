@@ -1,0 +1,82 @@
+"""The maximum of an acquisition function over a box: the best of several starts, and L-BFGS-B from there.
+
+An acquisition function says how much a query at x promises. To be maximised it needs a value for many points at once
+and its exact gradient at one; `GradientInformation` and `LogExpectedImprovement` are two, and any object of the user's
+own that has both methods is another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from gibo._linalg import Array
+from gibo._minimize import minimize
+
+MAXIMUM_STEPS = 60
+
+
+class Acquisition(Protocol):
+    """What `climb` asks of an acquisition function."""
+
+    def __call__(self, x: Array, /) -> Any:
+        """Its values (p,) at points (p, d)."""
+        ...
+
+    def value_and_gradient(self, x: Array, /) -> tuple[float, Array]:
+        """Its value and its gradient (d,) at one point (d,)."""
+        ...
+
+
+def climb(
+    acquisition: Acquisition,
+    groups: Sequence[Array],
+    lower: Array,
+    upper: Array,
+    *,
+    scale: float | Array = 1.0,
+    maximum_steps: int = MAXIMUM_STEPS,
+) -> tuple[Array, float]:
+    """The highest point of the box that is found, and the value there.
+
+    All starts are evaluated in one batch; from the best one of each group L-BFGS-B climbs to a local maximum.
+
+    Args:
+        acquisition: see the module's text; of about unit size, because it is climbed until it gains less than 1e-6.
+        groups: starts inside the box, each group an array (p, d) with p ≥ 1; more groups, more climbs.
+        lower, upper: (d,) the box.
+        scale: of the parameters, such as their lengthscales: climbs are quicker in units in which all matter alike.
+        maximum_steps: of one climb.
+
+    Example:
+        >>> class Hill:
+        ...     def __call__(self, x):
+        ...         return -((x - 0.3) ** 2).sum(axis=1)
+        ...     def value_and_gradient(self, x):
+        ...         return -float(((x - 0.3) ** 2).sum()), -2.0 * (x - 0.3)
+        >>> x, value = climb(Hill(), [np.array([[0.9, 0.9], [0.5, 0.1]])], np.zeros(2), np.ones(2))
+        >>> x.round(4)
+        array([0.3, 0.3])
+    """
+    starts = np.concatenate(groups)
+    # One start alone is not chosen, and a climb ends no lower than where it starts.
+    values = np.asarray(acquisition(starts)) if len(starts) > 1 else np.array([-np.inf])
+    first = int(values.argmax())
+    best, highest = starts[first], float(values[first])
+
+    def cost(u: Array) -> tuple[float, Array]:
+        value, gradient = acquisition.value_and_gradient(u * scale)
+        return -value, gradient * -scale
+
+    for group, its_values in zip(
+        groups, np.split(values, np.cumsum([len(group) for group in groups])[:-1]), strict=True
+    ):
+        start = group[int(its_values.argmax())]
+        u, lowest = minimize(
+            cost, start / scale, lower / scale, upper / scale, factr=1e10, pgtol=1e-4, maximum_steps=maximum_steps
+        )
+        if -lowest > highest:
+            best, highest = u * scale, -lowest
+    return np.clip(best, lower, upper), highest

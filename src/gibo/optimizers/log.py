@@ -1,0 +1,217 @@
+"""An optimiser's history: a log of events, what follows from it, and the one way to continue from it.
+
+`replay` makes a fresh optimiser stand where a log ends. Up to the last batch that has a memo, events are only loaded,
+which takes microseconds each; from there on they are repeated, as they happened. An optimiser without memos, in which
+nothing is slow, repeats all of them. The journal of a run is such a log on the disk; `Optimizer.state` is one as JSON.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from gibo._checks import as_points
+from gibo._linalg import Array
+from gibo.errors import InputError, QueryError
+from gibo.optimizers.events import (
+    EXTERNAL,
+    Asked,
+    Evaluation,
+    Event,
+    Iteration,
+    Proceeded,
+    Query,
+    Reparametrized,
+    Stepped,
+    Told,
+    Transform,
+    last_whole,
+    read_only,
+)
+
+
+class Log:
+    """The events so far, and what follows from them.
+
+    Attributes:
+        events: in the order in which they happened.
+        evaluations: all that was told, by id.
+        valued: those with a value, in the order of their ids.
+        best_seen: the one with the highest value, the first of equals.
+        pending: the queries that are still to be told, by id.
+        batch: ids of what was asked last; empty once it is closed.
+        iterations: the records of the steps.
+        next_id: of the next query.
+    """
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.evaluations: dict[int, Evaluation] = {}
+        self.valued: list[Evaluation] = []
+        self.best_seen: Evaluation | None = None
+        self.pending: dict[int, Query] = {}
+        self.batch: tuple[int, ...] = ()
+        self.iterations: list[Iteration] = []
+        self.next_id = 0
+
+    def ask(self, asked: Asked) -> None:
+        """From now on these queries are pending; they must be those that come next."""
+        self.check_next(asked.queries)
+        numbers = tuple(query.id for query in asked.queries)
+        self.pending = self.pending | {query.id: query for query in asked.queries}
+        self.batch, self.next_id = numbers, self.next_id + len(numbers)
+        self.events.append(asked)
+
+    def check_next(self, queries: Sequence[Query]) -> None:
+        """That these may be asked now."""
+        if any(i in self.pending for i in self.batch):
+            raise QueryError("queries of the batch before are pending; tell them first")
+        numbers = [query.id for query in queries]
+        if not numbers or numbers != list(range(self.next_id, self.next_id + len(numbers))):
+            raise QueryError(f"these are not the queries that come next; the next id is {self.next_id}")
+
+    def tell(self, told: Told) -> None:
+        """Keep an evaluation; all of it or, if interrupted, nothing."""
+        query = self._known(told.query)
+        e = Evaluation(query, told.outcome)
+        mark, valued = self.mark(), self.valued
+        try:
+            self.events.append(Told(query, told.outcome))
+            self.evaluations[e.id] = e
+            if e.value is not None:
+                if not valued or valued[-1].id < e.id:
+                    valued.append(e)
+                else:
+                    self.valued = list(valued)
+                    insort(self.valued, e, key=lambda each: each.id)
+                best = self.best_seen
+                if best is None or best.value is None or (e.value, -e.id) > (best.value, -best.id):
+                    self.best_seen = e
+            self.next_id = max(self.next_id, e.id + 1)
+            self.pending = {i: waiting for i, waiting in self.pending.items() if i != e.id}
+        except BaseException:
+            self.rewind(mark)
+            self.evaluations.pop(e.id, None)
+            self.valued = [each for each in valued if each.id != e.id]
+            raise
+
+    def close(self) -> tuple[int, ...]:
+        """The batch is over; returns its ids."""
+        batch, self.batch = self.batch, ()
+        return batch
+
+    def proceed(self) -> tuple[int, ...]:
+        """The batch is over although not all of it is told; returns its ids."""
+        self.events.append(Proceeded())
+        return self.close()
+
+    def step(self, record: Iteration) -> None:
+        """Keep what was known when a step was made."""
+        self.iterations.append(record)
+        self.events.append(Stepped(record))
+
+    def reparametrize(self, event: Reparametrized, used: Iterable[Evaluation]) -> None:
+        """Move the evaluations that will be used again, and the best one seen, to where their values are now."""
+        if self.pending:
+            raise QueryError("queries are pending; parameters can change their meaning between iterations only")
+        moving = {e.id: e for e in used}
+        if self.best_seen is not None:
+            moving[self.best_seen.id] = self.best_seen
+        moved = _moved(list(moving.values()), event.transform)
+        self.evaluations = self.evaluations | moved
+        self.valued = [moved.get(e.id, e) for e in self.valued]
+        if self.best_seen is not None:
+            self.best_seen = moved[self.best_seen.id]
+        self.events.append(event)
+
+    def since(self, iteration: int) -> list[Evaluation]:
+        """What was told of the queries of this iteration and of later ones, by id."""
+        found: list[Evaluation] = []
+        for i in range(self.next_id - 1, -1, -1):
+            e = self.evaluations.get(i)
+            if e is not None and e.iteration < iteration:
+                break
+            found += [] if e is None else [e]
+        return found[::-1]
+
+    def since_id(self, number: int) -> list[Evaluation]:
+        """What was told with ids above this one."""
+        return [e for i in range(number + 1, self.next_id) if (e := self.evaluations.get(i)) is not None]
+
+    def mark(self) -> tuple[dict[str, Any], int, int]:
+        """How things stand, for `rewind`."""
+        return dict(self.__dict__), len(self.events), len(self.iterations)
+
+    def rewind(self, mark: tuple[dict[str, Any], int, int]) -> None:
+        """Forget what was asked, recorded or moved since."""
+        attributes, events, iterations = mark
+        self.__dict__.update(attributes)
+        del self.events[events:], self.iterations[iterations:]
+
+    def _known(self, query: Query) -> Query:
+        """The pending query that this one is, or a point from elsewhere that comes next; or an error."""
+        own = self.pending.get(query.id)
+        if query.kind == EXTERNAL:
+            if query.id != self.next_id:
+                raise QueryError(f"query {query.id}: a point from elsewhere gets the next id, {self.next_id}")
+            return query
+        if own is not None and np.array_equal(own.x, query.x):
+            return own
+        if own is None and query.id in self.evaluations:
+            raise QueryError(f"query {query.id} was told before; each query is told once")
+        raise QueryError(f"query {query.id} is unknown to this optimiser; tell queries that its ask() returned")
+
+
+class Replayable(Protocol):
+    """What `replay` needs of an optimiser."""
+
+    def load(self, event: Event) -> None:
+        """Take in what happened, without computing anything."""
+
+    def recall(self, asked: Asked) -> None:
+        """Stand where the optimiser stood when it had proposed this batch, by its memo."""
+
+    def repeat(self, event: Event) -> None:
+        """Do what was done."""
+
+
+def replay(optimizer: Replayable, events: Iterable[Event]) -> None:
+    """Bring a fresh optimiser to where these events end."""
+    events = list(events)
+    last = last_whole(events)
+    for i, event in enumerate(events):
+        if i < last:
+            optimizer.load(event)
+        elif i == last and isinstance(event, Asked):
+            optimizer.recall(event)
+        else:
+            optimizer.repeat(event)
+
+
+def moved_points(transform: Transform, X: Array) -> Array:
+    """Points (n, d) where they are after a change of the parameters' meaning."""
+    moved = as_points("the transform's parameters", transform.parameters(X), X.shape[1])
+    if len(moved) != len(X):
+        raise InputError(f"the transform's parameters: expected {len(X)} points, got {len(moved)}")
+    return moved
+
+
+def _moved(used: list[Evaluation], transform: Transform) -> dict[int, Evaluation]:
+    """Evaluations, by id, where the same values are after a change of the parameters' meaning."""
+    if not used:
+        return {}
+    X = moved_points(transform, np.array([e.x for e in used]))
+    has_gradients = any(e.gradient is not None for e in used)
+    squares = transform.gradients(np.eye(X.shape[1])) ** 2 if has_gradients else None
+    moved = {}
+    for e, x in zip(used, X, strict=True):
+        outcome = e.outcome
+        if e.gradient is not None and e.gradient_noise is not None and squares is not None:
+            gradient = transform.gradients(e.gradient[None])[0]
+            outcome = replace(outcome, gradient=gradient, gradient_noise=e.gradient_noise @ squares)
+        moved[e.id] = Evaluation(replace(e.query, x=read_only(x.copy())), outcome)
+    return moved

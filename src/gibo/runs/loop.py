@@ -1,0 +1,226 @@
+"""The loop around an optimiser: ask, evaluate, tell, until something ends it.
+
+ask      the session's next queries, which are on the disk before any is evaluated      `Loop.ask`
+wait     for outcomes in any order, from this process, workers or an executor           `gibo.runs.pools`
+receive  each outcome is on the disk before the optimiser is told                       `Loop.receive`
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import takewhile
+
+from gibo._checks import describe_error, printable
+from gibo.errors import JournalError, RunError
+from gibo.optimizers.events import EXTERNAL, Evaluation, Query
+from gibo.runs.interrupts import Interrupts
+from gibo.runs.options import RunOptions
+from gibo.runs.pools import Pool
+from gibo.runs.progress import Progress, Standing
+from gibo.runs.result import Result, Status
+from gibo.runs.session import Session
+
+# A single uncertain step can be bad luck; this many in a row mean that there is nothing left to see.
+UNCERTAIN_STEPS = 5
+
+
+class FailedEvaluationWarning(UserWarning):
+    """The first evaluation of a run that had no value; the run goes on."""
+
+
+class Loop:
+    """One start of a run; see the module's text."""
+
+    def __init__(
+        self, session: Session, options: RunOptions, pool: Pool, interrupts: Interrupts, bar: Progress | None
+    ) -> None:
+        self.session, self.options, self.pool, self.interrupts, self.bar = session, options, pool, interrupts, bar
+        self.optimizer = session.optimizer
+        self.running: dict[int, Query] = {}
+        told = [] if session.journal is None else self.optimizer.evaluations  # what a journal has counts, too
+        self.spent = sum(e.kind != EXTERNAL for e in told)
+        self.failures = sum(e.failure is not None for e in told)
+        self.attempts = {} if session.journal is None else session.journal.attempts()
+        self.warned = False
+        # Of earlier starts only the last row matters: they may have gone on after another one.
+        self.counted = min(self.optimizer.log.pending, default=self.optimizer.log.next_id)
+        earlier = [e for e in told if e.id < self.counted and e.kind != EXTERNAL]
+        self.failed_in_a_row = sum(1 for _ in takewhile(lambda e: e.failure is not None, reversed(earlier)))
+
+    def until_done(self) -> tuple[Status, str]:
+        """Run, and say why it ended."""
+        try:
+            self.show()
+            while True:
+                ending = self.iteration()
+                if ending is not None:
+                    # What runs on, beside an iteration that went on without it, is waited for.
+                    return ending[0], ending[1] + (self.finish() if self.running else "")
+        except KeyboardInterrupt:
+            lost = self.finish(" again")
+            return Status.INTERRUPTED, f"interrupted after {self.spent} of {self.options.budget} evaluations{lost}"
+        except (RunError, JournalError) as error:
+            return Status.ERROR, f"stopped: {error}{self.finish()}"
+
+    def iteration(self) -> tuple[Status, str] | None:
+        """One iteration of the optimiser; returns why the run should end, or None."""
+        ending = self.enough()
+        if ending is not None:
+            return ending
+        before = self.optimizer.iteration
+        self.ask()
+        while self.running:
+            self.pool.wait(self.interrupts.allowed())
+            self.receive()
+            self.interrupts.check()  # one may have come while an evaluation returned
+            ending = self.too_many_failures()
+            if ending is not None:
+                return ending
+            if not self.optimizer.is_pending:
+                break
+            if self.options.quorum <= self.optimizer.told_share < 1.0:
+                self.session.proceed()
+                break
+        return self.call_back() if self.optimizer.iteration > before else None
+
+    def ask(self) -> None:
+        """Send out what the optimiser wants to know next, as far as the budget goes."""
+        queries = self.session.ask(self.interrupts.allowed())
+        room = self.options.budget - self.spent - len(self.running)
+        for query in [query for query in queries if query.id not in self.running][:room]:
+            self.running[query.id] = query
+            self.pool.submit(query, self.session.options)
+
+    def receive(self, last: bool = False) -> int:
+        """Record and tell the outcomes that have arrived; a failed one may be tried again. Returns how many."""
+        arrived = self.pool.take()
+        settled: list[Evaluation] = []
+        failed: list[Evaluation] = []
+        for e in arrived:
+            if e.failure is not None and self.attempts.get(e.id, 0) < self.options.retries and not last:
+                failed.append(e)
+            else:
+                settled.append(self.with_penalty(e))
+        for e in settled:
+            del self.running[e.id]
+            self.spent += 1
+            if e.failure is not None:
+                self.failures += 1
+                self.warn(e, "passed over" if e.value is None else "given the penalty")
+        self.session.tell(settled)  # first, for it is all that can be lost
+        for e in failed:
+            self.attempts[e.id] = self.attempts.get(e.id, 0) + 1
+            if self.session.journal is not None:
+                self.session.journal.attempted(e)
+            self.warn(e, "tried again")
+            self.pool.submit(e.query, self.session.options)
+        if settled:
+            self.show(settled)
+        return len(arrived)
+
+    def with_penalty(self, e: Evaluation) -> Evaluation:
+        """A failure counts as the penalty, if there is one."""
+        if e.failure is None or self.options.penalty is None:
+            return e
+        return Evaluation(e.query, replace(e.outcome, value=self.options.penalty))
+
+    def finish(self, again: str = "") -> str:
+        """Wait for what is running, and record it, unless Ctrl-C is pressed; returns what could not be recorded."""
+        lost: list[str] = []
+
+        def receive() -> int:
+            before = len(self.running)
+            try:
+                self.receive(last=True)
+            except JournalError as error:  # the result in hand has it; the others are waited for nevertheless
+                lost.append(f"; {error}")
+            return before - len(self.running)
+
+        with suppress(KeyboardInterrupt, RunError):
+            running = self.pool.drop_pending()
+            running -= receive()
+            if running > 0:
+                text = f"gibo: waiting for {running} running evaluation{'s' if running > 1 else ''}"
+                sys.stderr.write(f"{text}; Ctrl-C{again} ends {'them' if running > 1 else 'it'}\n")
+            while running > 0:
+                self.pool.wait(self.interrupts.allowed())
+                running -= receive()
+        return "".join(lost)
+
+    # -- endings ------------------------------------------------------------------------------------------------------
+
+    def enough(self) -> tuple[Status, str] | None:
+        """Why there should be no further iteration, or None; the same after a restart."""
+        optimizer, options = self.optimizer, self.options
+        if self.spent >= options.budget:
+            plural = "s" if options.budget > 1 else ""
+            return Status.BUDGET_SPENT, f"the budget of {options.budget} evaluation{plural} is spent"
+        if optimizer.is_pending or optimizer.iteration == 0:
+            return None
+        if options.target is not None:
+            best, sign = self.session.best, self.session.sign
+            if best is not None and sign * best.value >= sign * options.target:
+                reason = f"the target of {options.target:g} is reached: the model believes in {best.value:g}"
+                return Status.TARGET_REACHED, reason
+        if options.least_certainty is not None:
+            recent = [step.certainty for step in optimizer.log.iterations[-UNCERTAIN_STEPS:]]
+            if len(recent) == UNCERTAIN_STEPS and max(recent) < options.least_certainty:
+                return Status.GRADIENT_LOST, (
+                    f"the gradient is lost in its uncertainty: the certainty that it is not zero was below "
+                    f"{options.least_certainty:g} in the last {UNCERTAIN_STEPS} iterations"
+                )
+        return None
+
+    def too_many_failures(self) -> tuple[Status, str] | None:
+        """Whether too many in a row failed, by id: one counts when all before it are told, whatever arrives first."""
+        log = self.optimizer.log
+        for i in range(self.counted, min(log.pending, default=log.next_id)):
+            e = log.evaluations[i]
+            self.counted += 1
+            if e.kind != EXTERNAL:
+                self.failed_in_a_row = 0 if e.failure is None else self.failed_in_a_row + 1
+            if self.failed_in_a_row >= self.options.max_failures:
+                row = f"stopped: {self.failed_in_a_row} evaluations in a row failed"
+                return Status.TOO_MANY_FAILURES, f"{row}, the last one with {printable(e.failure or '')}"
+        return None
+
+    def call_back(self) -> tuple[Status, str] | None:
+        """Show the callback how things stand; returns why it wants the run to end, or None."""
+        if self.options.callback is None or self.enough() is not None:
+            return None
+        try:
+            with self.interrupts.allowed():
+                stop = bool(self.options.callback(Result.of(self.session, Status.RUNNING, "running")))
+        except Exception as error:  # a mistake in a callback must not cost the results
+            return Status.ERROR, f"stopped: the callback raised {describe_error(error)}"
+        return (Status.CALLBACK, "the callback asked to stop") if stop else None
+
+    # -- what is shown ------------------------------------------------------------------------------------------------
+
+    def warn(self, e: Evaluation, what: str) -> None:
+        """Show the first failure."""
+        if self.warned:
+            return
+        self.warned = True
+        text = f"evaluation {e.id} failed and is {what}: {printable(e.failure or '', lines=True)}"
+        with suppress(FailedEvaluationWarning):  # where warnings are errors, it must not end the run either
+            details = f"\n{printable(e.outcome.traceback, lines=True)}" if e.outcome.traceback else ""
+            warnings.warn(text + details, FailedEvaluationWarning, stacklevel=_callers_level())
+
+    def show(self, arrived: Sequence[Evaluation] = ()) -> None:
+        if self.bar is not None:
+            seen = self.session.best_seen
+            best = None if seen is None else seen.value
+            self.bar.update(Standing(self.spent, best, self.failures, arrived, self.optimizer))
+
+
+def _callers_level() -> int:
+    """The stack level, for who calls this, of the first frame outside the package: there the user called it."""
+    level, frame = 0, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "gibo":
+        level, frame = level + 1, frame.f_back
+    return level + 1

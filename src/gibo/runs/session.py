@@ -1,0 +1,244 @@
+"""One object is the run: the optimiser, the objective's sign, what is learnt between iterations, and the journal.
+
+Whoever drives a run, a loop, a person or another program, asks and tells through its session. What is asked and told
+is on the disk before anything else happens with it. The optimiser maximises; values outside have the objective's own
+sign, and it is turned here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any, Protocol
+
+from gibo._linalg import Array
+from gibo.errors import InputError, JournalError
+from gibo.jacobian import Jacobian
+from gibo.optimizers.base import Optimizer
+from gibo.optimizers.events import EXTERNAL, Asked, Best, Evaluation, Event, Query, Reparametrized, Told
+from gibo.optimizers.log import replay
+from gibo.outcome import Outcome
+from gibo.runs.journal import Journal, has_journal
+from gibo.runs.spec import RunSpec
+
+
+class Reparametrizer(Protocol):
+    """Something that learns from the `info` of a run's evaluations, in between its iterations.
+
+    An example is how a policy normalises the states it sees: it stays as it is during an iteration, and changes when
+    all of its episodes are over. Then the same behaviour has other parameters, and the optimiser's data move with it.
+    """
+
+    def options(self) -> dict[str, Any]:
+        """Keyword arguments for the objective in this iteration; they must survive being sent to another process."""
+
+    def learn(self, infos: Sequence[Mapping[str, Any]]) -> Reparametrized | None:
+        """Take in what the evaluations of an iteration had as their info, by id; returns what that changes."""
+
+
+class Session:
+    """A run; see the module's text.
+
+    Args:
+        optimizer: a fresh one, or, without a journal, any.
+        sign: 1 where the objective is maximised, −1 where it is minimised.
+        reparametrizer: what learns between iterations, a fresh one.
+        journal: where everything is recorded first; None: nowhere.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        sign: float = 1.0,
+        reparametrizer: Reparametrizer | None = None,
+        journal: Journal | None = None,
+    ) -> None:
+        self.optimizer, self.sign, self.reparametrizer, self.journal = optimizer, sign, reparametrizer, journal
+        self._infos: dict[int, Mapping[str, Any]] = {}  # of the iteration so far
+        self._learnt = optimizer.iteration
+        self._recorded = len(optimizer.log.events)
+
+    @classmethod
+    def begin(
+        cls, folder: Path, optimizer: Optimizer, spec: RunSpec, reparametrizer: Reparametrizer | None = None
+    ) -> Session:
+        """The run in a folder, new or continued; with other settings than before it is an error."""
+        if optimizer.evaluations:
+            raise InputError(
+                f"optimizer: it was told {len(optimizer.evaluations)} values before; a journal needs a fresh one"
+            )
+        if not has_journal(folder):
+            return cls(optimizer, spec.sign, reparametrizer, Journal.create(folder, spec))
+        journal = Journal.open(folder)
+        try:
+            differing = spec.differences(journal.spec())
+            if differing:
+                raise InputError(
+                    f"{folder} holds another run: {differing}. Name another folder, or use the old settings"
+                )
+            return cls.of(journal, reparametrizer, optimizer)
+        except BaseException:
+            journal.close()
+            raise
+
+    @classmethod
+    def of(
+        cls, journal: Journal, reparametrizer: Reparametrizer | None = None, optimizer: Optimizer | None = None
+    ) -> Session:
+        """The run of a journal, where it is."""
+        spec = journal.spec()
+        with journal.explained():
+            session = cls(optimizer or spec.fresh_optimizer(), spec.sign, reparametrizer, journal)
+            replay(session.optimizer, session.lesson(journal.events()))
+            session._learn_if_over()
+            session._recorded = len(session.optimizer.log.events)
+        return session
+
+    @classmethod
+    def course(cls, journal: Journal, reparametrizer: Reparametrizer | None = None) -> Iterator[tuple[int, Array]]:
+        """At the start and after each iteration of a journal's run: evaluations so far, and the iterate then.
+
+        Whatever learns between the iterations has learnt by then.
+        """
+        spec = journal.spec()
+        session = cls(spec.fresh_optimizer(), spec.sign, reparametrizer)
+        yield 0, session.optimizer.iterate
+        iterates, events, spent, seen = journal.iterates(), [], 0, 0
+        for event in session.lesson(journal.events()):
+            events.append(event)
+            spent += isinstance(event, Told)
+            if isinstance(event, Asked) and event.queries[0].iteration > seen:
+                seen = event.queries[0].iteration
+                yield spent, iterates[event.queries[0].id]
+        with journal.explained():
+            replay(session.optimizer, events)
+            session._learn_if_over()
+        if session.optimizer.iteration > seen:
+            yield spent, session.optimizer.iterate
+
+    # -- asking and telling -------------------------------------------------------------------------------------------
+
+    def ask(self, interruptible: AbstractContextManager[None] | None = None) -> list[Query]:
+        """All queries that can run now; a new batch is on the disk before it is given out."""
+        self.record_external()
+        with interruptible or nullcontext():
+            queries = self.optimizer.ask()
+        self._record_asked()
+        return queries
+
+    def tell(self, evaluations: Sequence[Evaluation]) -> None:
+        """Outcomes in the objective's own sign: recorded, then told, then learnt from."""
+        error = None
+        if self.journal is not None and evaluations:
+            try:
+                self.journal.told(evaluations)
+            except JournalError as lost:  # what returned is told nevertheless, so that the result in hand has it
+                error = lost
+        for e in evaluations:
+            self.optimizer.receive(e.query, e.outcome.signed(self.sign))
+            self._recorded = len(self.optimizer.log.events)
+            if self.reparametrizer is not None:
+                self._infos[e.id] = e.outcome.info
+            self._learn_if_over()
+        if error is not None:
+            raise error
+
+    def tell_external(self, x: Any, outcome: Outcome) -> Query:
+        """A point that nobody asked for; it gets the next id."""
+        query = self.optimizer.external(x)
+        self.tell([Evaluation(query, outcome)])
+        return query
+
+    def proceed(self) -> None:
+        """Go on without what is pending."""
+        if self.journal is not None:
+            self.journal.proceeded()
+        self.optimizer.proceed()
+
+    def end(self, reason: str) -> None:
+        """Record why this process stops working on the run."""
+        if self.journal is not None:
+            self.record_external()
+            self._record_asked()
+            self.journal.end(reason, self.optimizer.log.iterations)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the objective gets besides the query."""
+        return {} if self.reparametrizer is None else self.reparametrizer.options()
+
+    def record_external(self) -> None:
+        """Record points that somebody else, such as a callback, told the optimiser."""
+        events = self.optimizer.log.events
+        if self.journal is not None:
+            new = [e for e in events[self._recorded :] if isinstance(e, Told) and e.query.kind == EXTERNAL]
+            if new:
+                self.journal.told([Evaluation(e.query, e.outcome.signed(self.sign)) for e in new])
+                self._recorded = len(events)
+
+    def _record_asked(self) -> None:
+        events = self.optimizer.log.events
+        if self.journal is not None and self._recorded < len(events):
+            for event in events[self._recorded :]:
+                if isinstance(event, Asked):
+                    self.journal.asked(event, self.optimizer.iterate, self.optimizer.log.iterations)
+        self._recorded = len(events)
+
+    # -- learning between iterations ----------------------------------------------------------------------------------
+
+    def lesson(self, events: Iterable[Event]) -> Iterator[Event]:
+        """A journal's events as the optimiser saw them: in its sign, and with what was learnt between iterations."""
+        for event in events:
+            query = event.queries[0] if isinstance(event, Asked) else event.query if isinstance(event, Told) else None
+            if query is not None and query.iteration > self._learnt:  # asked, or told from elsewhere
+                self._learnt = query.iteration
+                change = self._lesson()
+                if change is not None:
+                    yield change
+            if isinstance(event, Told):
+                if self.reparametrizer is not None:
+                    self._infos[event.query.id] = event.outcome.info
+                yield Told(event.query, event.outcome.signed(self.sign))
+            else:
+                yield event
+
+    def _learn_if_over(self) -> None:
+        if self.optimizer.iteration > self._learnt:
+            self._learnt = self.optimizer.iteration
+            change = self._lesson()
+            if change is not None:
+                self.optimizer.reparametrize(change.transform, change.moves_iterate)
+                self._recorded = len(self.optimizer.log.events)
+
+    def _lesson(self) -> Reparametrized | None:
+        if self.reparametrizer is None:
+            return None
+        infos, self._infos = [self._infos[i] for i in sorted(self._infos)], {}
+        return self.reparametrizer.learn(infos)
+
+    # -- in the objective's own sign ----------------------------------------------------------------------------------
+
+    @property
+    def best(self) -> Best | None:
+        """The point that the optimiser recommends, and what it believes its value to be."""
+        return self._signed(self.optimizer.best)
+
+    @property
+    def best_seen(self) -> Best | None:
+        """The best value told, noise included."""
+        return self._signed(self.optimizer.best_seen)
+
+    @property
+    def jacobian(self) -> Jacobian | None:
+        """The posterior of the gradient at the iterate."""
+        jacobian = self.optimizer.jacobian()
+        return None if jacobian is None else Jacobian(self.sign * jacobian.mean, jacobian.covariance)
+
+    @property
+    def evaluations(self) -> list[Evaluation]:
+        """All that was told, by id."""
+        return [Evaluation(e.query, e.outcome.signed(self.sign)) for e in self.optimizer.evaluations]
+
+    def _signed(self, best: Best | None) -> Best | None:
+        return None if best is None else Best(best.x, self.sign * best.value)

@@ -1,0 +1,313 @@
+"""Where a journal is kept: one SQLite file, rows with checksums, one writer at a time, readers at any time.
+
+Each row carries a checksum of its content and a tally counts the rows of each table, so damage that SQLite cannot see
+is seen here. SQLite's write-ahead log lets others read while a run is writing. Each transaction is on the disk when it
+returns. Nothing but regular files is opened, and no link is followed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from gibo.errors import GiboError, InputError, JournalError
+from gibo.runs.lock import in_use, locked, open_regular, regular
+
+FILE = "journal.sqlite"
+APPLICATION = 0x6769626F  # "gibo", in the file's header
+# Kept on the disk so that what is being evaluated when it fills up can still be recorded.
+RESERVE = 1 << 20
+SMALLEST = 512  # bytes of a page of SQLite
+
+
+class Store:
+    """Tables of rows in a folder's journal file; see the module's text. Made by `create`, `open` or `read`."""
+
+    def __init__(
+        self, folder: Path, tables: Mapping[str, str], connection: sqlite3.Connection, closing: ExitStack
+    ) -> None:
+        self.folder, self.tables = folder, tables
+        self._connection, self._closing = connection, closing
+        self._identity: tuple[int, int] | None = None  # of the file that is written to
+        self._tally: dict[str, int] = {}
+        self._inserted: dict[str, int] = {}  # rows, in the present transaction
+        self._read: dict[str, list[tuple[Any, ...]]] = {}  # of a reader, or of a writer that has not written yet
+
+    # -- open and close -----------------------------------------------------------------------------------------------
+
+    @classmethod
+    def read(cls, folder: Path, tables: Mapping[str, str], schema: int) -> Store:
+        """Open to read what is there at this moment, also while a run is writing; nothing is written."""
+        if not is_there(folder):
+            raise InputError(f"{folder}: there is no run; expected a folder with {FILE}")
+        with ExitStack() as closing, explained(folder):
+            closing.enter_context(in_use(folder / FILE))
+            connection = _connect_to_read(folder, closing)
+            connection.execute("BEGIN")  # all is read as it is now, whatever a run writes meanwhile
+            store = cls(folder, tables, connection, ExitStack())
+            store._check(schema)
+            store._closing = closing.pop_all()
+        return store
+
+    @classmethod
+    def write(
+        cls,
+        folder: Path,
+        tables: Mapping[str, str],
+        schema: int,
+        *,
+        new: bool,
+        patience: float = 0.0,
+        waiting: Callable[[], None] | None = None,
+    ) -> Store:
+        """Open to write, alone; a new one is laid out with the first transaction."""
+        with ExitStack() as closing, explained(folder):
+            if not new and not is_there(folder):
+                raise InputError(f"{folder}: there is no run; expected a folder with {FILE}")
+            folder.mkdir(parents=True, exist_ok=True)
+            _check_files(folder)
+            path = folder / FILE
+            closing.enter_context(locked(path, create=new, patience=patience, waiting=waiting))
+            connection = _connect(folder, closing)
+            store = cls(folder, tables, connection, ExitStack())
+            found = (folder / FILE).lstat()
+            if found.st_nlink > 1:  # SQLite would keep a write-ahead log for each of its names
+                raise JournalError(f"{folder / FILE}: the file has a second name (a hard link); copy it instead")
+            store._identity = (found.st_dev, found.st_ino)
+            if new:
+                if is_there(folder):
+                    raise InputError(f"{folder}: there is a run already; continue it, or name another folder")
+                store._lay_out(schema)
+            else:
+                store._check(schema)
+            store._keep_reserve()
+            store._closing = closing.pop_all()
+        return store
+
+    def close(self) -> None:
+        """Let go of the file and of the lock."""
+        self._closing.close()
+
+    def _lay_out(self, schema: int) -> None:
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._tally = dict.fromkeys(self.tables, 0)
+        content = json.dumps(self._tally)
+        self._connection.execute("BEGIN IMMEDIATE")
+        for name, columns in self.tables.items():
+            self._connection.execute(f"CREATE TABLE {name} ({columns}, crc INTEGER NOT NULL)")
+        self._connection.execute("CREATE TABLE tally (content TEXT NOT NULL, crc INTEGER NOT NULL)")
+        self._connection.execute("INSERT INTO tally VALUES (?, ?)", (content, _checksum("tally", [content])))
+        # In the same transaction, which the first record commits: either the whole journal is there or nothing.
+        self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        self._connection.execute(f"PRAGMA user_version = {schema}")
+
+    def _check(self, schema: int) -> None:
+        """That this is a journal, of a version that is known, and whole: every row of it is read."""
+        (application,) = self._connection.execute("PRAGMA application_id").fetchone()
+        (found,) = self._connection.execute("PRAGMA user_version").fetchone()
+        if application != APPLICATION:
+            raise JournalError(f"{self.folder / FILE}: not a journal of gibo")
+        if found > schema or found < 1:
+            raise JournalError(
+                f"{self.folder / FILE}: a journal of version {found}, and this gibo knows versions up to {schema}; "
+                "update gibo"
+            )
+        (state,) = self._connection.execute("PRAGMA quick_check(1)").fetchone()
+        if state != "ok":
+            raise damaged(self.folder, state)
+        with sound(self.folder):
+            ((content, crc),) = self._connection.execute("SELECT content, crc FROM tally").fetchall()
+            if crc != _checksum("tally", [content]):
+                raise damaged(self.folder, "its tally does not match its checksum")
+            self._tally = {table: int(json.loads(content)[table]) for table in self.tables}
+        for table in self.tables:
+            self._read[table] = self._rows(table)
+
+    def _keep_reserve(self) -> None:
+        path = self.folder / "reserve"
+        found = regular(path)
+        if found is None or found.st_size < RESERVE:
+            descriptor = open_regular(path, os.O_WRONLY | os.O_CREAT)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(b"\0" * RESERVE)
+                file.flush()
+                os.fsync(file.fileno())
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+
+    def rows(self, table: str) -> list[tuple[Any, ...]]:
+        """All rows of a table, by its first column; each was checked against its checksum."""
+        if table not in self._read:
+            with explained(self.folder):
+                return self._rows(table)
+        return self._read[table]
+
+    def _rows(self, table: str) -> list[tuple[Any, ...]]:
+        width = len(self.columns(table))
+        found = self._connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall()
+        with sound(self.folder):
+            for row in found:
+                if len(row) != width + 1 or row[-1] != _checksum(table, row[:-1]):
+                    raise damaged(self.folder, f"a row of {table} does not match its checksum")
+            if len(found) != self._tally[table]:
+                raise damaged(self.folder, f"rows of {table} are missing")
+        return [row[:-1] for row in found]
+
+    def columns(self, table: str) -> list[str]:
+        """Their names."""
+        return [column.split()[0] for column in self.tables[table].split(", ")]
+
+    def count(self, table: str) -> int:
+        """How many rows there are."""
+        return self._tally[table] + self._inserted.get(table, 0)
+
+    def insert(self, table: str, *values: Any) -> None:
+        """Add a row, in a transaction."""
+        marks = ", ".join("?" * (len(values) + 1))
+        self._connection.execute(f"INSERT INTO {table} VALUES ({marks})", (*values, _checksum(table, values)))
+        self._inserted[table] = self._inserted.get(table, 0) + 1
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """A transaction: what is inserted in the block is on the disk when it is left, all of it or nothing."""
+        if self._identity is None:
+            raise JournalError(f"{self.folder}: the journal was opened for reading")
+        with explained(self.folder):
+            self._still_there()
+            self._read = {}
+            if not self._connection.in_transaction:
+                self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._inserted = {}
+                yield
+                tally = {table: self.count(table) for table in self.tables}
+                content = json.dumps(tally)  # damage that empties a table would not be seen otherwise
+                self._connection.execute(
+                    "UPDATE tally SET content = ?, crc = ?", (content, _checksum("tally", [content]))
+                )
+                self._connection.execute("COMMIT")
+                self._tally = tally
+            except BaseException:
+                with suppress(sqlite3.Error):  # SQLite has done it itself after some errors
+                    self._connection.execute("ROLLBACK")
+                raise
+            finally:
+                self._inserted = {}
+
+    def use_reserve(self) -> None:
+        """Give the disk's space back that was kept for what is being evaluated."""
+        with explained(self.folder):
+            self._still_there()  # or it would be another run's
+            (self.folder / "reserve").unlink(missing_ok=True)
+
+    def _still_there(self) -> None:
+        """A file that was deleted or replaced can be written to, and nobody would ever see it."""
+        found = regular(self.folder / FILE)
+        if found is None or (found.st_dev, found.st_ino) != self._identity:
+            raise JournalError(f"{self.folder / FILE}: it was deleted or replaced during the run")
+
+
+def is_there(folder: Path) -> bool:
+    """Whether a run has begun in this folder; a file without any table is left by a start that ended at once."""
+    path = folder / FILE
+    with explained(folder), ExitStack() as closing:
+        found = regular(path)
+        if found is None:
+            return False
+        _check_files(folder)
+        wal = regular(folder / f"{FILE}-wal")
+        if not found.st_size and (wal is None or not wal.st_size):
+            return False
+        if 0 < found.st_size < SMALLEST:
+            return True  # SQLite would take it for empty, and write over what somebody else has written
+        closing.enter_context(in_use(path))
+        try:
+            (tables,) = _connect_to_read(folder, closing).execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
+            return True  # something is there, and who opens it will be told what
+        return bool(tables)
+
+
+def _check_files(folder: Path) -> None:
+    for ending in ("", "-wal", "-shm", "-journal"):
+        regular(folder / f"{FILE}{ending}")
+    regular(folder / "reserve")
+
+
+def _connect(folder: Path, closing: ExitStack) -> sqlite3.Connection:
+    connection = sqlite3.connect(folder / FILE, isolation_level=None, timeout=10.0, check_same_thread=False)
+    closing.callback(connection.close)
+    connection.execute("PRAGMA synchronous = FULL")  # a commit is on the disk when it returns
+    return connection
+
+
+def _connect_to_read(folder: Path, closing: ExitStack) -> sqlite3.Connection:
+    """Without writing; on a disk that cannot be written to, SQLite must be told so."""
+    address = (folder / FILE).absolute().as_uri()
+    connection = sqlite3.connect(
+        f"{address}?mode=ro", uri=True, isolation_level=None, timeout=10.0, check_same_thread=False
+    )
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError as error:
+        wal = regular(folder / f"{FILE}-wal")
+        connection.close()
+        if "open" not in str(error) and "readonly" not in str(error):
+            raise
+        if wal is not None and wal.st_size:
+            raise JournalError(
+                f"{folder}: the run did not end by itself, and what it wrote last cannot be read where nothing can be "
+                "written; copy the folder"
+            ) from None
+        connection = sqlite3.connect(f"{address}?immutable=1", uri=True, isolation_level=None, check_same_thread=False)
+    closing.callback(connection.close)
+    return connection
+
+
+@contextmanager
+def explained(folder: Path) -> Iterator[None]:
+    """SQLite's and the system's errors in our words."""
+    try:
+        yield
+    except OSError as error:
+        raise JournalError(f"{error.filename or folder}: cannot be written: {error.strerror}") from None
+    except sqlite3.OperationalError as error:
+        text = str(error)
+        if "full" in text or "I/O" in text:
+            raise JournalError(f"{folder}: nothing can be written there, the disk may be full ({text})") from None
+        if any(word in text for word in ("locked", "readonly", "unable to open")):
+            raise JournalError(f"{folder / FILE}: {text}") from None
+        raise damaged(folder, text) from None
+    except sqlite3.Error as error:
+        raise damaged(folder, str(error)) from None
+    except UnicodeDecodeError:  # in SQLite's own message
+        raise damaged(folder, "unreadable text") from None
+
+
+@contextmanager
+def sound(folder: Path, *otherwise: type[GiboError]) -> Iterator[None]:
+    """What cannot be made sense of is damage, but for errors of these kinds."""
+    try:
+        yield
+    except (GiboError, LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
+        if isinstance(error, (JournalError, *otherwise)):
+            raise
+        raise damaged(folder, f"{type(error).__name__}: {error}") from None
+
+
+def damaged(folder: Path, how: str) -> JournalError:
+    """An error that says so."""
+    return JournalError(
+        f"{folder / FILE}: the journal is damaged ({' '.join(how.split())[:160]}); restore a copy of it"
+    )
+
+
+def _checksum(table: str, values: Sequence[Any]) -> int:
+    # SQLite does not keep the sign of zero.
+    return zlib.crc32(json.dumps([table, *(0.0 if value == 0.0 else value for value in values)]).encode())

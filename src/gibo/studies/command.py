@@ -1,0 +1,168 @@
+"""What `gibo reproduce` and `gibo figures` do: a study by its name, from its options to its figures."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gibo.errors import InputError, MissingExtraError
+from gibo.studies.engine import Bar, Notice, StudyResult, read_definition, run_study
+from gibo.studies.report import ReportedStudy, write_report
+from gibo.studies.table import STUDIES, load
+
+
+class Done(NamedTuple):
+    """What to tell the user, what went wrong (a line per cell), and the command's exit code."""
+
+    text: str
+    errors: list[str]
+    code: int
+
+
+def reproduce(
+    name: str,
+    *,
+    out: Path | None = None,
+    quick: bool = False,
+    workers: int | None = None,
+    options: Mapping[str, Any],
+    command: str,
+) -> Done:
+    """Run what is not finished of a study, and write its data, table and figures once all of it is.
+
+    Args:
+        name: of the study.
+        out: its folder.
+        quick: its small version.
+        workers: processes; one per core if None.
+        options: of the study, as they were given on the command line; text where it is a list.
+        command: how all this was asked for, for the summary's footnote.
+    """
+    entry = STUDIES[name]
+    out = out or Path("results") / (name + ("-quick" if quick and entry.quick else ""))
+    for option in (*options, *(["workers"] if workers is not None and not entry.cells else [])):
+        if option not in (*entry.options, "seed"):
+            raise InputError(f"--{option}: {name} has no such option")
+    if not entry.cells:
+        load(entry.study)(out)
+        return Done("\n".join(map(str, draw(out))), [], 0)
+    need("rich", "matplotlib", *entry.needs)
+    study = make_study(name, out, {**(entry.quick if quick else {}), **parse_options(options)})
+    workers = _cores() if workers is None else workers
+    if workers < 1:
+        raise InputError(f"--workers: expected at least 1, got {workers}")
+    started = time.perf_counter()
+    result = _run(study, out, workers)
+    minutes = (time.perf_counter() - started) / 60
+    errors = [f"{' '.join(str(part) for part in cell.values())}: {cause}" for cell, cause in result.failures]
+    total = len(study.cells())
+    if not result.complete:
+        text = f"Stopped with {len(result.records)} of {total} cells in {out}; the same command continues."
+        return Done(text, errors, 1 if errors else 130)
+    spent = sum(record["seconds"] for record in result.records) / 60
+    footnote = f"`{command}`: {total} cells, {spent:.1f} minutes of one core; this start took {minutes:.1f} minutes."
+    text = write_report(study, result.records, out, footnote)
+    return Done(f"{text}\nData, table and {len(draw(out))} figures: {out}", errors, 0)
+
+
+def draw(folder: Path) -> list[Path]:
+    """Draw the figures of the study in a folder again, from its saved data alone."""
+    # What has no cells has no definition either.
+    drawn = [name for name, entry in STUDIES.items() if not entry.cells and (folder / f"{name}.json").exists()]
+    name = drawn[0] if drawn else read_definition(folder).get("name")
+    if not isinstance(name, str) or name not in STUDIES:
+        raise InputError(f"{folder / 'study.json'}: expected the name of one of {', '.join(STUDIES)}, got {name!r}")
+    paths: list[Path] = load(STUDIES[name].figures)(folder)
+    return paths
+
+
+def make_study(name: str, out: Path, options: Mapping[str, Any]) -> ReportedStudy:
+    """The study of that name with these options."""
+    kind: Any = load(STUDIES[name].study)
+    given = {"name": name, "folder": out, **options}
+    study: ReportedStudy = kind(**{field.name: given[field.name] for field in fields(kind) if field.name in given})
+    return study
+
+
+def need(*modules: str) -> None:
+    """Check before the first cell that everything is installed."""
+    for module in modules:
+        try:
+            found = importlib.util.find_spec(module) is not None
+        except ValueError:  # what sys.modules holds in its place is no module
+            found = False
+        if not found:
+            raise MissingExtraError(f"this needs {module}, which is not installed: pip install 'gibo[reproduce]'")
+
+
+def parse_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Lists of the command line as tuples: dimensions between commas, and methods, whose names have some, between ;."""
+    options = dict(given)
+    if "methods" in options:
+        options["methods"] = tuple(part.strip() for part in options["methods"].split(";") if part.strip()) or ("",)
+    if "dimensions" in options:
+        text = options["dimensions"]
+        try:
+            options["dimensions"] = tuple(int(part) for part in text.split(",") if part.strip())
+        except ValueError:
+            options["dimensions"] = ()
+        if not options["dimensions"]:
+            raise InputError(f"--dimensions: expected a comma-separated list such as 4,8,12, got {text!r}")
+    return options
+
+
+def _run(study: ReportedStudy, out: Path, workers: int) -> StudyResult:
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with _cell_bar(len(study.cells())) as (bar, notice):
+            return run_study(study, out, workers, bar, notice)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(number: int, frame: object) -> None:
+    """A polite request to end is like Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+def _cores() -> int:
+    """The cores that this process may use, where the system says so, or all there are."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else (os.cpu_count() or 1)
+
+
+@contextmanager
+def _cell_bar(total: int) -> Iterator[tuple[Bar, Notice]]:
+    """A progress bar over the cells, with the time left, and a way to show a line above it."""
+    from rich import progress
+    from rich.console import Console
+
+    columns = (
+        progress.TextColumn("cells"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("left"),
+        progress.TimeRemainingColumn(),
+    )
+    bar = progress.Progress(*columns, console=Console(stderr=True), speed_estimate_period=600)
+    task = bar.add_task("cells", total=total)
+
+    def show(done: int) -> None:
+        if not bar.live.is_started:  # the folder is known to be right now; earlier cells say nothing of the speed
+            bar.reset(task, total=total, completed=done)
+            bar.start()
+        bar.update(task, completed=done)
+
+    try:
+        yield show, bar.console.print
+    finally:
+        if bar.live.is_started:
+            bar.stop()

@@ -1,0 +1,31 @@
+"""Learning curves of policy search, from saved data alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gibo.figures.style import pyplot, save
+from gibo.studies.figures.styles import line_style
+from gibo.studies.gym import COLUMNS
+from gibo.studies.report import read_curves
+
+
+def figures(out: Path) -> list[Path]:
+    """Mean and standard deviation of the iterate's return over the episodes, a panel per environment."""
+    curves = read_curves(out, COLUMNS)
+    environments = list(dict.fromkeys(environment for environment, _ in curves))
+    size = (0.8 + 3.6 * len(environments), 3.2)
+    with pyplot() as plt:
+        figure, ((*panels,),) = plt.subplots(1, len(environments), figsize=size, squeeze=False, layout="constrained")
+        lines = {}
+        for (environment, method), curve in curves.items():
+            axes = panels[environments.index(environment)]
+            episodes, mean, sd, style = curve["episodes"], curve["mean"], curve["sd"], line_style(method)
+            lines[method] = axes.plot(episodes, mean, **style, label=method)[0]
+            axes.fill_between(episodes, mean - sd, mean + sd, color=style["color"], alpha=0.15, linewidth=0)
+        for axes, environment in zip(panels, environments, strict=True):
+            axes.set_title(environment)
+            axes.set_xlabel("episodes")
+        panels[0].set_ylabel("return, mean ± standard deviation")
+        figure.legend(handles=list(lines.values()), loc="outside upper center", ncols=len(lines))
+        return save(figure, plt, out / "learning")

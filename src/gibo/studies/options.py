@@ -1,0 +1,42 @@
+"""What studies' options have in common: numbers that must make sense, and methods by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from importlib.metadata import version
+from typing import Any, cast
+
+from gibo.errors import InputError
+
+# Trials and functions of one seed of a study do not meet those of the next.
+PER_SEED = 1000
+
+
+class Options:
+    """For a study that is a dataclass: its fields are its options."""
+
+    def __post_init__(self) -> None:
+        """Refuse trials, functions, episodes, a budget or a seed that cannot be."""
+        options = self.definition()
+        for name, least in (("trials", 1), ("functions", 1), ("episodes", 1), ("budget", 1), ("seed", 0)):
+            value = options.get(name)
+            if value is not None and value < least:
+                raise InputError(f"{name}: must be at least {least}, got {value}")
+            if value is not None and name in ("trials", "functions") and value > PER_SEED:
+                raise InputError(f"{name}: at most {PER_SEED} per seed, got {value}; use another seed")
+
+    def definition(self) -> dict[str, Any]:
+        """The options but for the folder, and the version: cells of two versions do not belong in one study."""
+        names = [field.name for field in fields(cast(Any, self)) if field.name != "folder"]
+        return {**{name: getattr(self, name) for name in names}, "gibo": version("gibo")}
+
+
+def choose(methods: Sequence[str], known: Iterable[str], study: str) -> tuple[str, ...]:
+    """Some methods of a study, in its own order, by names in any case; all of them if none is named."""
+    by_name = {method.lower(): method for method in known}
+    unknown = [method for method in methods if method.lower() not in by_name]
+    if unknown:
+        raise InputError(f"methods: {unknown[0]!r} is not in {study}; there are {', '.join(by_name.values())}")
+    wanted = {method.lower() for method in methods} or set(by_name)
+    return tuple(method for name, method in by_name.items() if name in wanted)

@@ -1,0 +1,148 @@
+import math
+
+import numpy as np
+import pytest
+
+from gibo import GaussianProcess, GradientInformation, SquaredExponential
+from gibo.acquisition.climb import climb
+from gibo.acquisition.expected_improvement import LogExpectedImprovement, PosteriorAtPoint
+
+D = 2
+LOWER, UPPER = np.zeros(D), np.ones(D)
+
+
+class Bumps:
+    """Two hills, the higher one at (0.8, 0.8), and how often it was asked."""
+
+    centres, heights = np.array([[0.2, 0.2], [0.8, 0.8]]), np.array([1.0, 2.0])
+
+    def __init__(self):
+        self.batches, self.points = [], 0
+
+    def values(self, X):
+        return np.exp(-20.0 * ((X[:, None] - self.centres) ** 2).sum(axis=2)) * self.heights
+
+    def __call__(self, X):
+        self.batches.append(len(X))
+        return self.values(X).sum(axis=1)
+
+    def value_and_gradient(self, x):
+        self.points += 1
+        values = self.values(x[None])[0]
+        return float(values.sum()), -40.0 * (values @ (x - self.centres))
+
+
+def group(*points):
+    return np.array(points)
+
+
+def test_it_climbs_from_the_best_start_of_each_group():
+    low, high = group([0.3, 0.3], [0.1, 0.4]), group([0.7, 0.9])
+    x, value = climb(Bumps(), [low], LOWER, UPPER)
+    np.testing.assert_allclose(x, [0.2, 0.2], atol=1e-2)
+    for groups in ([low, high], [high, low]):
+        x, value = climb(Bumps(), groups, LOWER, UPPER)
+        np.testing.assert_allclose(x, [0.8, 0.8], atol=1e-2)
+        assert value == pytest.approx(2.0, rel=1e-4)
+
+
+def test_the_starts_of_all_groups_are_evaluated_in_one_batch():
+    bumps = Bumps()
+    climb(bumps, [group([0.3, 0.3], [0.1, 0.4]), group([0.7, 0.9])], LOWER, UPPER)
+    assert bumps.batches == [3]
+    assert bumps.points > 4
+
+
+def test_a_single_start_is_not_evaluated_beforehand():
+    bumps = Bumps()
+    x, value = climb(bumps, [group([0.7, 0.9])], LOWER, UPPER)
+    assert bumps.batches == []
+    assert value == bumps.value_and_gradient(x)[0] == pytest.approx(2.0, rel=1e-4)
+
+
+def test_it_stays_in_the_box():
+    x, value = climb(Bumps(), [group([0.4, 0.1], [0.3, 0.5])], np.array([0.3, 0.0]), np.array([0.5, 0.6]))
+    assert x[0] == pytest.approx(0.5) or x[0] == 0.3
+    assert ((x >= [0.3, 0.0]) & (x <= [0.5, 0.6])).all()
+    assert value >= Bumps()(group([0.4, 0.1], [0.3, 0.5])).max()
+
+
+def test_a_start_that_no_climb_exceeds_is_the_maximum():
+    class Flat:
+        def __call__(self, X):
+            return np.where(X[:, 0] == 0.25, 1.0, 0.0)  # a needle that no gradient shows
+
+        def value_and_gradient(self, x):
+            return 0.0, np.zeros(D)
+
+    x, value = climb(Flat(), [group([0.5, 0.5], [0.25, 0.7]), group([0.9, 0.9])], LOWER, UPPER)
+    assert (x.tolist(), value) == ([0.25, 0.7], 1.0)
+
+
+def test_the_scale_changes_the_way_but_not_the_goal():
+    class Stretched(Bumps):
+        """The same hills where the second parameter has a thousand times the unit."""
+
+        def __call__(self, X):
+            return super().__call__(X / [1.0, 1e3])
+
+        def value_and_gradient(self, x):
+            value, gradient = super().value_and_gradient(x / [1.0, 1e3])
+            return value, gradient / [1.0, 1e3]
+
+    start, scale = group([0.6, 0.9], [0.9, 0.5]), np.array([1.0, 1e3])
+    plain, stretched = Bumps(), Stretched()
+    x, value = climb(plain, [start], LOWER, UPPER)
+    there, same_value = climb(stretched, [start * scale], LOWER, UPPER * scale, scale=scale)
+    np.testing.assert_allclose(there / scale, x, rtol=1e-6)
+    assert same_value == pytest.approx(value, rel=1e-9)
+    assert stretched.points == plain.points
+    assert climb(Stretched(), [start * scale], LOWER, UPPER * scale)[1] < value  # what it would be without
+
+
+def test_the_steps_are_limited():
+    reached = [climb(Bumps(), [group([0.6, 0.9])], LOWER, UPPER, maximum_steps=n)[1] for n in (1, 60)]
+    assert reached[0] < reached[1]
+
+
+# -- every acquisition function ---------------------------------------------------------------------------------------
+
+
+class UpperConfidenceBound:
+    """``mu + beta·sigma``: an acquisition function that gibo does not have, as a user would write it."""
+
+    def __init__(self, gp, beta=2.0):
+        self.gp, self.beta, self.posterior = gp, beta, PosteriorAtPoint(gp)
+
+    def __call__(self, X):
+        mean, variance = self.gp.predict(X)
+        return mean + self.beta * np.sqrt(variance)
+
+    def value_and_gradient(self, x):
+        at = self.posterior(x)
+        sigma = math.sqrt(at.variance)
+        return at.mean + self.beta * sigma, at.mean_gradient + self.beta * at.variance_gradient / (2.0 * sigma)
+
+
+@pytest.fixture
+def gp():
+    rng = np.random.default_rng(0)
+    X = rng.random((8, D))
+    return GaussianProcess(SquaredExponential([0.3, 0.5]), noise=0.01).condition(X, rng.normal(size=8))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [UpperConfidenceBound, LogExpectedImprovement, lambda gp: GradientInformation(gp, at=[0.4, 0.6])],
+    ids=["a user's own", "expected improvement", "gradient information"],
+)
+def test_whatever_has_a_value_and_a_gradient_is_maximized(gp, make):
+    acquisition = make(gp)
+    starts = np.random.default_rng(1).random((64, D))
+    x, value = climb(acquisition, [starts[:32], starts[32:]], LOWER, UPPER, scale=gp.kernel.ell(D))
+    side = np.linspace(0.0, 1.0, 101)
+    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, D)
+    highest = float(np.max(acquisition(grid)))
+    assert value >= highest - 1e-4 * abs(highest)
+    assert value > np.max(acquisition(starts))
+    assert acquisition.value_and_gradient(x)[0] == pytest.approx(value, rel=1e-9)

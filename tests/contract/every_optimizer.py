@@ -1,0 +1,68 @@
+"""The optimisers that the contract suite is about. A new one is one more line in OPTIMIZERS."""
+
+import numpy as np
+import pytest
+
+from gibo import ARS, CMAES, GIBO, InputError, RandomSearch, Settings, VanillaBO, out_of_model, within_model
+from gibo.optimizers.settings import lengthscale_distribution
+from gibo.steps import Adam
+
+D = 4
+X0 = [0.1, -0.2, 0.4, 0.0]
+
+
+def gibo(settings=lambda d: None):
+    def make(x0, bounds=None, seed=0, scale=0.5):
+        d = len(x0) if isinstance(x0, (list, np.ndarray)) and len(x0) else D
+        return GIBO(x0, scale=scale, bounds=bounds, seed=seed, settings=settings(d))
+
+    return make
+
+
+def plain(kind, **options):
+    def make(x0, bounds=None, seed=0, scale=0.5):
+        return kind(x0, scale=scale, bounds=bounds, seed=seed, **options)
+
+    return make
+
+
+def vanilla_bo(x0, bounds=None, seed=0, scale=0.5):
+    """It needs a box, and a finite one; where the suite has none, it gets a large one."""
+    if bounds is None:
+        bounds = (-3.0, 3.0)
+    try:
+        return VanillaBO(x0, scale=scale, bounds=bounds, seed=seed)
+    except InputError as error:
+        if "finite bounds" not in str(error):
+            raise
+        return VanillaBO(x0, scale=scale, bounds=[np.clip(b, -3.0, 3.0) for b in bounds], seed=seed)
+
+
+# Each makes an optimiser from (x0, bounds, seed) and, by keyword, scale.
+OPTIMIZERS = [
+    pytest.param(gibo(), id="gibo"),
+    pytest.param(gibo(lambda d: within_model([lengthscale_distribution(d).mean] * d)), id="gibo-within-model"),
+    pytest.param(gibo(out_of_model), id="gibo-out-of-model"),
+    pytest.param(gibo(lambda d: Settings(sampling="random")), id="gibo-random"),
+    pytest.param(gibo(lambda d: Settings(fit_after_iterate=True)), id="gibo-fit-after-iterate"),
+    pytest.param(gibo(lambda d: Settings(kernel="matern52")), id="gibo-matern"),
+    pytest.param(gibo(lambda d: Settings(step=Adam())), id="gibo-adam"),
+    pytest.param(plain(ARS, directions=3), id="ars"),
+    pytest.param(plain(ARS, directions=4, top=2), id="ars-top"),
+    pytest.param(plain(CMAES), id="cma-es"),
+    pytest.param(vanilla_bo, id="vanilla-bo"),
+    pytest.param(plain(RandomSearch, batch=2), id="random-search"),
+]
+
+# Those whose points are drawn. The others use chance only to start a search for points, which may end at the same ones.
+DRAWN = [
+    parameter
+    for parameter in OPTIMIZERS
+    if parameter.id in ("gibo-random", "ars", "ars-top", "cma-es", "random-search")
+]
+
+every_optimizer = pytest.mark.parametrize("make", OPTIMIZERS)
+
+# Those that go on only when all values of an iteration are there, and the others.
+PATIENT = [p for p in OPTIMIZERS if not p.id.startswith("gibo") and p.id != "random-search"]
+IMPATIENT = [p for p in OPTIMIZERS if p not in PATIENT]

@@ -1,0 +1,321 @@
+"""Every optimiser: a state that is damaged, or made up, is refused with an error of gibo's own."""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+from every_optimizer import OPTIMIZERS, X0, D, every_optimizer
+
+from gibo import ARS, GIBO, GiboError, InputError, Optimizer, QueryError, VanillaBO
+from optimizer_helpers import advance, noisy
+
+
+def nested(depth):
+    data = []
+    for _ in range(depth):
+        data = [data]
+    return data
+
+
+def without(key):
+    return lambda state: {name: value for name, value in state.items() if name != key}
+
+
+def with_events(change):
+    """The events changed: a function of them in place."""
+
+    def spoil(state):
+        change(state["events"])
+        return state
+
+    return spoil
+
+
+def first(events, name):
+    return next(content for kind, content in events if kind == name)
+
+
+def setting(name, *path, to):
+    """The first event of that name with something else at a path."""
+
+    def change(events):
+        place = first(events, name)
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = to
+
+    return with_events(change)
+
+
+def removing(name, *path):
+    def change(events):
+        place = first(events, name)
+        for key in path[:-1]:
+            place = place[key]
+        del place[path[-1]]
+
+    return with_events(change)
+
+
+BAD_STATES = {
+    "not-json": lambda state: "{broken",
+    "empty-text": lambda state: "",
+    "a-list": lambda state: [],
+    "text-of-a-number": lambda state: "3",
+    "nothing": lambda state: None,
+    "bytes": lambda state: b"{}",
+    "empty": lambda state: {},
+    "deep-text": lambda state: "[" * 100_000,
+    "deep": lambda state: {**state, "events": nested(2000)},
+    "deep-arguments": lambda state: {**state, "arguments": nested(2000)},
+    "no-optimizer": without("optimizer"),
+    "no-format": without("format"),
+    "no-arguments": without("arguments"),
+    "no-events": without("events"),
+    "another-format": lambda state: {**state, "format": 99},
+    "unknown-optimizer": lambda state: {**state, "optimizer": "Nobody"},
+    "optimizer-is-a-list": lambda state: {**state, "optimizer": []},
+    "arguments-are-text": lambda state: {**state, "arguments": "mine"},
+    "arguments-are-none": lambda state: {**state, "arguments": None},
+    "keys-that-are-no-text": lambda state: {**state, "arguments": {1: 2}},
+    "an-object": lambda state: {**state, "arguments": object()},
+    "unknown-argument": lambda state: {**state, "arguments": {**state["arguments"], "colour": "red"}},
+    "unknown-type": lambda state: {**state, "arguments": {**state["arguments"], "scale": {"type": "Nobody"}}},
+    "bad-argument": lambda state: {**state, "arguments": {**state["arguments"], "seed": -1}},
+    "no-x0": lambda state: {**state, "arguments": without("x0")(state["arguments"])},
+    "x0-too-large": lambda state: {**state, "arguments": {**state["arguments"], "x0": [10**400]}},
+    "bounds-are-text": lambda state: {**state, "arguments": {**state["arguments"], "bounds": "wide"}},
+    "bounds-are-other-things": lambda state: {**state, "arguments": {**state["arguments"], "bounds": {"lower": 0}}},
+    "events-are-a-number": lambda state: {**state, "events": 3},
+    "events-are-text": lambda state: {**state, "events": "asked"},
+    "events-are-numbers": lambda state: {**state, "events": [1.0]},
+    "events-are-dictionaries": lambda state: {**state, "events": [{}]},
+    "event-of-three-parts": lambda state: {**state, "events": [["proceeded", {}, {}]]},
+    "unknown-event": lambda state: {**state, "events": [["exploded", {}]]},
+    "event-is-a-list": lambda state: {**state, "events": [[[], {}]]},
+    "event-without-content": lambda state: {**state, "events": [["asked", None]]},
+    "told-first": with_events(lambda events: events.pop(0)),
+    "asked-twice": with_events(lambda events: events.insert(1, copy.deepcopy(events[0]))),
+    "asked-again-at-the-end": with_events(lambda events: events.append(copy.deepcopy(events[0]))),
+    "told-twice": with_events(lambda events: events.insert(2, copy.deepcopy(events[1]))),
+    "told-again-at-the-end": with_events(lambda events: events.append(copy.deepcopy(events[1]))),
+    "proceeded-first": with_events(lambda events: events.insert(0, ["proceeded", {}])),
+    "proceeded-before-anything-is-told": with_events(lambda events: events.insert(1, ["proceeded", {}])),
+    "proceeded-twice": with_events(lambda events: events.extend([["proceeded", {}], ["proceeded", {}]])),
+    "reparametrized-while-pending": with_events(
+        lambda events: events.append(["reparametrized", {"transform": {"type": "Uniform"}, "moves_iterate": True}])
+    ),
+    "transform-is-a-prior": with_events(
+        lambda events: events.insert(
+            0, ["reparametrized", {"transform": {"type": "Uniform", "lower": 0, "upper": 1}, "moves_iterate": True}]
+        )
+    ),
+    "transform-is-a-number": with_events(
+        lambda events: events.insert(0, ["reparametrized", {"transform": 3, "moves_iterate": True}])
+    ),
+    "reparametrized-by-nothing": with_events(lambda events: events.insert(0, ["reparametrized", {}])),
+    "stepped-by-nothing": with_events(lambda events: events.insert(0, ["stepped", {}])),
+    "queries-are-a-number": setting("asked", "queries", to=3),
+    "queries-are-empty": setting("asked", "queries", to=[]),
+    "queries-are-missing": removing("asked", "queries"),
+    "memo-is-missing": removing("asked", "memo"),
+    "memo-is-text": setting("asked", "memo", to="I knew"),
+    "memo-is-a-list": setting("asked", "memo", to=[]),
+    "query-is-text": setting("asked", "queries", 0, to="here"),
+    "query-without-x": removing("asked", "queries", 0, "x"),
+    "query-without-seed": removing("asked", "queries", 0, "seed"),
+    "x-is-short": setting("asked", "queries", 0, "x", to=[0.0]),
+    "x-is-text": setting("asked", "queries", 0, "x", to="abcd"),
+    "x-is-not-finite": setting("asked", "queries", 0, "x", to=[float("nan")] * D),
+    "x-is-large": setting("asked", "queries", 0, "x", to=[1e200] * D),
+    "x-is-too-large": setting("asked", "queries", 0, "x", to=[10**400] * D),
+    "x-is-deep": setting("asked", "queries", 0, "x", to=nested(45)),
+    "id-is-text": setting("asked", "queries", 0, "id", to="many"),
+    "id-is-true": setting("asked", "queries", 0, "id", to=False),
+    "id-is-negative": setting("asked", "queries", 0, "id", to=-1),
+    "id-is-huge": setting("asked", "queries", 0, "id", to=10**30),
+    "id-is-another": setting("asked", "queries", 0, "id", to=7),
+    "seed-is-huge": setting("asked", "queries", 0, "seed", to=1 << 70),
+    "iteration-is-a-fraction": setting("asked", "queries", 0, "iteration", to=0.5),
+    "kind-is-a-number": setting("asked", "queries", 0, "kind", to=1),
+    "kind-is-from-elsewhere": setting("asked", "queries", 0, "kind", to="external"),
+    "told-of-another-point": setting("told", "query", "x", to=[9.0] * D),
+    "told-of-another-query": setting("told", "query", "id", to=77),
+    "told-without-query": removing("told", "query"),
+    "told-without-outcome": removing("told", "outcome"),
+    "outcome-is-a-number": setting("told", "outcome", to=3),
+    "outcome-has-more": setting("told", "outcome", to={"value": 1.0, "colour": "red"}),
+    "value-is-text": setting("told", "outcome", to={"value": "high"}),
+    "value-is-a-list": setting("told", "outcome", to={"value": [1.0]}),
+    "value-is-not-finite": setting("told", "outcome", to={"value": float("inf")}),
+    "value-is-too-large": setting("told", "outcome", to={"value": 1e200}),
+    "value-is-huge": setting("told", "outcome", to={"value": 10**400}),
+    "failure-is-a-number": setting("told", "outcome", to={"value": 1.0, "failure": 3}),
+    "gradient-without-noise": setting("told", "outcome", to={"value": 1.0, "gradient": [1.0] * D}),
+    "gradient-is-short": setting("told", "outcome", to={"value": 1.0, "gradient": [1.0], "gradient_noise": 1.0}),
+    "gradient-is-huge": setting(
+        "told", "outcome", to={"value": 1.0, "gradient": [10**400] * D, "gradient_noise": [1.0] * D}
+    ),
+}
+
+
+def told_and_asked(make):
+    """One batch, or two, that were told, and one that is pending."""
+    optimizer = make(X0)
+    advance(optimizer, 1)
+    optimizer.ask()
+    return optimizer
+
+
+@every_optimizer
+@pytest.mark.parametrize("spoil", BAD_STATES.values(), ids=BAD_STATES.keys())
+def test_bad_states_are_refused(make, spoil):
+    state = copy.deepcopy(told_and_asked(make).state())
+    with pytest.raises((InputError, QueryError)):
+        Optimizer.from_state(spoil(state))
+
+
+@every_optimizer
+def test_the_state_that_is_spoilt_is_a_good_one(make):
+    Optimizer.from_state(copy.deepcopy(told_and_asked(make).state())).ask()
+
+
+def test_a_state_is_refused_by_another_class():
+    with pytest.raises(InputError, match="it is one of 'ARS', not of GIBO"):
+        GIBO.from_state(ARS(X0).state())
+
+
+# -- memos ------------------------------------------------------------------------------------------------------------
+
+GENERATORS = {
+    "none": None,
+    "text": "random",
+    "another": {"bit_generator": "MT19937", "state": {"key": [], "pos": 0}},
+    "empty": {"bit_generator": "PCG64", "state": {}, "has_uint32": 0, "uinteger": 0},
+    "negative": {"bit_generator": "PCG64", "state": {"state": -1, "inc": 1}, "has_uint32": 0, "uinteger": 0},
+    "huge": {"bit_generator": "PCG64", "state": {"state": 1 << 200, "inc": 1}, "has_uint32": 0, "uinteger": 0},
+    "huge-too": {"bit_generator": "PCG64", "state": {"state": 1, "inc": 1}, "has_uint32": 1 << 80, "uinteger": 1 << 80},
+}
+ELL = [1.0] * D
+BAD_MEMOS = {
+    **{f"generator-{name}": {"generator": state} for name, state in GENERATORS.items()},
+    "iterate-is-short": {"iterate": [0.0]},
+    "iterate-is-none": {"iterate": None},
+    "hyperparameters-are-none": {"hyperparameters": None},
+    "hyperparameters-are-two": {"hyperparameters": [ELL, 1.0]},
+    "lengthscales-are-few": {"hyperparameters": [[1.0], 1.0, 0.1]},
+    "lengthscales-are-a-number": {"hyperparameters": [1.0, 1.0, 0.1]},
+    "lengthscales-are-negative": {"hyperparameters": [[-1.0] * D, 1.0, 0.1]},
+    "lengthscales-are-not-finite": {"hyperparameters": [[float("nan")] * D, 1.0, 0.1]},
+    "variance-is-negative": {"hyperparameters": [ELL, -1.0, 0.1]},
+    "variance-is-text": {"hyperparameters": [ELL, "much", 0.1]},
+    "variance-is-huge": {"hyperparameters": [ELL, 10**400, 0.1]},
+    "noise-is-negative": {"hyperparameters": [ELL, 1.0, -0.1]},
+    "noise-is-not-finite": {"hyperparameters": [ELL, 1.0, "inf"]},
+    "warning-is-a-list": {"warning": []},
+}
+GIBO_MEMOS = {
+    "step-is-none": {"step": None},
+    "step-is-text": {"step": "up"},
+    "step-of-another-rule": {"step": {"speed": [0.0] * D}},
+    "step-of-another-shape": {"step": {"m": [0.0], "v": [0.0], "t": [0.0, 0.0]}},
+    "step-is-huge": {"step": {"m": 10**400}},
+}
+BO_MEMOS = {
+    "fit-of-text": {"fit_below": "all"},
+    "fit-of-a-fraction": {"fit_below": 0.5},
+    "fit-of-the-future": {"fit_below": 10**9},
+    "fit-of-more-than-there-is": {"fit_size": 10**9},
+    "fit-of-less-than-nothing": {"fit_size": -3},
+}
+
+
+@pytest.mark.parametrize("make", [p for p in OPTIMIZERS if p.id in ("gibo", "gibo-adam", "vanilla-bo")])
+@pytest.mark.parametrize("memo", [*BAD_MEMOS.values()], ids=[*BAD_MEMOS.keys()])
+def test_memos_that_nobody_left_are_refused(make, memo):
+    spoil_memo(make, memo)
+
+
+@pytest.mark.parametrize("make", [p for p in OPTIMIZERS if p.id in ("gibo", "gibo-adam")])
+@pytest.mark.parametrize("memo", GIBO_MEMOS.values(), ids=GIBO_MEMOS.keys())
+def test_steps_that_nobody_made_are_refused(make, memo):
+    spoil_memo(make, memo)
+
+
+@pytest.mark.parametrize("memo", BO_MEMOS.values(), ids=BO_MEMOS.keys())
+def test_fits_that_nobody_made_are_refused(memo):
+    spoil_memo(lambda x0: VanillaBO(x0, bounds=(-1.0, 1.0)), memo)
+
+
+def spoil_memo(make, memo):
+    state = copy.deepcopy(told_and_asked(make).state())
+    asked = state["events"][-1][1]
+    asked["memo"] = {**asked["memo"], **memo}
+    with pytest.raises(InputError):
+        Optimizer.from_state(state)
+    missing = {name: part for name, part in asked["memo"].items() if name not in memo}
+    if not {"iterate", "warning", "step"} & set(memo):  # without these it can do, as earlier versions did
+        asked["memo"] = missing
+        with pytest.raises(InputError):
+            Optimizer.from_state(state)
+
+
+def test_a_memo_for_one_that_has_none_is_not_needed():
+    """Such a state could be one of a later version, where there is something slow; it is repeated instead."""
+    optimizer = ARS(X0)
+    optimizer.ask()
+    state = optimizer.state()
+    state["events"][0][1]["memo"] = {"hint": 3}
+    assert Optimizer.from_state(state).ask()[0].x.tolist() == optimizer.ask()[0].x.tolist()
+
+
+# -- anything at all --------------------------------------------------------------------------------------------------
+
+ABSURD = 1e300  # a setting may be so large, and then nothing is right
+NASTY = [None, True, -1, 0, 1, 10**30, 10**400, -0.5, 1e30, ABSURD, np.nan, np.inf, "", "x", "inf", [], [[]], {}]
+
+
+def spots(data, path=()):
+    """All paths in nested data."""
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, part in items:
+        yield (*path, key)
+        yield from spots(part, (*path, key))
+
+
+def small(path):
+    """Sizes of things: a large one is right, and takes as long as it takes."""
+    return not {"M", "N_m", "N_g", "directions", "population", "batch", "fit_every"} & {str(key) for key in path}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of numbers that nobody would have
+@every_optimizer
+def test_whatever_is_changed_in_a_state_nothing_but_our_own_errors_escapes(make):
+    rng = np.random.default_rng(0)
+    text = json.dumps(told_and_asked(make).state())
+    paths, loaded = [path for path in spots(json.loads(text)) if small(path)], 0
+    for _ in range(150):
+        state = json.loads(text)
+        *way, last = paths[rng.integers(len(paths))]
+        place = state
+        for key in way:
+            place = place[key]
+        changed = NASTY[rng.integers(len(NASTY))]
+        if rng.random() < 0.15:
+            del place[last]
+        else:
+            place[last] = changed
+        try:
+            again = Optimizer.from_state(state)
+            if changed == ABSURD:
+                continue
+            # What is taken in can be worked with.
+            _ = again.best, again.iterate, again.jacobian(), again.state()
+            for query in again.ask():
+                again.tell(query, noisy(query))
+            again.ask()
+        except GiboError:
+            continue
+        loaded += 1
+    assert loaded < 100

@@ -1,0 +1,373 @@
+"""Every optimiser: its log, saved or in memory, brings another one to the same place, at any time.
+
+A replay loads what came before the last memo and repeats the rest; here both ways are taken for the same histories.
+"""
+
+import json
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from every_optimizer import IMPATIENT, OPTIMIZERS, X0, D, every_optimizer
+
+from gibo import GIBO, InputError, Optimizer, Query, QueryError
+from gibo._serialize import Serializable
+from gibo.optimizers.events import (
+    Asked,
+    Proceeded,
+    Reparametrized,
+    Stepped,
+    Told,
+    events_from_plain,
+    events_to_plain,
+)
+from gibo.optimizers.log import replay
+from optimizer_helpers import advance, as_data, noisy, same_from_here_on, snapshot, through_json
+
+
+@dataclass(frozen=True)
+class Linear(Serializable):
+    """``x' = T x``."""
+
+    matrix: list[list[float]]
+
+    def parameters(self, theta):
+        return np.asarray(theta) @ np.array(self.matrix).T
+
+    def gradients(self, g):
+        return np.asarray(g) @ np.linalg.inv(np.array(self.matrix))
+
+
+# What may happen, as often as it is to come.
+EVENTS = [
+    *["point", "failed point", "point with gradient"],
+    *["proceed"] * 3,
+    *["reparametrize", "reparametrize and move"] * 2,
+    *["failed"] * 3,
+    *["gradient"] * 4,
+    *["value"] * 14,
+]
+
+
+def happens(optimizer, event, rng):
+    """One event; where it cannot be now, a value of any query that is pending, after an ask if none is."""
+    x = rng.uniform(-0.2, 0.35, D)
+    points = {
+        "point": {"value": 0.3},
+        "failed point": {"failed": "it broke"},
+        "point with gradient": {"value": -1.0, "gradient": x, "gradient_noise": 0.1},
+    }
+    if event in points:
+        optimizer.tell(x, **points[event])
+        return
+    if event == "proceed" and optimizer.uses_late_values and optimizer.is_pending and optimizer.told_share > 0.0:
+        optimizer.proceed()
+        return
+    if event.startswith("reparametrize"):
+        for query in optimizer.pending:
+            optimizer.tell(query, noisy(query))
+        T = np.eye(D) + 0.1 * rng.standard_normal((D, D))
+        optimizer.reparametrize(Linear(T.tolist()), move_iterate=event.endswith("move"))
+        return
+    queries = optimizer.ask()
+    query = queries[rng.integers(len(queries))]
+    if event == "failed":
+        optimizer.tell(query, failed="the robot fell" if query.id % 2 else True)
+    elif event == "gradient":
+        optimizer.tell(query, noisy(query), gradient=-2.0 * (query.x - 0.3), gradient_noise=[0.01] * D)
+    else:
+        optimizer.tell(query, noisy(query))
+
+
+def view(optimizer):
+    """All that is seen of an optimiser besides its state."""
+    best, seen, jacobian = optimizer.best, optimizer.best_seen, optimizer.jacobian()
+    return {
+        "iterate": optimizer.iterate.tolist(),
+        "iteration": optimizer.iteration,
+        "best": None if best is None else (best.x.tolist(), best.value),
+        "best seen": None if seen is None else (seen.x.tolist(), seen.value),
+        "jacobian": None if jacobian is None else (jacobian.mean.tolist(), jacobian.covariance.tolist()),
+        "evaluations": [(e.id, e.x.tolist(), e.value, e.failure, e.kind, e.iteration) for e in optimizer.evaluations],
+        "pending": as_data(optimizer.pending),
+        "generator": optimizer._rng.bit_generator.state,
+        "iterations": [repr(record) for record in optimizer.iterations],
+    }
+
+
+def without_memos(events):
+    return [replace(event, memo=None) if isinstance(event, Asked) else event for event in events]
+
+
+def repeated(fresh, events):
+    for event in events:
+        fresh.repeat(event)
+    return fresh
+
+
+@every_optimizer
+@pytest.mark.parametrize(
+    ("seed", "bounds"), [(0, None), (1, ([-1.0, -1.0, -0.3, -0.3], [1.0, np.inf, 0.9, 0.4]))], ids=["free", "bounds"]
+)
+def test_a_saved_one_is_the_same_at_any_time(make, seed, bounds):
+    optimizer, rng = make(X0, bounds, seed=4), np.random.default_rng(seed)
+    for i, event in enumerate(rng.permutation(EVENTS)):
+        happens(optimizer, event, rng)
+        if i % 3 == 0 and not optimizer.is_pending:
+            optimizer.ask()
+        text = snapshot(optimizer)
+        again = Optimizer.from_state(text)
+        assert snapshot(again) == text
+        assert view(again) == view(optimizer)
+        if i % 6 == 0:
+            assert as_data(advance(again, 1)) == as_data(advance(Optimizer.from_state(text), 1))
+    same_from_here_on(Optimizer.from_state(snapshot(optimizer)), optimizer)
+
+
+@every_optimizer
+@pytest.mark.parametrize("seed", [2, 3])
+def test_loading_equals_repeating(make, seed):
+    optimizer, rng = make(X0, seed=4), np.random.default_rng(seed)
+    for i, event in enumerate(rng.permutation(EVENTS)):
+        happens(optimizer, event, rng)
+        if i % 5 and i < len(EVENTS) - 1:
+            continue
+        events, loaded = optimizer.log.events, make(X0, seed=4)
+        replay(loaded, events)
+        copies = {
+            "loaded": loaded,
+            "repeated with memos": repeated(make(X0, seed=4), events),
+            "computed again": repeated(make(X0, seed=4), without_memos(events)),
+        }
+        for copy in copies.values():
+            assert view(copy) == view(optimizer)
+            assert snapshot(copy) == snapshot(optimizer)
+            assert as_data(copy.ask()) == as_data(loaded.ask())
+    kinds = {type(event) for event in optimizer.log.events}
+    assert kinds >= {Asked, Told, Reparametrized}
+    assert not optimizer.uses_late_values or Proceeded in kinds
+    assert not isinstance(optimizer, GIBO) or Stepped in kinds
+
+
+@every_optimizer
+def test_looking_at_an_optimiser_does_not_make_it_differ_from_one_that_was_replayed(make):
+    """What is computed for a look, such as a model, must not leak into what comes next."""
+    optimizer, rng = make(X0), np.random.default_rng(5)
+    for event in rng.permutation(EVENTS):
+        happens(optimizer, event, rng)
+        view(optimizer)
+    again = make(X0)
+    replay(again, optimizer.log.events)
+    same_from_here_on(again, optimizer)
+
+
+@every_optimizer
+def test_a_point_told_before_the_last_value_of_a_batch_is_known_to_the_update_that_follows(make):
+    before, after = make(X0, seed=1), make(X0, seed=1)
+    for optimizer in (before, after):
+        advance(optimizer, 2)
+    *others, last = before.ask()
+    after.ask()
+    for optimizer in (before, after):
+        for query in others:
+            optimizer.tell(query, noisy(query))
+    before.tell([0.2] * D, 2.0)
+    before.tell(last, noisy(last))
+    after.tell(last, noisy(last))
+    after.tell([0.2] * D, 2.0)
+    for optimizer in (before, after):
+        again = Optimizer.from_state(snapshot(optimizer))
+        assert view(again) == view(optimizer)
+        same_from_here_on(again, optimizer)
+
+
+@every_optimizer
+def test_two_that_are_told_the_same_in_another_order_have_the_same_state(make):
+    one, two = make(X0), make(X0)
+    for optimizer, step in ((one, 1), (two, -1)):
+        for _ in range(2):
+            for query in optimizer.ask()[::step]:
+                optimizer.tell(query, noisy(query))
+        for query in optimizer.ask()[1:][::step]:
+            optimizer.tell(query, noisy(query))
+    assert snapshot(one) == snapshot(two)
+
+
+@every_optimizer
+def test_events_come_back_from_plain_data(make):
+    optimizer, rng = make(X0), np.random.default_rng(6)
+    for event in rng.permutation(EVENTS):
+        happens(optimizer, event, rng)
+    plain = through_json(events_to_plain(optimizer.log.events))
+    events = events_from_plain(plain, D)
+    assert events_to_plain(events) == plain
+    assert [type(event) for event in events] == [type(event) for event in optimizer.log.events]
+    memos = [event.memo for event in events if isinstance(event, Asked)]
+    assert all(memo is None for memo in memos[:-1])  # only the last one is of use
+
+
+@every_optimizer
+def test_a_replayed_batch_is_like_an_asked_one(make):
+    optimizer, again = make(X0), make(X0)
+    asked = optimizer.ask()
+    replay(again, optimizer.log.events)
+    assert again.is_pending
+    assert as_data(again.ask()) == as_data(asked)
+    with pytest.raises(ValueError, match="read-only"):
+        again.ask()[0].x[0] = 9.0
+
+
+# -- events that cannot be --------------------------------------------------------------------------------------------
+
+
+def each_way(optimizer, event):
+    """The ways in which a batch can be taken in."""
+    ways = [optimizer.load, optimizer.repeat]
+    return [*ways, optimizer.recall] if isinstance(event, Asked) and event.memo is not None else ways
+
+
+def refused(optimizer, event, error, words):
+    before = snapshot(optimizer)
+    for way in each_way(optimizer, event):
+        with pytest.raises(error, match=words):
+            way(event)
+        assert snapshot(optimizer) == before
+    return before
+
+
+def two_batches(make):
+    """An optimiser that was told two batches, and the events of its asks."""
+    optimizer = make(X0, seed=3)
+    for _ in range(2):
+        for query in optimizer.ask():
+            optimizer.tell(query, noisy(query))
+    return optimizer, [event for event in optimizer.log.events if isinstance(event, Asked)]
+
+
+@every_optimizer
+def test_a_batch_is_not_replayed_while_the_one_before_is_pending(make):
+    optimizer = make(X0)
+    optimizer.ask()
+    (first,) = optimizer.log.events
+    before = refused(optimizer, first, QueryError, "pending; tell them first")
+    assert as_data(optimizer.ask()) == as_data(Optimizer.from_state(before).ask())
+
+
+@every_optimizer
+@pytest.mark.parametrize("spoil", ["skipped", "twice", "empty", "gap"])
+def test_queries_that_do_not_come_next_are_not_replayed(make, spoil):
+    told, (first, second) = two_batches(make)
+    optimizer, event = make(X0, seed=3), first
+    if spoil == "skipped":
+        event = second
+    elif spoil == "twice":
+        replay(optimizer, told.log.events[: told.log.events.index(second)])
+    elif spoil == "empty":
+        event = replace(first, queries=())
+    else:
+        event = replace(first, queries=(*first.queries, replace(first.queries[-1], id=77)))
+    before = refused(optimizer, event, QueryError, "not the queries that come next; the next id is")
+    assert as_data(optimizer.ask()) == as_data(Optimizer.from_state(before).ask())
+
+
+@every_optimizer
+def test_what_was_not_asked_is_not_told_by_a_replay(make):
+    optimizer, ((query, *_), *_) = make(X0, seed=3), [event.queries for event in two_batches(make)[1]]
+    told = Told(query, next(e for e in two_batches(make)[0].evaluations if e.id == query.id).outcome)
+    refused(optimizer, told, QueryError, "is unknown")
+    stranger = Told(Query(5, np.zeros(D), 0, "external", 0), told.outcome)
+    refused(optimizer, stranger, QueryError, "gets the next id, 0")
+    optimizer.ask()
+    optimizer.repeat(told)
+    refused(optimizer, told, QueryError, "was told before")
+
+
+@every_optimizer
+def test_parameters_do_not_change_their_meaning_while_queries_are_pending(make):
+    optimizer = make(X0)
+    optimizer.ask()
+    refused(optimizer, Reparametrized(Linear(np.eye(D).tolist()), True), QueryError, "between iterations only")
+    with pytest.raises(QueryError, match="between iterations only"):
+        optimizer.reparametrize(Linear(np.eye(D).tolist()))
+
+
+@every_optimizer
+@pytest.mark.parametrize("matrix", [[[1.0] * D], [[np.nan] * D] * D, np.eye(D + 1).tolist()], ids=["one", "nan", "d+1"])
+def test_a_map_into_another_space_is_refused(make, matrix):
+    optimizer = make(X0)
+    advance(optimizer, 1)
+    before = snapshot(optimizer)
+    with pytest.raises(ValueError, match=r"the transform's parameters: expected|mismatch"):
+        optimizer.reparametrize(Linear(matrix))
+    assert snapshot(optimizer) == before
+    advance(optimizer, 1)
+
+
+@pytest.mark.parametrize("make", OPTIMIZERS)
+def test_nothing_is_left_out_by_a_replay_unless_it_may_be(make):
+    optimizer = make(X0)
+    *others, last = to_several(optimizer)
+    for query in others:
+        optimizer.tell(query, noisy(query))
+    if optimizer.uses_late_values:
+        events = [*optimizer.log.events, Proceeded()]
+        again = make(X0)
+        replay(again, events)
+        assert [query.id for query in again.pending] == [last.id]
+        assert again.iteration == optimizer.iteration + 1
+    elif others:
+        refused(optimizer, Proceeded(), InputError, "cannot go on before all values")
+
+
+def to_several(optimizer):
+    """Ask until several queries are pending at once, if there ever are."""
+    for _ in range(3):
+        if len(optimizer.ask()) > 1:
+            break
+        (query,) = optimizer.ask()
+        optimizer.tell(query, noisy(query))
+    return optimizer.ask()
+
+
+@pytest.mark.parametrize("make", IMPATIENT)
+def test_late_values_are_replayed(make):
+    optimizer, rng, late = make(X0, seed=4), np.random.default_rng(1), 0
+    for event in rng.permutation([*EVENTS, *["proceed"] * 8]):
+        happens(optimizer, event, rng)
+        late += any(query.iteration < optimizer.iteration for query in optimizer.pending)
+        text = snapshot(optimizer)
+        assert view(Optimizer.from_state(text)) == view(optimizer)
+    assert late >= 2
+    same_from_here_on(Optimizer.from_state(snapshot(optimizer)), optimizer)
+
+
+@pytest.mark.parametrize("make", [p for p in OPTIMIZERS if p.id in ("ars", "ars-top", "cma-es", "random-search")])
+def test_those_that_draw_their_points_again_notice_other_points_and_can_then_be_given_the_right_ones(make):
+    told, _ = two_batches(make)
+    told.ask()
+    *before, last = told.log.events
+    optimizer = make(X0, seed=3)
+    replay(optimizer, before)
+    state, first = snapshot(optimizer), last.queries[0]
+    others = {
+        "point": replace(first, x=first.x + 0.01),
+        "kind": replace(first, kind="iterate"),
+        "iteration": replace(first, iteration=7),
+    }
+    for other in others.values():
+        with pytest.raises(InputError, match="would ask other queries than it did"):
+            optimizer.repeat(replace(last, queries=(other, *last.queries[1:])))
+        assert snapshot(optimizer) == state
+    optimizer.repeat(last)
+    same_from_here_on(optimizer, told)
+
+
+@every_optimizer
+def test_a_state_in_json_has_no_surprises(make):
+    """Numbers, texts, lists and dictionaries only, and nothing about the time that things took."""
+    optimizer = make(X0)
+    advance(optimizer, 2)
+    state = optimizer.state()
+    assert json.loads(json.dumps(state, allow_nan=False)) == state
+    assert set(state) == {"optimizer", "format", "arguments", "events"}
+    assert "seconds" not in json.dumps(state)

@@ -1,0 +1,329 @@
+"""Every optimiser: what it is told, in which order, failures and points from elsewhere; and what it then believes."""
+
+import numpy as np
+import pytest
+from every_optimizer import X0, D, every_optimizer
+
+from gibo import InputError, Optimizer, Query, QueryError
+from optimizer_helpers import advance, as_data, noisy, shuffled, snapshot
+
+# -- telling ----------------------------------------------------------------------------------------------------------
+
+
+@every_optimizer
+@pytest.mark.parametrize("order", [lambda queries: queries[::-1], shuffled], ids=["reversed", "shuffled"])
+def test_the_order_of_telling_does_not_matter(make, order):
+    one, two = make(X0), make(X0)
+    assert as_data(advance(one, 4)) == as_data(advance(two, 4, order=order))
+    assert as_data(one.ask()) == as_data(two.ask())
+    assert one.iterate.tolist() == two.iterate.tolist()
+
+
+@every_optimizer
+def test_looking_changes_nothing(make):
+    one, two = make(X0), make(X0)
+    for _ in range(3):
+        queries = one.ask()
+        for query in queries:
+            one.tell(query, noisy(query))
+            _ = one.best, one.best_seen, one.iterate, one.iteration, one.evaluations, one.jacobian(), one.state()
+    for _ in range(3):
+        for query in two.ask():
+            two.tell(query, noisy(query))
+    assert as_data(one.ask()) == as_data(two.ask())
+
+
+@every_optimizer
+def test_evaluations_are_what_was_told(make):
+    optimizer = make(X0)
+    asked = advance(optimizer, 2, order=shuffled)
+    told = optimizer.evaluations
+    assert [e.id for e in told] == [query.id for query in asked]
+    assert [e.value for e in told] == [noisy(query) for query in asked]
+    assert [e.x.tolist() for e in told] == [query.x.tolist() for query in asked]
+    assert [e.kind for e in told] == [query.kind for query in asked]
+    assert all(e.failure is None for e in told)
+
+
+@every_optimizer
+def test_unknown_queries_are_refused(make):
+    optimizer = make(X0)
+    stranger = Query(99, np.zeros(D), 0, "query", 0)
+    for _ in range(2):  # before the first ask and after it
+        with pytest.raises(QueryError, match="query 99 is unknown"):
+            optimizer.tell(stranger, 1.0)
+        optimizer.ask()
+
+
+@every_optimizer
+def test_a_query_of_another_optimiser_is_refused(make):
+    optimizer, other = make(X0), make(X0)
+    optimizer.ask()
+    advance(other, 3)
+    foreign = other.ask()[0]
+    before = snapshot(optimizer)
+    with pytest.raises(QueryError, match=f"query {foreign.id} is unknown"):
+        optimizer.tell(foreign, 1.0)
+    assert snapshot(optimizer) == before
+
+
+@every_optimizer
+def test_a_query_is_told_once(make):
+    optimizer = make(X0)
+    first = optimizer.ask()[0]
+    optimizer.tell(first, 1.0)
+    before = snapshot(optimizer)
+    for again in ({"value": 2.0}, {"failed": True}):
+        with pytest.raises(QueryError, match=f"query {first.id} was told before"):
+            optimizer.tell(first, **again)
+    assert snapshot(optimizer) == before
+    advance(optimizer, 2)
+    with pytest.raises(QueryError, match=f"query {first.id} was told before"):
+        optimizer.tell(first, 1.0)
+
+
+BAD_VALUES = [
+    np.nan,
+    np.inf,
+    -np.inf,
+    2e100,
+    -2e100,
+    "1.0",
+    None,
+    [1.0, 2.0],
+    np.array([1.0, 2.0]),
+    1.0 + 2.0j,
+    np.complex128(1.0),
+]
+
+
+@every_optimizer
+@pytest.mark.parametrize("value", BAD_VALUES, ids=repr)
+def test_a_value_that_is_no_finite_number_is_refused_and_the_query_stays_open(make, value):
+    optimizer = make(X0)
+    query = optimizer.ask()[-1]
+    before = snapshot(optimizer)
+    with pytest.raises(InputError, match="value: expected"):
+        optimizer.tell(query, value)
+    assert snapshot(optimizer) == before
+    optimizer.tell(query, 1.0)
+
+
+@every_optimizer
+@pytest.mark.parametrize("value", [1, True, np.float32(1.0), np.int64(1), np.array(1.0), np.array([1.0])], ids=repr)
+def test_anything_that_is_one_real_number_is_a_value(make, value):
+    optimizer = make(X0)
+    optimizer.tell(optimizer.ask()[0], value)
+    assert optimizer.evaluations[0].value == 1.0
+    assert type(optimizer.evaluations[0].value) is float
+
+
+@every_optimizer
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"gradient": [1.0]}, f"gradient: expected a vector of {D} numbers, got 1"),
+        ({"gradient": [np.nan] * D, "gradient_noise": 1.0}, "gradient: expected finite"),
+        ({"gradient": [1.0] * D}, "gradient_noise"),
+        ({"gradient": [1.0] * D, "gradient_noise": -1.0}, "gradient_noise: expected non-negative"),
+        ({"gradient": [1.0] * D, "gradient_noise": np.inf}, "gradient_noise: expected .*finite"),
+        ({"gradient": [1.0] * D, "gradient_noise": [1.0, 1.0]}, "gradient_noise: expected"),
+        ({"gradient": [1.0] * D, "gradient_noise": "much"}, "gradient_noise: expected"),
+        ({"failed": True}, "or failed, not both"),
+    ],
+)
+def test_mistakes_beside_the_value_are_refused_and_the_query_stays_open(make, arguments, words):
+    optimizer = make(X0)
+    query = optimizer.ask()[0]
+    before = snapshot(optimizer)
+    with pytest.raises(InputError, match=words):
+        optimizer.tell(query, 1.0, **arguments)
+    assert snapshot(optimizer) == before
+
+
+@every_optimizer
+def test_gradients_are_welcome(make):
+    optimizer = make(X0)
+    for _ in range(3):
+        for query in optimizer.ask():
+            optimizer.tell(query, noisy(query), gradient=-2.0 * (query.x - 0.3), gradient_noise=0.01)
+    assert optimizer.evaluations[0].gradient.tolist() == (-2.0 * (optimizer.evaluations[0].x - 0.3)).tolist()
+    assert np.isfinite(optimizer.iterate).all()
+
+
+@every_optimizer
+def test_another_optimizers_query_is_refused(make):
+    optimizer, other = make(X0), make([0.3, 0.2, 0.1, 0.4])
+    for own, foreign in zip(optimizer.ask(), other.ask(), strict=True):
+        if own.x.tolist() != foreign.x.tolist():
+            with pytest.raises(QueryError, match="unknown to this optimiser"):
+                optimizer.tell(foreign, 1.0)
+    assert not optimizer.evaluations
+
+
+# -- failures ---------------------------------------------------------------------------------------------------------
+
+
+@every_optimizer
+def test_failed_queries_are_survived(make):
+    optimizer = make(X0)
+    for _ in range(6):
+        for query in optimizer.ask():
+            if query.id % 3 == 1:
+                optimizer.tell(query, failed="the robot fell" if query.id % 2 else True)
+            else:
+                optimizer.tell(query, noisy(query))
+    failed = [e for e in optimizer.evaluations if e.failure is not None]
+    assert [e.id for e in failed] == [e.id for e in optimizer.evaluations if e.id % 3 == 1]
+    assert failed[0].failure == "the robot fell"
+    assert all(e.value is None for e in failed)
+    assert all(e.value is not None for e in optimizer.evaluations if e.id % 3 != 1)
+    assert np.isfinite(optimizer.iterate).all()
+    assert np.isfinite(optimizer.best.value)
+
+
+@every_optimizer
+def test_all_may_fail(make):
+    optimizer = make(X0, (-1.0, 1.0))
+    for _ in range(6):
+        for query in optimizer.ask():
+            assert np.isfinite(query.x).all()
+            optimizer.tell(query, failed=True)
+    assert optimizer.best_seen is None
+    assert optimizer.best is None
+    assert np.isfinite(optimizer.iterate).all()
+    advance(optimizer, 3)  # and then it recovers
+    assert np.isfinite(optimizer.best.value)
+
+
+# -- points from elsewhere --------------------------------------------------------------------------------------------
+
+
+@every_optimizer
+def test_points_from_elsewhere_are_accepted(make):
+    optimizer = make(X0)
+    elsewhere = np.random.default_rng(0).uniform(-0.5, 0.5, (3, D))
+    optimizer.tell(elsewhere[0], 1.0)  # before the first ask
+    queries = optimizer.ask()
+    optimizer.tell(elsewhere[1].tolist(), 2.0)  # within a batch
+    assert as_data(optimizer.ask()) == as_data(queries)
+    for query in queries:
+        optimizer.tell(query, noisy(query))
+    optimizer.tell(elsewhere[2], failed="it broke")  # between batches
+    told = [e for e in optimizer.evaluations if e.kind == "external"]
+    assert [e.x.tolist() for e in told] == elsewhere.tolist()
+    assert [e.value for e in told] == [1.0, 2.0, None]
+    assert told[2].failure == "it broke"
+    assert optimizer.best_seen.value == 2.0
+    asked = advance(optimizer, 2)
+    ids = [e.id for e in optimizer.evaluations]
+    assert ids == list(range(len(ids)))
+    assert np.isfinite([query.x for query in asked]).all()
+
+
+@every_optimizer
+@pytest.mark.parametrize("x", [[0.0] * (D + 1), [np.nan] * D, [1e101] * D, "abcd", None, [[0.0] * D]], ids=repr)
+def test_points_from_elsewhere_must_be_points(make, x):
+    optimizer = make(X0)
+    before = snapshot(optimizer)
+    with pytest.raises(InputError, match="x: expected"):
+        optimizer.tell(x, 1.0)
+    assert snapshot(optimizer) == before
+
+
+@every_optimizer
+def test_what_the_user_does_to_arrays_does_not_reach_inside(make):
+    one, two = make(X0), make(X0)
+    point, start = np.array([0.2] * D), np.array(X0)
+    one.tell(point, 0.5)
+    two.tell(point, 0.5)
+    point[:] = 7.0
+    changed = make(start)
+    start[:] = 7.0
+    assert changed.iterate.tolist() == X0
+    for optimizer in (one, two):
+        advance(optimizer, 2)
+    one.iterate[:] = 7.0
+    one.best.x[:] = 7.0
+    one.best_seen.x[:] = 7.0
+    assert as_data(one.ask()) == as_data(two.ask())
+    assert snapshot(one) == snapshot(two)
+
+
+@every_optimizer
+def test_a_query_cannot_be_changed(make):
+    query = make(X0).ask()[0]
+    with pytest.raises(ValueError, match="read-only"):
+        query.x[0] = 9.0
+    with pytest.raises(AttributeError):
+        query.id = 7
+
+
+@every_optimizer
+def test_a_query_from_a_saved_state_cannot_be_changed_either(make):
+    optimizer = make(X0)
+    optimizer.ask()
+    query = Optimizer.from_state(snapshot(optimizer)).ask()[0]
+    with pytest.raises(ValueError, match="read-only"):
+        query.x[0] = 9.0
+
+
+# -- best -------------------------------------------------------------------------------------------------------------
+
+
+@every_optimizer
+def test_best_seen_is_the_highest_value_told(make):
+    optimizer = make(X0)
+    assert optimizer.best_seen is None
+    assert optimizer.best is None
+    asked = advance(optimizer, 4)
+    values = [noisy(query) for query in asked]
+    winner = asked[int(np.argmax(values))]
+    assert optimizer.best_seen.value == max(values)
+    assert optimizer.best_seen.x.tolist() == winner.x.tolist()
+
+
+@every_optimizer
+def test_best_is_a_point_with_a_believable_value(make):
+    optimizer = make(X0)
+    advance(optimizer, 6)
+    x, value = optimizer.best
+    assert x.shape == (D,)
+    values = [e.value for e in optimizer.evaluations]
+    assert min(values) - 1.0 < value < max(values) + 1.0
+
+
+@every_optimizer
+def test_it_climbs(make):
+    def height(x):
+        return -float(((np.asarray(x) - 0.3) ** 2).sum())
+
+    start = [-0.7] * D
+    optimizer = make(start)
+    advance(optimizer, 15, value=lambda query: height(query.x))
+    assert height(optimizer.best.x) > 0.75 * height(start)
+    assert height(optimizer.iterate) > 0.75 * height(start)
+
+
+@every_optimizer
+def test_the_jacobian_is_a_mean_and_a_covariance_or_none(make):
+    optimizer = make(X0)
+    for _ in range(3):
+        jacobian = optimizer.jacobian()
+        if jacobian is not None:
+            assert jacobian.mean.shape == (D,)
+            assert jacobian.covariance.shape == (D, D)
+            assert np.linalg.eigvalsh(jacobian.covariance).min() > -1e-9 * np.trace(jacobian.covariance)
+        advance(optimizer, 1)
+
+
+@every_optimizer
+@pytest.mark.parametrize(
+    ("factor", "shift"), [(1e9, 0.0), (1e-9, 0.0), (1.0, 1e6), (1.0, -1e6), (-1.0, 0.0), (0.0, 3.0)]
+)
+def test_objectives_of_any_size_are_survived(make, factor, shift):
+    optimizer = make(X0)
+    asked = advance(optimizer, 5, value=lambda query: factor * noisy(query) + shift)
+    assert np.isfinite([query.x for query in asked]).all()
+    assert np.isfinite(optimizer.iterate).all()
+    assert np.isfinite(optimizer.best.value)

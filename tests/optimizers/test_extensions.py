@@ -1,0 +1,204 @@
+"""A kernel, a prior, a schedule and a step rule of a user's own take part in all that gibo's own do."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from gibo import GIBO, InputError, Kernel, Settings, VanillaBO, maximize, resume
+from gibo._serialize import from_plain, to_plain
+from gibo.kernels import KERNELS
+from gibo.priors import LogNormal, Prior
+from gibo.steps import GradientAscent, Schedule, StepRule
+from optimizer_helpers import advance, through_json
+
+X0 = np.array([0.6, -0.4, 0.3])
+
+
+class Cauchy(Kernel):
+    """``k = s2/(1 + q/2)``."""
+
+    name = "cauchy"
+
+    def profile(self, q, order):
+        b = 1.0 / (1.0 + 0.5 * q)
+        return (b, -0.5 * b**2, 0.5 * b**3, -0.75 * b**4)[: order + 1]
+
+
+@dataclass(frozen=True)
+class Exponential(Prior):
+    rate: float
+
+    def log_density(self, x):
+        return math.log(self.rate) - self.rate * x
+
+    def gradient(self, x):
+        return np.full_like(x, -self.rate)
+
+    @property
+    def mean(self):
+        return 1.0 / self.rate
+
+
+@dataclass(frozen=True)
+class Cosine(Schedule):
+    initial: float
+    updates: int
+
+    def __call__(self, t):
+        return 0.5 * self.initial * (1.1 + math.cos(math.pi * min(t / self.updates, 1.0)))
+
+
+@dataclass(frozen=True)
+class Signs(StepRule):
+    """Steps by the signs of a mean of the directions; its state has arrays of several shapes."""
+
+    size: float
+    memory: tuple[float, float] = (0.5, 0.5)
+
+    def init(self, d):
+        return {"mean": np.zeros(d), "past": np.zeros((2, d)), "count": np.zeros(())}
+
+    def update(self, direction, state):
+        mean = self.memory[0] * state["mean"] + self.memory[1] * direction
+        past = np.stack([direction, state["past"][0]])
+        return self.size * np.sign(mean), {"mean": mean, "past": past, "count": state["count"] + 1.0}
+
+
+SETTINGS = {
+    "kernel": Settings(kernel="cauchy"),
+    "prior": Settings(lengthscale=Exponential(0.4), noise=Exponential(10.0)),
+    "schedule": Settings(step=GradientAscent(eta=Cosine(0.5, updates=10))),
+    "rule": Settings(step=Signs(0.2)),
+    "all": Settings(kernel="cauchy", lengthscale=Exponential(0.4), step=Signs(0.2, (0.3, 0.7))),
+}
+each = pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS.keys())
+
+
+def hill(x):
+    return -float(((x - 0.1) ** 2).sum())
+
+
+def run(optimizer, iterations):
+    advance(optimizer, iterations, value=lambda query: hill(query.x))
+    return optimizer
+
+
+def as_json(value):
+    return through_json(to_plain(value))
+
+
+@each
+def test_settings_with_them_come_back(settings):
+    again = Settings.from_plain(as_json(settings))
+    assert as_json(again) == as_json(settings)
+    assert type(again.step) is type(settings.step)
+    assert type(again.lengthscale) is type(settings.lengthscale)
+
+
+def test_each_by_itself_comes_back():
+    for own in (Exponential(1 / 3), Cosine(0.5, updates=10)):
+        assert from_plain(as_json(own)) == own
+    kernel = from_plain(as_json(Cauchy([0.1, 0.2], 3.0)))
+    assert type(kernel) is Cauchy
+    assert (kernel.lengthscale.tolist(), kernel.variance) == ([0.1, 0.2], 3.0)
+    assert from_plain(as_json(Signs(0.2))).memory == [0.5, 0.5]  # tuples come back as lists
+
+
+@each
+def test_a_run_with_them_climbs(settings):
+    optimizer = run(GIBO(X0, scale=0.2, seed=1, settings=settings), 15)
+    assert hill(optimizer.best.x) > 0.1 * hill(X0)
+
+
+@each
+def test_a_run_that_is_saved_and_loaded_goes_on_as_if_it_had_not_been(settings):
+    whole = run(GIBO(X0, scale=0.2, seed=1, settings=settings), 8)
+    half = run(GIBO(X0, scale=0.2, seed=1, settings=settings), 4)
+    loaded = run(GIBO.from_state(as_json(half.state())), 4)
+    assert [e.x.tolist() for e in loaded.evaluations] == [e.x.tolist() for e in whole.evaluations]
+    assert loaded.state() == whole.state()
+
+
+def test_a_journal_holds_them(tmp_path):
+    first = maximize(hill, X0, budget=10, scale=0.2, settings=SETTINGS["all"], journal=tmp_path / "run")
+    again = resume(tmp_path / "run", hill, budget=20)
+    straight = maximize(hill, X0, budget=20, scale=0.2, settings=SETTINGS["all"])
+    assert len(first.history.value) == 10
+    assert again.history.value.tolist() == straight.history.value.tolist()
+
+
+def test_global_optimization_takes_the_kernel_and_the_prior():
+    optimizer = VanillaBO(X0, bounds=(-1.0, 1.0), kernel="cauchy", lengthscale=Exponential(1.0), seed=2)
+    again = VanillaBO.from_state(as_json(run(optimizer, 8).state()))
+    assert again.ask()[0].x.tolist() == optimizer.ask()[0].x.tolist()
+
+
+# -- mistakes ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_kernel_that_is_not_defined_is_named():
+    plain = as_json(Settings(kernel="cauchy")) | {"kernel": "elsewhere"}
+    with pytest.raises(InputError, match=r"kernel: expected one of .*'cauchy'.*got 'elsewhere'.*import its module"):
+        Settings.from_plain(plain)
+
+
+def test_a_rule_that_is_not_defined_is_named():
+    plain = as_json(Settings(step=Signs(0.2)))
+    plain["step"]["type"] = "Elsewhere"
+    with pytest.raises(InputError, match=r"unknown type 'Elsewhere'.*import the module that defines it"):
+        Settings.from_plain(plain)
+
+
+def test_the_names_of_gibos_own_kernels_are_taken():
+    before = dict(KERNELS)
+    with pytest.raises(InputError, match="'matern52' is a name of gibo's own"):
+        type("Rough", (Kernel,), {"name": "matern52", "profile": Cauchy.profile, "__module__": __name__})
+    with pytest.raises(InputError, match="'Matern52' is a name of gibo's own"):
+        type("Matern52", (Kernel,), {"name": "rough", "profile": Cauchy.profile, "__module__": __name__})
+    assert before == KERNELS
+
+
+def test_a_kernel_without_a_name_has_no_entry():
+    before = dict(KERNELS)
+    nameless = type("Nameless", (Cauchy,), {"__module__": __name__})
+    assert nameless(0.5).k(np.zeros((1, 1)), np.zeros((1, 1))).tolist() == [[1.0]]
+    assert before == KERNELS
+
+
+class Loose(StepRule):
+    """No dataclass, so nothing of it would be saved."""
+
+    def __init__(self, size):
+        self.size = size
+
+    def init(self, d):
+        return {}
+
+    def update(self, direction, state):
+        return self.size * direction, state
+
+
+class LoosePrior(LogNormal):
+    """Derives from a dataclass, but has fields that are none."""
+
+    def __init__(self, median):
+        super().__init__(median, 0.5)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"step": Loose(0.1)}, {"lengthscale": LoosePrior(1.0)}, {"noise": LoosePrior(0.1)}],
+    ids=lambda arguments: next(iter(arguments)),
+)
+def test_what_could_not_be_saved_is_refused_at_once(arguments):
+    (name,) = arguments
+    with pytest.raises(InputError, match=rf"{name}: to be saved, Loose\w* must be a dataclass"):
+        Settings(**arguments)
+
+
+@pytest.mark.parametrize("step", [0.5, None, "adam", Signs, GradientAscent], ids=repr)
+def test_what_is_no_step_rule_is_refused(step):
+    with pytest.raises(InputError, match=r"step: expected GradientAscent.*another StepRule, got"):
+        Settings(step=step)

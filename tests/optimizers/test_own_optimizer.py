@@ -1,0 +1,267 @@
+"""An optimiser of a user's own, as CONTRIBUTING says how to write one, takes part in all that gibo's own do."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from gibo import InputError, Optimizer, VanillaBO, resume, run
+from gibo._serialize import Serializable
+from gibo.acquisition.climb import climb
+from gibo.optimizers.events import QUERY, Asked, Best
+from gibo.optimizers.log import replay
+from optimizer_helpers import advance, as_data, noisy, same_from_here_on, snapshot
+
+X0 = [0.6, -0.4]
+
+
+def hill(x):
+    return -float(((x - 0.1) ** 2).sum())
+
+
+@dataclass(frozen=True)
+class Shrinking(Serializable):
+    factor: float
+
+
+class PatternSearch(Optimizer):
+    """Steps along the axes, shorter ones when none of them gains. Its options are of several kinds."""
+
+    def __init__(self, x0, *, scale=1.0, bounds=None, seed=0, first=1.0, axes=None, shrinking=Shrinking(0.5)):  # noqa: B008
+        super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
+        self.first, self.shrinking = float(first), shrinking
+        self.axes = np.eye(self.d) if axes is None else np.array(axes, dtype=float)
+        self._size, self._value = self.first, None
+
+    @property
+    def best(self):
+        return None if self._value is None else Best(self.iterate, self._value)
+
+    def _propose(self):
+        moves = self._size * self.scale * np.vstack([0.0 * self.axes[:1], self.axes, -self.axes])
+        return [(self._iterate + move, QUERY) for move in moves]
+
+    def _update(self, batch):
+        self._iteration += 1
+        told = [e for e in batch if e.value is not None]
+        top = max(told, key=lambda e: e.value, default=None)
+        if top is None or (self._value is not None and top.value <= self._value):
+            self._size *= self.shrinking.factor
+        else:
+            self._iterate, self._value = top.x.copy(), top.value
+
+
+class Wandering(Optimizer):
+    """Hands all but its own option on, and has no bounds. Its memo is a number that was slow to find."""
+
+    computed = 0
+
+    def __init__(self, x0, *, patience=3, **others):
+        super().__init__(x0, **others)
+        self.patience = patience
+        self._luck = 1.0
+
+    @property
+    def best(self):
+        return self.best_seen
+
+    def _propose(self):
+        type(self).computed += 1
+        self._luck = 0.5 * self._luck + abs(float(self._rng.standard_normal()))
+        return [(self._iterate + self._luck * self._rng.standard_normal(self.d), QUERY) for _ in range(self.patience)]
+
+    def _update(self, batch):
+        self._iteration += 1
+        self._iterate = self.best_seen.x
+
+    def _memo(self):
+        return {"luck": self._luck}
+
+    def _recall(self, memo):
+        self._luck = float(memo["luck"])
+
+
+OWN = {
+    "plain": lambda: PatternSearch(X0, scale=0.5, first=0.7, axes=[[1.0, 1.0], [1.0, -1.0]], shrinking=Shrinking(0.4)),
+    "bounds": lambda: PatternSearch(X0, bounds=([-1.0, -np.inf], [0.7, 0.0])),
+    "memo": lambda: Wandering(X0, seed=3, patience=4, scale=0.3),
+}
+each = pytest.mark.parametrize("make", OWN.values(), ids=OWN.keys())
+
+
+@each
+@pytest.mark.parametrize("told", [None, 0, 2])
+def test_it_is_saved_and_loaded(make, told):
+    optimizer = make()
+    advance(optimizer, 3)
+    if told is not None:
+        for query in optimizer.ask()[:told]:
+            optimizer.tell(query, noisy(query))
+    again = Optimizer.from_state(snapshot(optimizer))
+    assert type(again) is type(optimizer)
+    assert again.arguments() == optimizer.arguments()
+    assert again.best.value == optimizer.best.value
+    same_from_here_on(again, optimizer)
+
+
+def test_its_options_come_back():
+    again = Optimizer.from_state(snapshot(OWN["plain"]()))
+    assert (again.first, again.axes.tolist(), again.shrinking) == (0.7, [[1.0, 1.0], [1.0, -1.0]], Shrinking(0.4))
+    again = Optimizer.from_state(snapshot(OWN["memo"]()))
+    assert (again.patience, again.scale.tolist(), again.seed, again.bounds) == (4, [0.3, 0.3], 3, None)
+
+
+@each
+def test_it_runs_with_a_journal_and_is_resumed(make, tmp_path):
+    first = run(make(), hill, budget=9, journal=tmp_path / "run")
+    again = resume(tmp_path / "run", hill, budget=25)
+    straight = run(make(), hill, budget=25)
+    assert first.evaluations == 9
+    assert again.history.value.tolist() == straight.history.value.tolist()
+    assert again.x.tolist() == straight.x.tolist()
+    assert again.value >= first.value
+
+
+def test_what_is_slow_is_not_done_again():
+    optimizer = OWN["memo"]()
+    advance(optimizer, 4)
+    optimizer.ask()
+    text, before = snapshot(optimizer), Wandering.computed
+    again = Optimizer.from_state(text)
+    assert Wandering.computed == before
+    replay(OWN["memo"](), optimizer.log.events)
+    assert Wandering.computed == before
+    assert as_data(again.ask()) == as_data(optimizer.ask())
+
+
+def test_what_is_slow_is_done_again_where_there_is_no_memo():
+    optimizer, again = OWN["memo"](), OWN["memo"]()
+    advance(optimizer, 4)
+    before = Wandering.computed
+    replay(again, [Asked(e.queries, None) if isinstance(e, Asked) else e for e in optimizer.log.events])
+    assert Wandering.computed == before + 4
+    same_from_here_on(again, optimizer)
+
+
+# -- mistakes ---------------------------------------------------------------------------------------------------------
+
+
+class Forgetful(PatternSearch):
+    def __init__(self, x0, *, temper=1.0, seed=0):
+        super().__init__(x0, seed=seed)
+        self._temper = temper
+
+
+def test_an_option_that_is_not_kept_is_named():
+    with pytest.raises(InputError, match=r"Forgetful: keep the option 'temper' in an attribute of that name"):
+        Forgetful(X0).state()
+
+
+def test_an_option_that_is_not_kept_is_named_before_a_run_begins(tmp_path):
+    calls = []
+    with pytest.raises(InputError, match="Forgetful: keep the option 'temper'"):
+        run(Forgetful(X0), calls.append, budget=5, journal=tmp_path / "run")
+    assert not calls
+
+
+def test_an_option_that_cannot_be_saved_is_named():
+    optimizer = Wandering(X0, patience=hill)
+    with pytest.raises(InputError, match="Wandering: the option 'patience' cannot be saved: no plain form"):
+        optimizer.state()
+
+
+@pytest.mark.parametrize("memo", [{}, {"luck": None}, {"luck": "much"}, {"luck": {}}], ids=str)
+def test_a_memo_that_it_cannot_read_is_refused(memo):
+    optimizer = OWN["memo"]()
+    optimizer.ask()
+    state = optimizer.state()
+    kept = {name: part for name, part in state["events"][-1][1]["memo"].items() if name != "luck"}
+    state["events"][-1][1]["memo"] = {**kept, **memo}
+    with pytest.raises(InputError, match="memo: not what Wandering leaves"):
+        Optimizer.from_state(state)
+
+
+@pytest.mark.parametrize("name", ["GIBO", "VanillaBO"])
+def test_the_names_of_gibos_own_are_taken(name):
+    before = dict(Optimizer.registry)
+    with pytest.raises(InputError, match=f"{name!r} is a name of gibo's own"):
+        type(name, (PatternSearch,), {"__module__": __name__})
+    assert before == Optimizer.registry
+
+
+def test_one_of_the_users_own_may_be_defined_again():
+    for _ in range(2):
+        kind = type("Again", (PatternSearch,), {"__module__": __name__})
+        assert type(Optimizer.from_state(kind(X0).state())) is kind
+
+
+class Late(PatternSearch):
+    """Makes an attribute only when it proposes."""
+
+    broken = True
+
+    def _propose(self):
+        assert not hasattr(self, "_trial")
+        self._trial = 1
+        if self.broken:
+            raise ArithmeticError("not yet")
+        proposals = super()._propose()
+        del self._trial
+        return proposals
+
+
+def test_attributes_that_an_interrupted_proposal_made_are_gone():
+    optimizer = Late(X0)
+    with pytest.raises(ArithmeticError, match="not yet"):
+        optimizer.ask()
+    optimizer.broken = False
+    assert len(optimizer.ask()) == 5
+
+
+# -- an acquisition ---------------------------------------------------------------------------------------------------
+
+
+class UpperConfidence:
+    """``mean + 2·standard deviation``, by a model; its gradient by differences."""
+
+    def __init__(self, gp):
+        self.gp = gp
+
+    def __call__(self, X):
+        prediction = self.gp.predict(X)
+        return prediction.mean + 2.0 * np.sqrt(prediction.variance)
+
+    def value_and_gradient(self, x):
+        value, step = float(self(x[None])[0]), 1e-6
+        around = np.array([self(np.array([x + e, x - e])) for e in step * np.eye(len(x))])
+        return value, (around[:, 0] - around[:, 1]) / (2.0 * step)
+
+
+class Optimist(VanillaBO):
+    """Global optimisation with an acquisition of one's own."""
+
+    def _propose(self):
+        if not self.log.valued:
+            return super()._propose()
+        lower, upper = (bound / self.scale for bound in self.bounds)
+        starts = lower + (upper - lower) * self._rng.random((20, self.d))
+        z, _ = climb(UpperConfidence(self._model().model.gp), [starts[:10], starts[10:]], lower, upper)
+        return [(z * self.scale, QUERY)]
+
+
+def test_an_acquisition_of_ones_own_guides_an_optimiser():
+    optimizer = Optimist(X0, bounds=(-1.0, 1.0), scale=0.5, lengthscale=1.0, variance=1.0, noise=1e-4, seed=1)
+    advance(optimizer, 15, value=lambda query: hill(query.x))
+    assert hill(optimizer.best.x) > -0.02
+    same_from_here_on(Optimizer.from_state(snapshot(optimizer)), optimizer)
+
+
+def test_what_climbs_is_the_highest_of_the_box():
+    optimizer = VanillaBO(X0, bounds=(-1.0, 1.0), lengthscale=1.0, variance=1.0, noise=1e-4)
+    advance(optimizer, 5, value=lambda query: hill(query.x))
+    acquisition, rng = UpperConfidence(optimizer._model().model.gp), np.random.default_rng(0)
+    box = -np.ones(2), np.ones(2)
+    x, value = climb(acquisition, [rng.uniform(-1.0, 1.0, (10, 2)) for _ in range(3)], *box)
+    grid = np.stack(np.meshgrid(*[np.linspace(-1.0, 1.0, 41)] * 2), axis=-1).reshape(-1, 2)
+    assert value >= acquisition(grid).max() - 1e-3
+    assert value == pytest.approx(float(acquisition(x[None])[0]))

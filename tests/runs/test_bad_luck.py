@@ -1,0 +1,339 @@
+"""No silent loss and no silent wrong answer: two writers, the order of arrival, media that cannot be written to."""
+
+import multiprocessing
+import os
+import shutil
+import signal
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import pytest
+from run_helpers import climb, content, forked, state_of, told_in
+
+import gibo
+import gibo.cli.manual
+import gibo.runs.lock
+import gibo.runs.manual
+from gibo import InputError, Journal, JournalError, RandomSearch, Status
+from gibo.cli import main
+from gibo.errors import InUseError
+from gibo.runs.pools import InProcess
+from gibo.runs.store import FILE
+
+X0 = [0.0, 0.2]
+
+
+# -- two writers ------------------------------------------------------------------------------------------------------
+
+
+def run_slowly(folder, connection):
+    """A run that waits for a word in its fifth evaluation, and says when it is there."""
+    calls = []
+
+    def objective(x):
+        calls.append(x)
+        if len(calls) == 5:
+            connection.send(os.getpid())
+            connection.recv()
+        return 1.0
+
+    gibo.run(RandomSearch(X0, batch=2), objective, budget=8, journal=folder)
+
+
+@pytest.fixture
+def running(tmp_path):
+    """The folder of a run that another process is in the middle of, and how to let it go on."""
+    ours, theirs = multiprocessing.Pipe()
+    process = forked(run_slowly, tmp_path / "run", theirs)
+    theirs.close()
+    ours.recv()
+
+    def finish():
+        ours.send(None)
+        process.join()
+        assert process.exitcode == 0
+
+    yield tmp_path / "run", finish
+    process.kill()
+    process.join()
+
+
+def by_symbolic_link(folder):
+    other = folder.parent / "other"
+    other.symlink_to(folder)
+    return other
+
+
+def by_dots(folder):
+    return folder / ".." / folder.name
+
+
+def by_hard_link(folder):
+    other = folder.parent / "other"
+    other.mkdir()
+    os.link(folder / FILE, other / FILE)
+    return other
+
+
+def after_a_deletion(folder):
+    """Of all that is not the journal."""
+    for path in folder.iterdir():
+        if path.name not in (FILE, f"{FILE}-wal"):
+            path.unlink()
+    return folder
+
+
+WAYS = [lambda folder: folder, by_symbolic_link, by_dots, by_hard_link, after_a_deletion]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=["itself", "link", "dots", "hard link", "deletion"])
+def test_there_is_one_writer_whatever_path_leads_to_the_journal(way, running):
+    folder, finish = running
+    other = way(folder)
+    for write in (
+        lambda: Journal.open(other),
+        lambda: gibo.resume(other, pytest.fail, budget=20),
+        lambda: gibo.run(RandomSearch(X0, batch=2), pytest.fail, budget=20, journal=other),
+    ):
+        # By a hard link the other's write-ahead log is not seen, and so there is no run yet.
+        with pytest.raises(
+            (InUseError, InputError), match="in use by |there is no run" if way is by_hard_link else "in use by "
+        ):
+            write()
+    assert len(told_in(folder)) == 4  # readers go on reading
+    finish()
+    assert len(told_in(folder)) == 8
+    optimizer = RandomSearch(X0, batch=2)
+    gibo.run(optimizer, lambda x: 1.0, budget=8)
+    assert state_of(folder) == optimizer.state()
+
+
+def test_a_journal_with_a_second_name_is_read_but_not_written_to(tmp_path):
+    """SQLite would keep a log for each of the names, and lose what is in the other one."""
+    climb(tmp_path / "run")
+    other = by_hard_link(tmp_path / "run")
+    for folder in (tmp_path / "run", other):
+        with pytest.raises(JournalError, match=r"has a second name \(a hard link\); copy it instead"):
+            climb(folder, pytest.fail, budget=20)
+    assert content(tmp_path / "run") == content(other)
+    (other / FILE).unlink()
+    assert climb(tmp_path / "run", budget=15).evaluations == 15
+
+
+# -- by hand ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def by_hand(tmp_path, capsys):
+    assert main(["init", str(tmp_path / "run"), "--dim", "2"]) == 0
+    assert main(["ask", str(tmp_path / "run")]) == 0
+    capsys.readouterr()
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize("words", [["-1", "2"], ["1_0", "2"], ["1.0", "2"], ["0", "1_5"], ["+1", "2"], ["1e0", "2"]])
+def test_ids_and_values_are_not_confused(words, by_hand, capsys):
+    before = (by_hand / FILE).read_bytes()
+    assert main(["tell", str(by_hand), *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.count("\n") == 1
+    assert ("expected a number" if "_5" in words[1] else "ID: expected a query's number") in captured.err
+    assert (by_hand / FILE).read_bytes() == before
+    assert not told_in(by_hand)
+
+
+def test_a_negative_value_is_a_value(by_hand):
+    assert main(["tell", str(by_hand), "0", "-1e-3"]) == 0
+    assert [(e.id, e.value) for e in told_in(by_hand)] == [(0, -0.001)]
+
+
+def hold(folder, connection):
+    with Journal.open(folder):
+        connection.send("held")
+        connection.recv()
+
+
+@pytest.fixture
+def held(by_hand, monkeypatch):
+    """A run that another process holds, and how to make it let go."""
+    monkeypatch.setattr(gibo.runs.lock, "SAY_AFTER", 0.0)
+    ours, theirs = multiprocessing.Pipe()
+    process = forked(hold, by_hand, theirs)
+    theirs.close()
+    ours.recv()
+
+    def let_go():
+        ours.send(None)
+        process.join()
+
+    yield by_hand, let_go
+    process.kill()
+    process.join()
+
+
+COMMANDS = [["ask"], ["tell", "0", "1.5"], ["tell", "0", "--failed"]]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_a_command_waits_for_another_process_and_says_so(words, held, monkeypatch, capsys):
+    folder, let_go = held
+    say = gibo.cli.manual._say_waiting
+    monkeypatch.setattr(gibo.cli.manual, "_say_waiting", lambda: (say(), let_go()))
+    assert gibo.runs.manual.PATIENCE == 60.0
+    assert main([words[0], str(folder), *words[1:]]) == 0
+    assert capsys.readouterr().err == "gibo: another process works on this run; waiting for it\n"
+    assert len(told_in(folder)) == (words[0] == "tell")
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_a_command_that_gives_up_has_an_exit_code_of_its_own(words, held, monkeypatch, capsys):
+    folder, _ = held
+    monkeypatch.setattr(gibo.runs.manual, "PATIENCE", 0.1)
+    assert main([words[0], str(folder), *words[1:]]) == 3
+    waiting, given_up = capsys.readouterr().err.splitlines()
+    assert waiting == "gibo: another process works on this run; waiting for it"
+    assert "journal.sqlite: in use by " in given_up
+    assert main(["status", str(folder)]) == 0  # to read it nobody has to wait
+
+
+# -- the order of arrival ---------------------------------------------------------------------------------------------
+
+
+class Ordered(InProcess):
+    """All that is asked is evaluated, in an order of its own, before any of it is told one by one."""
+
+    order = staticmethod(sorted)
+
+    def wait(self, interruptible):
+        if not self.done:
+            while self.queue:
+                super().wait(nullcontext())
+            by_id = {e.id: e for e in self.arrived}
+            self.done = [by_id[i] for i in self.order(by_id)]
+            self.arrived = []
+
+    def take(self):
+        return [self.done.pop(0)] if self.done else []
+
+    def __init__(self, objective):
+        super().__init__(objective)
+        self.done = []
+
+    def drop_pending(self):
+        return len(self.done)
+
+
+def failing(*ids):
+    """An objective that fails for these ids; it is in order in every pool that evaluates in order."""
+    count = iter(range(1000))
+
+    def objective(x):
+        if next(count) in ids:
+            raise OSError("it broke")
+        return 1.0
+
+    return objective
+
+
+ORDERS = {
+    "in order": sorted,
+    "backwards": lambda ids: sorted(ids, reverse=True),
+    "even ones first": lambda ids: sorted(ids, key=lambda i: (i % 2, i)),
+    "shuffled": lambda ids: np.random.default_rng(3).permutation(sorted(ids)).tolist(),
+}
+
+
+@pytest.mark.filterwarnings("ignore::gibo.FailedEvaluationWarning")
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS.keys())
+@pytest.mark.parametrize(
+    ("ids", "reason"),
+    [
+        ((0, 2, 4), "the budget of 16 evaluations is spent"),  # three in a row where even ones arrive first
+        ((7, 5, 6), "stopped: 3 evaluations in a row failed, the last one with OSError: it broke"),
+        ((1, 2, 3), "stopped: 3 evaluations in a row failed, the last one with OSError: it broke"),
+        ((1, 2, 9, 10), "the budget of 16 evaluations is spent"),
+    ],
+    ids=str,
+)
+def test_failures_in_a_row_are_those_of_consecutive_ids(ids, reason, order, monkeypatch):
+    monkeypatch.setattr(Ordered, "order", staticmethod(order))
+    monkeypatch.setattr("gibo.runs.api.make_pool", lambda objective, *_: Ordered(objective))
+    result = gibo.run(RandomSearch(X0, batch=8), failing(*ids), budget=16, max_failures=3)
+    assert result.reason == reason
+    assert (result.status is Status.TOO_MANY_FAILURES) == reason.startswith("stopped")
+    assert [e.id for e in result.failures] == sorted(ids)  # by id, whatever arrived first
+
+
+# -- where nothing can be written -------------------------------------------------------------------------------------
+
+
+def test_a_finished_run_on_a_read_only_file_system_can_be_read(disk, capsys):
+    make, remount = disk
+    folder = make(8000) / "run"
+    climb(folder)
+    before = content(folder)
+    remount("ro")
+    assert content(folder) == before
+    for command in ("status", "best", "export"):
+        assert main([command, str(folder)]) == 0
+    capsys.readouterr()
+    for words in (["ask"], ["tell", "12", "1.0"]):
+        assert main([words[0], str(folder), *words[1:]]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+    with pytest.raises(JournalError, match="Read-only file system"):
+        climb(folder, pytest.fail, budget=20)
+    assert content(folder) == before
+
+
+def climb_and_die(folder):
+    calls = []
+
+    def objective(x):
+        calls.append(x)
+        if len(calls) == 8:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return 1.0
+
+    climb(folder, objective)
+
+
+def test_a_killed_run_on_a_read_only_file_system_is_read_rightly_or_not_at_all(disk, tmp_path):
+    make, remount = disk
+    folder = make(8000) / "run"
+    process = forked(climb_and_die, folder)
+    process.join()
+    assert (folder / f"{FILE}-wal").stat().st_size > 0
+    shutil.copytree(folder, tmp_path / "copy")
+    remount("ro")
+    try:
+        told = len(told_in(folder))
+    except JournalError as error:
+        assert "copy the folder" in str(error)  # noqa: PT017
+        told = 7
+    assert told == len(told_in(tmp_path / "copy")) == 7
+    remount("rw")
+    assert climb(folder, lambda x: 1.0).evaluations == 12
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_reader_in_the_writers_process_does_not_take_its_locks_away(tmp_path):
+    """Of a file that is closed anywhere in a process, the system drops SQLite's locks of that whole process."""
+    climb(tmp_path)
+    with Journal.open(tmp_path) as journal:
+        journal.begin({})
+
+        def locks():
+            inode = (tmp_path / FILE).stat().st_ino
+            lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+            ours = [line for line in lines if f":{inode} " in line and f" {os.getpid()} " in line]
+            return sorted(line.split(maxsplit=1)[1] for line in ours)
+
+        before = locks()
+        assert any("POSIX" in line for line in before)
+        for _ in range(3):
+            Journal.read(tmp_path).close()
+            with pytest.raises(InUseError):
+                Journal.open(tmp_path)
+        assert locks() == before

@@ -1,0 +1,300 @@
+"""What is no journal is named, and damage is never taken for content."""
+
+import multiprocessing
+import os
+import re
+import shutil
+import sqlite3
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from run_helpers import add_row, climb, columns_of, content, forked
+
+import gibo
+from gibo import InputError, Journal, JournalError, RandomSearch
+from gibo.runs.journal import TABLES
+from gibo.runs.spec import RunSpec
+from gibo.runs.store import FILE
+
+# -- what is no journal -----------------------------------------------------------------------------------------------
+
+
+def foreign_database(path):
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE evaluations (number INTEGER PRIMARY KEY, value REAL)")
+        connection.execute("INSERT INTO evaluations VALUES (1, 2.0)")
+    connection.close()
+
+
+def of_the_future(path):
+    climb(path.parent, budget=3)
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 2")
+    connection.close()
+
+
+def of_no_version(path):
+    climb(path.parent, budget=3)
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 0")
+    connection.close()
+
+
+def without_a_table(path):
+    climb(path.parent, budget=3)
+    connection = sqlite3.connect(path)
+    connection.execute("DROP TABLE facts")
+    connection.close()
+
+
+NOT_JOURNALS = {
+    "foreign-database": (foreign_database, "not a journal of gibo"),
+    "text": (lambda path: path.write_text("a,b\n1,2\n" * 500), "file is not a database"),
+    "short-text": (lambda path: path.write_text("x"), "not a journal of gibo"),
+    "zeros": (lambda path: path.write_bytes(b"\0" * 4096), "file is not a database"),
+    "header-only": (lambda path: path.write_bytes(b"SQLite format 3\0"), "journal.sqlite: "),
+    "newer": (of_the_future, "a journal of version 2, and this gibo knows versions up to 1; update gibo"),
+    "version-0": (of_no_version, "a journal of version 0"),
+    "lost-table": (without_a_table, "no such table: facts"),
+}
+
+
+def whole_read(folder):
+    with Journal.read(folder) as journal:
+        return journal.spec()
+
+
+@pytest.mark.parametrize(("make", "words"), NOT_JOURNALS.values(), ids=NOT_JOURNALS.keys())
+def test_what_is_no_journal_is_named_in_one_line_and_left_as_it_is(tmp_path, make, words):
+    path = tmp_path / FILE
+    make(path)
+    before = path.read_bytes()
+    calls = []
+    for use in (whole_read, lambda f: gibo.resume(f, calls.append), lambda f: climb(f, calls.append)):
+        with pytest.raises((JournalError, InputError), match=re.escape(words)) as caught:
+            use(tmp_path)
+        assert "\n" not in str(caught.value)
+        assert str(path) in str(caught.value)
+        assert path.read_bytes() == before
+    assert not calls
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.binary(min_size=1, max_size=2000))
+def test_no_file_of_any_bytes_is_taken_for_a_journal(data):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / FILE
+        path.write_bytes(data)
+        for use in (Journal.read, climb):
+            with pytest.raises(JournalError):
+                use(folder)
+        assert path.read_bytes() == data
+
+
+def test_an_empty_file_is_no_run_and_may_become_one(tmp_path):
+    (tmp_path / FILE).touch()
+    with pytest.raises(InputError, match=r"there is no run; expected a folder with journal\.sqlite"):
+        Journal.read(tmp_path)
+    assert (tmp_path / FILE).stat().st_size == 0
+    assert climb(tmp_path).evaluations == 12
+
+
+@pytest.mark.parametrize("use", [Journal.read, Journal.open, lambda f: gibo.resume(f, abs)], ids=["read", "open", "go"])
+def test_where_there_is_no_run_nothing_is_made(tmp_path, use):
+    with pytest.raises(InputError, match=r"nowhere: there is no run; expected a folder with journal\.sqlite"):
+        use(tmp_path / "nowhere")
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_journal_is_not_begun_twice(tmp_path):
+    climb(tmp_path)
+    before = (tmp_path / FILE).read_bytes()
+    with pytest.raises(InputError, match="there is a run already; continue it, or name another folder"):
+        Journal.create(tmp_path, RunSpec.of(RandomSearch([0.0])))
+    assert (tmp_path / FILE).read_bytes() == before
+
+
+def test_a_path_under_a_file_is_an_error_before_any_evaluation(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    calls = []
+    for folder in (tmp_path / "file", tmp_path / "file" / "run"):
+        with pytest.raises(JournalError, match=r"file.*cannot be written: (File exists|Not a directory)"):
+            climb(folder, calls.append)
+    assert not calls
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def climb_as_nobody(folder, connection):
+    os.setegid(65534)
+    os.seteuid(65534)
+    try:
+        climb(folder, lambda x: connection.send("evaluated") or 0.0)
+    except Exception as error:
+        connection.send((type(error).__name__, str(error)))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can turn into a user without rights")
+@pytest.mark.parametrize("folder", [".", "run"])
+def test_a_folder_without_the_right_to_write_is_an_error_before_any_evaluation(folder):
+    with tempfile.TemporaryDirectory() as base:
+        os.chmod(base, 0o555)
+        ours, theirs = multiprocessing.Pipe()
+        process = forked(climb_as_nobody, Path(base) / folder, theirs)
+        theirs.close()
+        name, text = ours.recv()
+        process.join()
+        assert name == "JournalError"
+        assert re.search("cannot be (written|opened): Permission denied", text)
+        assert not os.listdir(base)
+
+
+# -- damage -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    """A cleanly closed journal with 40 evaluations, failures, gradients and two starts."""
+    folder = tmp_path_factory.mktemp("sound")
+    climb(folder, budget=25)
+    climb(folder, budget=40, retries=1)
+    assert not (folder / f"{FILE}-wal").exists()
+    return folder
+
+
+def read_damaged(data, folder, expected):
+    """Read a journal of these bytes; returns whether it was refused."""
+    path = folder / FILE
+    path.write_bytes(data)
+    refusal = None
+    try:
+        found = content(folder)
+    except (JournalError, InputError) as error:  # anything else ends the test
+        refusal = str(error)
+    assert refusal is not None or found == expected, "other content than was written"
+    assert "\n" not in (refusal or "")
+    assert path.read_bytes() == data, "reading changed the file"
+    for name in (f"{FILE}-wal", f"{FILE}-shm"):
+        (folder / name).unlink(missing_ok=True)
+    return refusal is not None
+
+
+def overwritten(data, rng):
+    damaged = bytearray(data)
+    for _ in range(2 ** int(rng.integers(0, 7))):
+        damaged[int(rng.integers(len(data)))] = int(rng.integers(256))
+    return bytes(damaged)
+
+
+def cut_off(data, rng):
+    return data[: int(rng.integers(len(data)))]
+
+
+def zeroed(data, rng):
+    """A block that never reached the disk."""
+    block, at = 512 * int(rng.integers(1, 17)), int(rng.integers(len(data) // 512)) * 512
+    return data[:at] + b"\0" * len(data[at : at + block]) + data[at + block :]
+
+
+def swapped(data, rng):
+    """Two pages in each other's place."""
+    pages = [data[i : i + 4096] for i in range(0, len(data), 4096)]
+    i, j = rng.choice(len(pages), 2, replace=False)
+    pages[i], pages[j] = pages[j], pages[i]
+    return b"".join(pages)
+
+
+def headers(data, rng):
+    """In the first bytes of a page, which say how to read the rest."""
+    damaged = bytearray(data)
+    at = 4096 * int(rng.integers(len(data) // 4096)) + int(rng.integers(120))
+    damaged[at] = int(rng.integers(256))
+    return bytes(damaged)
+
+
+@pytest.mark.parametrize(
+    ("damage", "copies"), [(overwritten, 160), (cut_off, 40), (zeroed, 40), (swapped, 80), (headers, 60)]
+)
+def test_a_damaged_journal_is_refused_or_reads_as_it_was_written(sound, tmp_path, damage, copies):
+    data, expected = (sound / FILE).read_bytes(), content(sound)
+    rng = np.random.default_rng(0)
+    refused = sum(read_damaged(damage(data, rng), tmp_path, expected) for _ in range(copies))
+    assert refused > copies // 4  # they were damaged
+
+
+def test_the_undamaged_copy_is_not_refused(sound, tmp_path):
+    assert not read_damaged((sound / FILE).read_bytes(), tmp_path, content(sound))
+
+
+def copy_with_every_table(sound, folder):
+    shutil.copy(sound / FILE, folder / FILE)
+    add_row(folder, "moves", 3, 1)
+    return sqlite3.connect(folder / FILE, isolation_level=None)
+
+
+def every_use(calls):
+    """All that opens a journal: what is refused once is refused always."""
+    yield content
+    yield Journal.open
+    yield lambda folder: gibo.resume(folder, calls.append, budget=50)
+    yield lambda folder: climb(folder, calls.append, budget=50)
+
+
+def assert_refused_by_all(folder, words):
+    before, calls = (folder / FILE).read_bytes(), []
+    for use in every_use(calls):
+        with pytest.raises(JournalError, match=f"damaged .{words}.*; restore a copy") as caught:
+            use(folder)
+        assert "\n" not in str(caught.value)
+        assert (folder / FILE).read_bytes() == before
+    assert not calls
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_change_that_sqlite_cannot_see_is_seen(sound, tmp_path, table):
+    connection = copy_with_every_table(sound, tmp_path)
+    (first,) = connection.execute(f"SELECT min(rowid) FROM {table}").fetchone()
+    change = "17" if columns_of(table)[-1] == "batch" else "'[1]'"
+    connection.execute(f"UPDATE {table} SET {columns_of(table)[-1]} = {change} WHERE rowid = ?", (first,))
+    connection.close()
+    assert_refused_by_all(tmp_path, f"a row of {table} does not match its checksum")
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_rows_that_are_gone_are_missed(sound, tmp_path, table):
+    connection = copy_with_every_table(sound, tmp_path)
+    connection.execute(f"DELETE FROM {table} WHERE rowid = (SELECT max(rowid) FROM {table})")
+    connection.close()
+    assert_refused_by_all(tmp_path, f"rows of {table} are missing")
+
+
+@pytest.mark.parametrize(("table", "column"), [("ends", "reason"), ("attempts", "failure"), ("iterations", "step")])
+def test_a_text_that_has_become_a_blob_is_damage(table, column, sound, tmp_path):
+    """Their types differ by one bit."""
+    connection = copy_with_every_table(sound, tmp_path)
+    assert connection.execute(f"UPDATE {table} SET {column} = CAST({column} AS BLOB)").rowcount >= 1
+    connection.close()
+    assert_refused_by_all(tmp_path, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "damage"),
+    [(b"CREATE TABLE queries", b"CREATE TABLE quer\xffes"), (b"Traceback (most", b"\xd2raceback (most")],
+    ids=["schema", "row"],
+)
+def test_what_is_no_text_any_more_is_damage_in_one_line(sound, tmp_path, text, damage):
+    (tmp_path / FILE).write_bytes((sound / FILE).read_bytes().replace(text, damage, 1))
+    with pytest.raises(JournalError, match="the journal is damaged") as caught:
+        content(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_damaged_journal_is_not_written_to(sound, tmp_path):
+    data = bytearray((sound / FILE).read_bytes())
+    at = bytes(data).index(b"it broke")
+    data[at] ^= 1
+    (tmp_path / FILE).write_bytes(data)
+    assert_refused_by_all(tmp_path, "")

@@ -1,0 +1,160 @@
+"""Rude objectives, callbacks that fail, results without a value: a run says what happened and goes on."""
+
+import warnings
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from api_helpers import X0, climb, failing_at, hill, raising
+
+import gibo
+from gibo import GIBO, FailedEvaluationWarning, maximize, run
+
+
+class Rude:
+    """Raises whatever one does with it."""
+
+    def __repr__(self):
+        raise RuntimeError("no")
+
+    __float__ = __repr__
+
+
+class RudeError(Exception):
+    def __str__(self):
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize(
+    "rude",
+    [
+        lambda x: np.timedelta64(3, "s"),
+        lambda x: Rude(),
+        raising(RudeError()),
+        raising(SystemExit("it quit")),
+    ],
+    ids=["timedelta", "object", "exception", "exit"],
+)
+def test_no_objective_is_rude_enough_to_end_the_run(rude):
+    with pytest.warns(FailedEvaluationWarning):
+        result = climb(failing_at({4}, rude))
+    assert result.evaluations == 12
+    assert len(result.failures) == 1
+
+
+def test_a_warning_that_is_an_error_does_not_end_the_run():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert climb(failing_at({4}, lambda x: None)).evaluations == 12
+
+
+def test_any_single_number_is_a_value():
+    result = climb(lambda x: Decimal(str(round(float(hill(x)), 6))))
+    assert not result.failures
+
+
+def test_an_error_in_the_callback_keeps_the_result():
+    result = climb(callback=raising(ZeroDivisionError("oops")))
+    assert result.reason == "stopped: the callback raised ZeroDivisionError: oops"
+    assert result.evaluations == 3
+
+
+def test_the_largest_values_are_survived():
+    result = maximize(lambda x: 1e100 if x.sum() > 0 else -1e100, np.zeros(3), budget=30)
+    assert result.evaluations == 30
+    assert not result.failures
+    assert np.isfinite(result.value)
+
+
+@pytest.mark.parametrize("value", [1.01e100, -np.finfo(np.float64).max], ids=repr)
+def test_larger_ones_are_refused_with_what_to_do(value):
+    with pytest.warns(FailedEvaluationWarning, match="at most 1e\\+100 in size"):
+        result = climb(failing_at({4}, lambda x: value))
+    assert [failure.id for failure in result.failures] == [4]
+    assert "rescale it" in result.failures[0].failure
+
+
+def test_a_user_who_lets_numpy_raise_can_still_run():
+    with np.errstate(all="raise"):
+        result = maximize(lambda x: -float(((x - 3.0) ** 2).sum()), np.zeros(6), budget=60, scale=0.1)
+    assert result.evaluations == 60
+
+
+def test_where_evaluations_fail_is_neither_recommended_nor_walked_into():
+    def cliff(x):
+        return x[0] - ((x[1:] - 0.2) ** 2).sum() if x[0] < 0.3 else np.nan
+
+    for seed in range(4):
+        with pytest.warns(FailedEvaluationWarning):
+            result = maximize(cliff, np.zeros(4), budget=150, scale=0.1, seed=seed)
+        assert result.evaluations == 150
+        assert result.x[0] < 0.3
+        assert result.value > 0.2
+
+
+@pytest.mark.parametrize("kind", [gibo.ARS, gibo.CMAES])
+def test_no_value_is_never_without_a_reason(kind):
+    result = run(kind(X0), hill, budget=1)
+    assert np.isnan(result.value)
+    assert result.best_seen is not None
+    assert result.warnings == (
+        "value: there is none, because the optimiser judges by whole batches and none is complete; best_seen has the "
+        "best value told",
+    )
+    assert "no value (the optimiser judges by whole batches" in str(result)
+    whole = run(kind(X0), hill, budget=20)
+    assert np.isfinite(whole.value)
+    assert whole.warnings == ()
+
+
+def test_nor_is_it_where_nothing_has_one():
+    with pytest.warns(FailedEvaluationWarning):
+        failed = climb(lambda x: np.nan, budget=3)
+    assert failed.warnings == ("value: there is none, because no evaluation had one",)
+    stopped = climb(raising(KeyboardInterrupt()))
+    assert stopped.warnings == ("value: there is none, because nothing was evaluated",)
+
+
+@pytest.mark.parametrize("start", ["maximize", "minimize", "run", "resume"])
+def test_the_warning_of_a_failure_points_at_the_users_line(start, tmp_path):
+    def broken(x):
+        return None
+
+    maximize(hill, X0, budget=1, journal=tmp_path)
+    calls = {
+        "run": lambda: run(GIBO(X0), broken, budget=1),
+        "resume": lambda: gibo.resume(tmp_path, broken, budget=2),
+        "maximize": lambda: maximize(broken, X0, budget=1),
+        "minimize": lambda: gibo.minimize(broken, X0, budget=1),
+    }
+    with pytest.warns(FailedEvaluationWarning) as caught:
+        calls[start]()
+    assert caught[0].filename == __file__
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b1m\u202e"
+
+
+def test_what_a_failure_says_reaches_the_terminal_escaped(capsys):
+    with pytest.warns(FailedEvaluationWarning) as caught:
+        result = climb(raising(RuntimeError(HOSTILE)), max_failures=2, progress=True)
+    for text in (str(caught[0].message), result.reason, str(result), capsys.readouterr().err):
+        assert not set(text) & set("\x07\x9b\u202e"), text
+    assert "\\x1b]0;owned\\x07" in result.reason
+    assert HOSTILE in result.failures[0].failure  # the data themselves are what they were
+
+
+def test_what_is_kept_of_a_failure_and_of_an_info_is_bounded(tmp_path):
+    with pytest.warns(FailedEvaluationWarning):
+        climb(raising(RuntimeError("x" * 10**7)), budget=2, max_failures=1, journal=tmp_path / "failures")
+    climb(lambda x: gibo.Outcome(1.0, info={"log": "x" * 10**7}), budget=2, journal=tmp_path / "infos")
+    for name in ("failures", "infos"):
+        assert sum(file.stat().st_size for file in (tmp_path / name).iterdir() if file.name != "reserve") < 10**6
+    with gibo.Journal.read(tmp_path / "infos") as journal:
+        assert "at most 1048576 are kept" in journal.evaluations()[0][0].outcome.info["left out"]
+
+
+def test_a_result_reads_as_a_few_lines():
+    text = str(climb())
+    assert len(text.splitlines()) == 3
+    assert "12 evaluations" in text

@@ -1,0 +1,125 @@
+"""Executors of all sorts, also such that lose what they were given."""
+
+import os
+import threading
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+
+import pytest
+from pool_helpers import X0, climb, everything, expected, fork, hill, seeds_of
+
+import gibo
+from gibo import Journal, RandomSearch
+
+
+def test_an_executor_stays_open():
+    with ThreadPoolExecutor(2) as executor:
+        climb(executor=executor, budget=5)
+        assert executor.submit(int, "3").result() == 3
+
+
+def test_an_executor_that_is_shut_down_stops_the_run_and_it_can_be_resumed(tmp_path):
+    executor = ThreadPoolExecutor(2)
+    result = climb(journal=tmp_path, executor=executor, callback=lambda so_far: executor.shutdown(), budget=20)
+    assert result.reason.startswith("stopped: the executor takes no more evaluations: RuntimeError: ")
+    assert result.evaluations == 5
+    with Journal.read(tmp_path) as journal:
+        assert journal.starts()[-1].reason == result.reason
+    with ThreadPoolExecutor(2) as another:
+        assert everything(gibo.resume(tmp_path, hill, executor=another)) == expected("hill")
+
+
+def die_of_a_seed(x, seed):
+    if seed in seeds_of(8):
+        os._exit(3)
+    return hill(x, seed)
+
+
+def test_a_broken_process_pool_stops_the_run_and_it_can_be_resumed(tmp_path):
+    with ProcessPoolExecutor(2, mp_context=fork()) as executor:
+        result = climb(die_of_a_seed, journal=tmp_path, executor=executor)
+        assert result.reason.startswith("stopped: the executor lost evaluation ")
+        assert "BrokenProcessPool" in result.reason
+        assert 5 <= result.evaluations <= 9
+        with pytest.raises(BrokenProcessPool):
+            executor.submit(int, "3")
+        again = climb(journal=tmp_path, executor=executor)  # and once more with the broken one
+        assert again.reason.startswith("stopped: the executor takes no more evaluations: BrokenProcessPool")
+        assert again.evaluations == result.evaluations
+    with ProcessPoolExecutor(2, mp_context=fork()) as another:
+        assert everything(climb(journal=tmp_path, executor=another)) == expected("hill")
+
+
+def test_an_objective_that_cannot_be_sent_stops_the_run_with_a_reason():
+    with ProcessPoolExecutor(1, mp_context=fork()) as executor:
+        result = climb(lambda x: 0.0, executor=executor)
+    assert result.reason.startswith("stopped: the executor lost evaluation ")
+    assert "pickle" in result.reason
+    assert result.evaluations == 0
+
+
+class Lossy(Executor):
+    """Evaluates at once; the second evaluation is lost on the way."""
+
+    submitted = 0
+
+    def submit(self, function, *arguments):
+        future = Future()
+        self.submitted += 1
+        if self.submitted == 2:
+            future.set_exception(OSError("node lost"))
+        else:
+            future.set_result(function(*arguments))
+        return future
+
+
+def test_what_an_executor_did_evaluate_is_kept_when_it_loses_something(tmp_path):
+    calls = []
+    result = gibo.run(
+        RandomSearch(X0, batch=4), lambda x: calls.append(1) or 1.0, budget=8, executor=Lossy(), journal=tmp_path
+    )
+    assert result.reason == "stopped: the executor lost evaluation 1: OSError: node lost"
+    assert len(calls) == result.evaluations == 3
+    gibo.resume(tmp_path, lambda x: calls.append(1) or 1.0)
+    assert len(calls) == 8
+
+
+class Counting(ThreadPoolExecutor):
+    """Knows when so many evaluations have been submitted."""
+
+    def __init__(self, threads, goal):
+        super().__init__(threads)
+        self.left, self.all_there = goal, threading.Event()
+
+    def submit(self, *arguments):
+        future = super().submit(*arguments)
+        self.left -= 1
+        if not self.left:
+            self.all_there.set()
+        return future
+
+
+def test_evaluations_that_are_cancelled_stop_the_run(tmp_path):
+    executor = Counting(1, 4)
+
+    def objective(x):
+        assert executor.all_there.wait(timeout=60.0)
+        executor.shutdown(wait=False, cancel_futures=True)
+        return 1.0
+
+    result = gibo.run(RandomSearch(X0, batch=4), objective, budget=8, executor=executor, journal=tmp_path)
+    assert result.reason.startswith("stopped: the executor lost evaluation ")
+    assert "CancelledError" in result.reason
+    assert gibo.resume(tmp_path, lambda x: 1.0).evaluations == 8
+
+
+def test_futures_that_know_that_they_are_cancelled_stop_the_run():
+    class Cancelling(Executor):
+        def submit(self, function, *arguments):
+            future = Future()
+            future.cancel()
+            future.set_running_or_notify_cancel()
+            return future
+
+    result = gibo.run(RandomSearch(X0), hill, budget=8, executor=Cancelling())
+    assert result.reason.startswith("stopped: the executor lost evaluation 0: CancelledError")

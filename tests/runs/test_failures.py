@@ -1,0 +1,318 @@
+"""Whatever happens to an evaluation, in a worker or here, does not end the run."""
+
+import faulthandler
+import multiprocessing
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+
+import numpy as np
+import pytest
+from pool_helpers import (
+    SETTINGS,
+    X0,
+    broken,
+    climb,
+    every_worker,
+    everything,
+    expected,
+    failing_for,
+    fork,
+    hill,
+    is_gone,
+    seeds_of,
+    wait_until,
+)
+
+import gibo
+from gibo import FailedEvaluationWarning, Journal, Outcome, RandomSearch
+from gibo.runs.store import FILE
+
+
+def cyclic():
+    info = {}
+    info["self"] = info
+    return info
+
+
+FAILURES = {
+    "exception": (broken, "ZeroDivisionError: the robot fell"),
+    "exit": (lambda x: sys.exit(3), "SystemExit: 3"),
+    "nan": (lambda x: np.nan, "expected a finite number, got nan"),
+    "inf": (lambda x: np.inf, "expected a finite number, got inf"),
+    "minus-inf": (lambda x: -np.inf, "expected a finite number, got -inf"),
+    "text": (lambda x: "3.0", "expected a number, got str '3.0'"),
+    "none": (lambda x: None, "expected a number, got None"),
+    "vector": (lambda x: x, "expected a number, got an array of shape (3,)"),
+    "complex": (lambda x: 1j, "expected a number, got complex"),
+    "outcome-of-nan": (lambda x: Outcome(np.nan), "expected a finite number, got nan"),
+    "gradient-of-two": (lambda x: Outcome(1.0, [1.0, 2.0], 0.1), "gradient: expected a vector of 3 numbers, got 2"),
+    "gradient-of-nan": (lambda x: Outcome(1.0, [np.nan] * 3, 0.1), "gradient: expected finite"),
+    "gradient-alone": (lambda x: Outcome(1.0, [1.0] * 3), "give gradient_noise too"),
+    "gradient-noise": (lambda x: Outcome(1.0, [1.0] * 3, -0.1), "gradient_noise: expected non-negative"),
+    "info": (lambda x: Outcome(1.0, info={"a": object()}), "info: expected data that JSON can hold"),
+    "gradient-noise-of-4": (
+        lambda x: Outcome(1.0, [1.0] * 3, [1.0] * 4),
+        "gradient_noise: expected a number or 3 numbers",
+    ),
+    "ragged-gradient-noise": (
+        lambda x: Outcome(1.0, [1.0] * 3, [[1.0], [1.0, 2.0]]),
+        "gradient_noise: expected a number or 3 numbers",
+    ),
+    "info-array": (lambda x: Outcome(1.0, info=np.ones(2)), "the objective's outcome: ValueError"),
+    "info-in-itself": (lambda x: Outcome(1.0, info=cyclic()), "info: expected data that JSON can hold"),
+    "info-list": (lambda x: Outcome(1.0, info=[1, 2]), "info: expected data that JSON can hold"),
+}
+
+
+@pytest.mark.parametrize(("how", "words"), FAILURES.values(), ids=FAILURES.keys())
+def test_a_failure_in_a_worker_is_passed_over_and_recorded(how, words, tmp_path):
+    with pytest.warns(FailedEvaluationWarning, match="evaluation 2 failed and is passed over"):
+        result = climb(failing_for(seeds_of(2), how), budget=7, workers=2, journal=tmp_path)
+    assert result.evaluations == 7
+    (failure,) = result.failures
+    assert failure.id == 2
+    assert words in failure.failure
+    assert np.flatnonzero(np.isnan(result.history.value)).tolist() == [2]
+    with Journal.read(tmp_path) as journal:
+        assert [t.outcome.failure for t, _ in journal.evaluations() if t.query.id == 2] == [failure.failure]
+
+
+@pytest.mark.parametrize("options", [{}, {"workers": 2}], ids=str)
+def test_the_warning_shows_the_traceback(options):
+    with pytest.warns(FailedEvaluationWarning) as caught:
+        result = climb(failing_for(seeds_of(1, 2, 3), broken), **options)
+    (warning,) = caught  # of the first one only
+    text = str(warning.message)
+    assert "Traceback (most recent call last)" in text
+    assert 'raise ZeroDivisionError("the robot fell")' in text
+    assert "in broken" in text
+    assert [failure.id for failure in sorted(result.failures, key=lambda f: f.id)] == [1, 2, 3]
+    assert all("in broken" in failure.outcome.traceback for failure in result.failures)
+
+
+def crash(number):
+    def how(x):
+        faulthandler.disable()  # or it would fill the tests' output
+        os.kill(os.getpid(), number)
+
+    return how
+
+
+DEATHS = {
+    "exit": (lambda x: os._exit(3), "the worker process ended with exit code 3 during the evaluation"),
+    "segfault": (crash(signal.SIGSEGV), "the worker process died of SIGSEGV during the evaluation"),
+    "abort": (crash(signal.SIGABRT), "the worker process died of SIGABRT during the evaluation"),
+    "kill": (crash(signal.SIGKILL), "died of SIGKILL during the evaluation, perhaps for lack of memory"),
+}
+
+
+@pytest.mark.parametrize(("how", "words"), DEATHS.values(), ids=DEATHS.keys())
+def test_a_worker_that_dies_is_replaced_and_its_evaluation_counts_as_failed(how, words, tmp_path):
+    with pytest.warns(FailedEvaluationWarning, match="evaluation 2 failed and is passed over"):
+        result = climb(failing_for(seeds_of(2), how), budget=9, workers=2, journal=tmp_path)
+    assert result.evaluations == 9
+    (failure,) = result.failures
+    assert failure.id == 2
+    assert words in failure.failure
+    with Journal.read(tmp_path) as journal:
+        assert [t.outcome.failure for t, _ in journal.evaluations() if t.query.id == 2] == [failure.failure]
+
+
+def test_all_workers_may_die_at_once_and_be_tried_again(tmp_path):
+    def objective(x, seed):
+        if seed in seeds_of(*range(4)) and not (tmp_path / str(seed)).exists():
+            (tmp_path / str(seed)).touch()
+            os._exit(3)
+        return hill(x, seed)
+
+    with pytest.warns(FailedEvaluationWarning, match="tried again: the worker process ended with exit code 3"):
+        result = climb(objective, workers=4, retries=1)
+    assert everything(result) == expected("hill")
+
+
+def test_a_worker_killed_from_outside_is_replaced():
+    ours, theirs = multiprocessing.Pipe()
+
+    def objective(x, seed):
+        if seed in seeds_of(1):
+            theirs.send(os.getpid())
+            time.sleep(1000.0)
+        return hill(x, seed)
+
+    killer = threading.Thread(target=lambda: os.kill(ours.recv(), signal.SIGKILL))
+    killer.start()
+    with pytest.warns(FailedEvaluationWarning, match="died of SIGKILL during the evaluation"):
+        result = climb(objective, budget=7, workers=2)
+    killer.join()
+    assert result.evaluations == 7
+
+
+@pytest.mark.parametrize("holding", [False, True])
+def test_what_a_dead_worker_left_behind_is_ended_too(holding):
+    """Also if that holds the connection to the worker open, as the child of a fork does."""
+    ours, theirs = multiprocessing.Pipe()
+
+    def objective(x, seed):
+        if seed in seeds_of(1):
+            if holding:
+                child = fork().Process(target=time.sleep, args=(1000.0,))
+                child.start()
+            else:
+                child = subprocess.Popen(["sleep", "1000"])
+            theirs.send(child.pid)
+            os._exit(3)
+        return hill(x, seed)
+
+    with pytest.warns(FailedEvaluationWarning, match="exit code 3"):
+        climb(objective, budget=7, workers=2)
+    left = ours.recv()
+    wait_until(lambda: is_gone(left), "it is gone")
+
+
+def test_a_worker_that_dies_while_idle_is_replaced():
+    def callback(result):
+        children = [child for child in multiprocessing.active_children() if child.pid not in before]
+        assert len(children) == 2
+        for child in children:
+            os.kill(child.pid, signal.SIGKILL)
+            child.join()
+
+    before = {child.pid for child in multiprocessing.active_children()}
+    assert everything(climb(workers=2, callback=callback)) == expected("hill")
+
+
+def slow_with_a_child(pids):
+    def how(x):
+        child = subprocess.Popen(["sleep", "1000"])
+        pids.send([os.getpid(), child.pid])
+        time.sleep(1000.0)
+
+    return how
+
+
+def test_the_time_limit_ends_the_process_and_what_it_started(tmp_path):
+    ours, theirs = multiprocessing.Pipe()
+    objective = failing_for(seeds_of(1), slow_with_a_child(theirs))
+    with pytest.warns(FailedEvaluationWarning, match=r"evaluation 1 failed .*the time limit of 0\.5 s"):
+        result = climb(objective, budget=7, workers=2, time_limit=0.5, journal=tmp_path)
+    worker, grandchild = ours.recv()
+    wait_until(lambda: is_gone(worker), "the worker is gone")
+    wait_until(lambda: is_gone(grandchild), "what it started is gone")
+    assert not ours.poll()
+    assert result.evaluations == 7
+    (failure,) = result.failures
+    assert failure.failure == "the time limit of 0.5 s per evaluation was over, and its process was ended"
+    with Journal.read(tmp_path) as journal:
+        (told,) = [t for t, _ in journal.evaluations() if t.query.id == 1]
+    assert told.outcome.seconds >= 0.5
+
+
+def test_a_time_limit_alone_means_one_worker():
+    def objective(x, seed):
+        if seed in seeds_of(1):
+            while True:  # cannot be ended from within
+                pass
+        return float(os.getpid())
+
+    with pytest.warns(FailedEvaluationWarning, match="time limit"):
+        values = climb(objective, budget=4, time_limit=0.5).history.value
+    assert values[0] != os.getpid()
+    assert np.isnan(values[1])
+    assert values[2] == values[3] != values[0]  # another process
+
+
+def test_evaluations_that_wait_for_a_worker_are_not_charged_for_the_time(tmp_path):
+    def objective(x):
+        time.sleep(0.1)
+        return 0.0
+
+    result = gibo.run(RandomSearch(X0, batch=8), objective, budget=8, workers=1, time_limit=0.6)
+    assert result.failures == ()
+
+
+@pytest.mark.parametrize("options", [{}, {"workers": 2}], ids=str)
+def test_a_transient_failure_recovers(options, tmp_path):
+    def transient(x, seed):
+        marker = tmp_path / f"{seed}"
+        attempts = len(marker.read_text()) if marker.exists() else 0
+        if seed % 3 == 0 and attempts < 2:
+            marker.write_text("x" * (attempts + 1))
+            raise ConnectionError("try again")
+        return hill(x, seed)
+
+    with pytest.warns(FailedEvaluationWarning, match="failed and is tried again: ConnectionError"):
+        result = climb(transient, retries=2, journal=tmp_path / "run", **options)
+    assert everything(result) == expected("hill")
+    with Journal.read(tmp_path / "run") as journal:
+        attempts, queries = journal.attempts(), journal.queries().values()
+    assert attempts == {query.id: 2 for query, _ in queries if query.seed % 3 == 0}
+    assert len(attempts) > 1
+    with closing(sqlite3.connect(tmp_path / "run" / FILE)) as connection:
+        rows = connection.execute("SELECT failure, traceback FROM attempts").fetchall()
+    assert len(rows) == sum(attempts.values())
+    assert all(failure == "ConnectionError: try again" and "transient" in trace for failure, trace in rows)
+
+
+@every_worker
+def test_retries_come_to_an_end(workers, tmp_path):
+    with pytest.warns(FailedEvaluationWarning):
+        result = climb(
+            failing_for(seeds_of(2), broken), budget=10, retries=3, workers=workers, journal=tmp_path, penalty=-9.0
+        )
+    assert [failure.id for failure in result.failures] == [2]
+    assert result.history.value[2] == -9.0
+    with Journal.read(tmp_path) as journal:
+        assert journal.attempts() == {2: 3}
+        assert len(journal.evaluations()) == 10
+
+
+def test_a_time_limit_is_retried_like_any_failure(tmp_path):
+    def objective(x, seed):
+        if seed in seeds_of(1) and not (tmp_path / "tried").exists():
+            (tmp_path / "tried").touch()
+            time.sleep(1000.0)
+        return hill(x, seed)
+
+    with pytest.warns(FailedEvaluationWarning, match=r"tried again: the time limit of 0\.5 s"):
+        result = climb(objective, budget=5, retries=1, time_limit=0.5, journal=tmp_path / "run")
+    assert result.failures == ()
+    with Journal.read(tmp_path / "run") as journal:
+        assert journal.attempts() == {1: 1}
+
+
+@pytest.mark.parametrize("options", [{}, {"workers": 2}, {"workers": 5}], ids=str)
+def test_the_penalty_is_what_the_optimizer_sees(options):
+    def penalised(x, seed):
+        return -2.5 if seed % 3 == 0 else hill(x, seed)
+
+    def failing(x, seed):
+        return np.nan if seed % 3 == 0 else hill(x, seed)
+
+    with pytest.warns(FailedEvaluationWarning, match="failed and is given the penalty"):
+        result = climb(failing, penalty=-2.5, **options)
+    plain = climb(penalised)
+    assert result.history.x.tolist() == plain.history.x.tolist()
+    assert result.history.value.tolist() == plain.history.value.tolist()
+    assert len(result.failures) == (plain.history.value == -2.5).sum() > 2
+
+
+def test_the_penalty_of_a_minimised_objective_is_in_its_own_sign():
+    with pytest.warns(FailedEvaluationWarning):
+        result = gibo.minimize(lambda x: np.nan, X0, budget=3, settings=SETTINGS, penalty=7.0)
+    assert result.history.value.tolist() == [7.0] * 3
+
+
+@every_worker
+def test_too_many_failures_in_a_row_stop_the_run_with_workers(workers):
+    with pytest.warns(FailedEvaluationWarning):
+        result = climb(broken, budget=100, max_failures=6, workers=workers)
+    assert result.reason.startswith("stopped: ")
+    assert result.reason.endswith(" evaluations in a row failed, the last one with ZeroDivisionError: the robot fell")
+    assert 6 <= result.evaluations < 6 + 2 * workers  # what arrived at once, and what was running
+    assert np.isnan(result.value)

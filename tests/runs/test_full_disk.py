@@ -1,0 +1,190 @@
+"""A disk that is full, a journal that is gone: no value that returned is lost, and the result is in hand."""
+
+import multiprocessing
+import os
+import re
+import resource
+import shutil
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+from run_helpers import SETTINGS, forked, told_in
+
+import gibo
+from gibo import JournalError, Outcome, RandomSearch, Status
+from gibo.runs.store import FILE
+
+pytestmark = pytest.mark.usefixtures("known_versions")
+
+X0 = [0.0, 0.1]
+FULL = re.compile(r"disk may be full|No space left on device")
+
+
+def hill(x, seed):
+    return 5.0 - float(((x - 1.0) ** 2).sum()) + 0.1 * float(np.random.default_rng(seed).standard_normal())
+
+
+def climb(folder=None, objective=hill, budget=12, **options):
+    return gibo.maximize(objective, X0, **{"budget": budget, "settings": SETTINGS, "journal": folder, **options})
+
+
+def points_and_values(result):
+    return result.history.x.tolist(), result.history.value.tolist(), result.x.tolist(), result.value
+
+
+def wordy(calls, words=3000):
+    """An objective whose records are large."""
+
+    def objective(x, seed):
+        value = hill(x, seed)
+        calls.append(value)
+        return Outcome(value, info={"log": "x" * words})
+
+    return objective
+
+
+def reason_of_stopping(run):
+    try:
+        result = run()
+    except JournalError as error:
+        return str(error)
+    assert result.status is Status.ERROR
+    return result.reason
+
+
+# Where it gets full differs: when the journal is laid out, when queries are recorded, when values are.
+@pytest.mark.parametrize(
+    ("size", "words", "workers"),
+    [
+        (1150, 9000, None),
+        (1250, 3000, None),
+        (1300, 200, None),
+        (1300, 3000, 2),
+        (1450, 30000, None),
+    ],
+)
+def test_on_a_full_disk_no_value_is_lost_and_the_run_goes_on_when_there_is_space(size, words, workers, disk):
+    make, remount = disk
+    folder, calls = make(size) / "run", []
+    first = climb(folder, wordy(calls, words), budget=60, workers=workers)
+    assert first.status is Status.ERROR
+    assert FULL.search(first.reason)
+    values = [e.value for e in told_in(folder)]
+    assert workers or first.history.value.tolist() == values == calls  # workers' calls are not seen here
+    assert sorted(first.history.value.tolist()) == sorted(values)
+    assert len(values) < 60
+    reason = reason_of_stopping(lambda: climb(folder, wordy(calls, words), budget=60))  # at its start, or a bit later
+    assert FULL.search(reason)
+    remount("size=30m")
+    again = climb(folder, wordy(calls, words), budget=60)
+    assert points_and_values(again) == points_and_values(climb(budget=60))
+    assert sorted(e.id for e in told_in(folder)) == list(range(60))
+    assert workers or len(calls) == 60  # each was evaluated once
+
+
+def test_a_disk_without_room_for_a_journal_is_an_error_before_any_evaluation(disk):
+    make, remount = disk
+    folder, calls = make(1050) / "run", []
+    with pytest.raises(JournalError, match=FULL):
+        climb(folder, wordy(calls))
+    assert not calls
+    remount("size=30m")
+    assert points_and_values(climb(folder)) == points_and_values(climb())
+
+
+def climb_with_small_files(folder, connection):
+    """No file may grow beyond what the journal keeps as its reserve, and a bit."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, ((1 << 20) + 50_000,) * 2)
+    calls = []
+    result = climb(folder, wordy(calls, 20_000), budget=60)
+    connection.send((result.status, result.reason, result.history.value.tolist(), calls))
+
+
+def test_a_value_that_cannot_be_recorded_is_in_the_reason_and_in_the_result(tmp_path):
+    ours, theirs = multiprocessing.Pipe()
+    process = forked(climb_with_small_files, tmp_path, theirs)
+    theirs.close()
+    status, reason, values, calls = ours.recv()
+    process.join()
+    assert process.exitcode == 0
+    assert status is Status.ERROR
+    assert "the disk may be full" in reason
+    assert "\n" not in reason
+    assert values == calls
+    recorded = [e.value for e in told_in(tmp_path)]
+    assert 5 < len(recorded) < 60
+    noted = re.search(r"not recorded, so note it down: query (\d+): (\S+)$", reason)
+    assert [*recorded, float(noted[2])] == calls
+    assert int(noted[1]) == len(recorded)
+    assert points_and_values(climb(tmp_path, budget=60)) == points_and_values(climb(budget=60))
+
+
+# -- a journal that is gone -------------------------------------------------------------------------------------------
+
+
+def replaced(folder):
+    """Something else in its place."""
+    (folder.parent / "other").write_text("mine")
+    os.replace(folder.parent / "other", folder / FILE)
+
+
+GONE = {
+    "folder": shutil.rmtree,
+    "journal": lambda folder: (folder / FILE).unlink(),
+    "renamed": lambda folder: folder.rename(folder.parent / "elsewhere"),
+    "replaced": replaced,
+    "a folder": lambda folder: ((folder / FILE).unlink(), (folder / FILE).mkdir()),
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"workers": 2}, {"retries": 1}], ids=str)
+@pytest.mark.parametrize("lose", GONE.values(), ids=GONE.keys())
+def test_a_run_whose_journal_is_gone_stops_with_the_result_in_hand(lose, options, tmp_path):
+    folder, calls = tmp_path / "run", []
+
+    def objective(x, seed):
+        if "workers" in options:
+            return hill(x, seed)
+        calls.append(hill(x, seed))
+        if len(calls) == 8:
+            lose(folder)
+        return calls[-1]
+
+    def callback(result):
+        if "workers" in options and result.evaluations == 6:
+            lose(folder)
+
+    result = climb(folder, objective, callback=callback, **options)
+    assert result.status is Status.ERROR
+    assert re.match(r"stopped: .*journal\.sqlite: .*(was deleted or replaced|a folder)", result.reason)
+    expected = climb(budget=12).history.value[: result.evaluations]
+    assert result.history.value.tolist() == expected.tolist()
+    assert result.evaluations == (6 if "workers" in options else 8)
+    assert np.isfinite(result.value)
+    assert not (folder / FILE).is_file() or (folder / FILE).read_text() == "mine"
+
+
+def test_values_that_return_beside_a_failed_attempt_that_cannot_be_recorded_are_kept(tmp_path):
+    """Two outcomes arrive together: one is to be tried again, which cannot be recorded; the other has a value."""
+    folder = tmp_path / "run"
+    arrived = []
+
+    class Together(gibo.runs.pools.InProcess):
+        def wait(self, interruptible):
+            while self.queue:
+                super().wait(nullcontext())
+            shutil.rmtree(folder)
+
+    def objective(x):
+        arrived.append(x)
+        if len(arrived) == 1:
+            raise OSError("not yet")
+        return 2.0
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gibo.runs.api.make_pool", lambda objective, *_: Together(objective))
+        result = gibo.run(RandomSearch(X0, batch=3), objective, budget=3, retries=1, journal=folder)
+    assert result.status is Status.ERROR
+    assert len(arrived) == 3
+    assert result.history.value[np.isfinite(result.history.value)].tolist() == [2.0, 2.0]

@@ -1,0 +1,219 @@
+"""Ctrl-C, and the end of the parent."""
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+from pool_helpers import (
+    X0,
+    by_id,
+    climb,
+    everything,
+    expected,
+    fork,
+    hill,
+    is_gone,
+    seeds_of,
+    started,
+    wait_until,
+)
+
+import gibo
+import gibo.runs.interrupts
+from gibo import Journal, RandomSearch
+from gibo.runs.pools import Workers
+
+
+def run_to_be_interrupted(folder, connection, seconds, options):
+    """A run whose evaluations from the sixth on say that they have begun and then take their time."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.stderr = open(folder / "stderr", "w", buffering=1, encoding="utf-8")  # noqa: SIM115
+    quick = seeds_of(*range(5))
+
+    def objective(x, seed):
+        if seed not in quick:
+            child = subprocess.Popen(["sleep", "1000"])
+            connection.send([os.getpid(), child.pid])
+            time.sleep(seconds)
+            child.kill()
+            child.wait()
+        return hill(x, seed)
+
+    try:
+        connection.send(climb(objective, journal=folder / "run", **options).reason)
+    except KeyboardInterrupt:
+        connection.send("KeyboardInterrupt")
+
+
+def interrupted_run(folder, seconds, options):
+    """Returns the process and, once two evaluations are running, the processes that work on them."""
+    ours, theirs = multiprocessing.Pipe()
+    process = started(run_to_be_interrupted, folder, theirs, seconds, options)
+    theirs.close()
+    pids = [ours.recv() for _ in range(options.get("workers", 1))]
+    return process, ours, pids
+
+
+def test_the_first_ctrl_c_lets_the_running_evaluations_finish_and_records_them(tmp_path):
+    process, connection, pids = interrupted_run(tmp_path, 0.3, {"workers": 2})
+    os.kill(process.pid, signal.SIGINT)
+    assert connection.recv() == "interrupted after 7 of 20 evaluations"
+    process.join()
+    assert process.exitcode == 0
+    assert all(is_gone(pid) for pair in pids for pid in pair)
+    text = (tmp_path / "stderr").read_text()
+    assert "waiting for 2 running evaluations; Ctrl-C again ends them" in text
+    with Journal.read(tmp_path / "run") as journal:
+        told = by_id(journal)
+        assert journal.starts()[-1].reason == "interrupted after 7 of 20 evaluations"
+    assert [e.id for e in told] == list(range(7))
+    assert all(e.failure is None for e in told)
+    assert everything(climb(journal=tmp_path / "run")) == expected("hill")
+
+
+@pytest.mark.parametrize("urgent", [False, True])
+def test_a_second_ctrl_c_ends_at_once_and_raises_within_a_second(tmp_path, urgent, monkeypatch):
+    monkeypatch.setattr(gibo.runs.interrupts, "URGENT", 1000.0 if urgent else 0.0)
+    process, connection, pids = interrupted_run(tmp_path, 1000.0, {"workers": 2})
+    os.kill(process.pid, signal.SIGINT)
+    wait_until(lambda: "Ctrl-C again" in (tmp_path / "stderr").read_text(), "the first one is noticed")
+    os.kill(process.pid, signal.SIGINT)
+    assert connection.recv() == ("KeyboardInterrupt" if urgent else "interrupted after 5 of 20 evaluations")
+    process.join()
+    assert process.exitcode == 0
+    for pid in (pid for pair in pids for pid in pair):
+        wait_until(lambda pid=pid: is_gone(pid), f"process {pid} is gone")
+    assert everything(climb(journal=tmp_path / "run")) == expected("hill")
+
+
+def test_ctrl_c_in_the_terminal_reaches_the_parent_only(tmp_path):
+    """A terminal sends it to the whole group of processes."""
+    process, connection, _ = interrupted_run(tmp_path, 0.2, {"workers": 2})
+    group = {int(pid) for pid in os.listdir("/proc") if pid.isdigit() and group_of(int(pid)) == group_of(process.pid)}
+    mine = [pid for pid in group if ancestor(pid, process.pid)]
+    for pid in mine:
+        os.kill(pid, signal.SIGINT)
+    assert mine == [process.pid]
+    assert connection.recv() == "interrupted after 7 of 20 evaluations"
+    process.join()
+    assert everything(climb(journal=tmp_path / "run")) == expected("hill")
+
+
+def slow(x):
+    time.sleep(0.4)
+    return 1.0
+
+
+def run_with_a_process_pool(folder, connection):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.setpgid(0, 0)
+    sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    with ProcessPoolExecutor(2, mp_context=fork()) as executor:
+        executor.submit(int, "3").result()
+        connection.send("begun")
+        try:
+            connection.send(
+                gibo.run(RandomSearch(X0, batch=4), slow, budget=8, executor=executor, journal=folder).reason
+            )
+        except BaseException as error:
+            connection.send(repr(error))
+
+
+def test_ctrl_c_in_the_terminal_with_a_process_pool_whose_workers_get_it_too_returns_a_result(tmp_path):
+    ours, theirs = multiprocessing.Pipe()
+    process = started(run_with_a_process_pool, tmp_path, theirs)
+    assert ours.recv() == "begun"
+    time.sleep(0.2)
+    os.killpg(process.pid, signal.SIGINT)
+    assert ours.recv().startswith(("interrupted after ", "stopped: "))
+    process.join()
+    assert gibo.resume(tmp_path, lambda x: 1.0).evaluations == 8
+
+
+def test_an_answer_that_has_arrived_survives_ctrl_c(tmp_path, monkeypatch):
+    """Between its arrival and its record."""
+    ours, theirs = multiprocessing.Pipe()
+    replacing, sent = Workers._hand_out, []
+
+    def interrupted(self):
+        if sys._getframe(1).f_locals.get("arrivals") and not sent:
+            sent.append(os.kill(os.getpid(), signal.SIGINT))
+        return replacing(self)
+
+    monkeypatch.setattr(Workers, "_hand_out", interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        result = gibo.run(
+            RandomSearch(X0, batch=2), lambda x: theirs.send(1) or 1.0, budget=8, workers=1, journal=tmp_path
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert sent
+    assert result.reason.startswith("interrupted after ")
+    evaluated = 0
+    while ours.poll():
+        evaluated += ours.recv()
+    assert result.evaluations == evaluated >= 1
+
+
+def group_of(pid):
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return None
+
+
+def ancestor(pid, of):
+    """Whether a process is another one or comes from it."""
+    while pid > 1:
+        if pid == of:
+            return True
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+                pid = int(file.read().rpartition(")")[2].split()[1])
+        except FileNotFoundError:
+            return False
+    return False
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_no_worker_outlives_a_killed_parent(tmp_path, workers):
+    process, _, pids = interrupted_run(tmp_path, 1000.0, {"workers": workers})
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    for pid in (pid for pair in pids for pid in pair):
+        wait_until(lambda pid=pid: is_gone(pid), f"process {pid} is gone")
+    assert everything(climb(journal=tmp_path / "run")) == expected("hill")
+
+
+def run_that_cannot_be_interrupted(connection, threads):
+    for _ in range(threads):  # the last one to end closes what the process has open
+        threading.Thread(target=time.sleep, args=(1000.0,), daemon=True).start()
+
+    def objective(x):
+        child = subprocess.Popen(["sleep", "1000"])
+        connection.send([os.getpid(), child.pid])
+        ctypes.PyDLL(None).sleep(1000)  # keeps Python's lock: no other thread of this process ever runs
+        return 1.0
+
+    gibo.run(RandomSearch(X0, batch=2), objective, budget=2, workers=2)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a thread of the worker has to notice")
+@pytest.mark.parametrize("threads", [0, 20])
+def test_nor_does_one_that_is_inside_a_c_function_or_what_it_started(threads):
+    ours, theirs = multiprocessing.Pipe()
+    process = started(run_that_cannot_be_interrupted, theirs, threads)
+    pids = [pid for _ in range(2) for pid in ours.recv()]
+    assert not any(is_gone(pid) for pid in pids)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    for pid in pids:
+        wait_until(lambda pid=pid: is_gone(pid), f"process {pid} is gone")

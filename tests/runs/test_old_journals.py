@@ -1,0 +1,137 @@
+"""Journals of earlier versions: they open, they read, and their runs go on to where they would have gone.
+
+See the make.py beside each of them in tests/data.
+"""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from run_helpers import rows
+
+import gibo
+from gibo import Journal
+from gibo.cli import main
+from gibo.runs.session import Session
+from gibo.runs.store import FILE
+
+DATA = Path(__file__).parent.parent / "data"
+# Rounding may differ from the machine on which they were made.
+CLOSE = {"rtol": 1e-6, "atol": 1e-6}
+
+pytestmark = pytest.mark.filterwarnings("ignore::gibo.FailedEvaluationWarning")
+
+
+def copied(name, folder):
+    """A copy of an old journal, and what the gibo of its time made of it."""
+    shutil.copy(DATA / name / FILE, folder / FILE)
+    return json.loads((DATA / name / "expected.json").read_text())
+
+
+def objective(x, seed):
+    """That of make.py."""
+    if seed % 14 == 0:
+        raise RuntimeError("the robot fell")
+    return 3.0 - float(((x - 0.7) ** 2).sum()) + 0.05 * float(np.random.default_rng(seed).standard_normal())
+
+
+def commands(folder, capsys):
+    """What status, best and export say."""
+    said = []
+    for words in (["status", "--json"], ["best", "--json"], ["export"]):
+        capsys.readouterr()
+        assert main([words[0], str(folder), *words[1:]]) == 0
+        said.append(capsys.readouterr().out)
+    status, best, table = said
+    return json.loads(status), json.loads(best)["best"], list(csv.DictReader(table.splitlines()))
+
+
+@pytest.mark.parametrize("name", ["journal-v1", "journal-v1-workers", "journal-v1-train"])
+def test_reading_an_old_journal_changes_nothing(name, tmp_path, capsys):
+    copied(name, tmp_path)
+    status, best, table = commands(tmp_path, capsys)
+    with Journal.read(tmp_path) as journal:
+        told = [e for e, _ in journal.evaluations()]
+        asked = journal.queries()
+    assert (tmp_path / FILE).read_bytes() == (DATA / name / FILE).read_bytes()
+    assert status["evaluations"] == len(told) == sum(row["told"] != "" for row in table)
+    assert status["failures"] == sum(e.failure is not None for e in told)
+    assert len(table) == len(asked)
+    assert np.isfinite(best["value"])
+    values = [e.value for e in told if e.value is not None]
+    assert status["best_seen"]["value"] == (min(values) if status["minimize"] else max(values))
+
+
+def test_a_journal_of_version_1_can_be_read(tmp_path):
+    expected = copied("journal-v1", tmp_path)
+    with Journal.read(tmp_path) as journal:
+        told, optimizer = [e for e, _ in journal.evaluations()], Session.of(journal).optimizer
+        assert journal.spec().optimizer == "GIBO"
+        assert journal.starts()[0].options["budget"] == len(told) == expected["evaluations"]
+    assert [e.value for e in told] == expected["values"]
+    assert [e.id for e in told if e.failure is not None] == expected["failed"]
+    assert told[expected["failed"][0]].failure == "RuntimeError: the robot fell"
+    assert [query.id for query in optimizer.pending] == expected["open"]
+    np.testing.assert_allclose([query.x for query in optimizer.pending], expected["open_x"], **CLOSE)
+    np.testing.assert_allclose(optimizer.iterate, expected["iterate"], **CLOSE)
+
+
+def test_a_run_of_version_1_can_be_continued(tmp_path):
+    expected, calls = copied("journal-v1", tmp_path), []
+
+    def counted(x, seed):
+        calls.append(x)
+        return objective(x, seed)
+
+    spent = expected["evaluations"]
+    result = gibo.resume(tmp_path, counted, budget=spent + 10)
+    assert result.evaluations == spent + 10
+    assert result.history.value[:spent].tolist()[0] == expected["values"][0]
+    np.testing.assert_allclose(calls[: len(expected["open_x"])], expected["open_x"], **CLOSE)
+    # The record is a part of the same run made today.
+    today = gibo.maximize(objective, [0.0, 0.0], budget=spent, scale=0.3, seed=3)
+    np.testing.assert_allclose(today.history.x, result.history.x[:spent], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_a_killed_run_with_a_query_ahead_of_its_batch_ends_as_it_would_have_then(workers, tmp_path):
+    expected = copied("journal-v1-workers", tmp_path)
+    assert len(rows(tmp_path, "queries")) == 25  # the last one of them is in no batch
+    with Journal.read(tmp_path) as journal:
+        assert list(journal.queries()) == list(range(24))
+        assert (journal.spec().sign, journal.starts()[0].reason) == (-1.0, None)
+    result = gibo.resume(tmp_path, lambda x, seed: -objective(x, seed), budget=50, workers=workers)
+    values = [None if np.isnan(value) else value for value in result.history.value]
+    assert [value is None for value in values] == [value is None for value in expected["values"]]
+    np.testing.assert_allclose(result.history.x, expected["X"], **CLOSE)
+    there = np.array([[np.nan if value is None else value for value in each] for each in (values, expected["values"])])
+    np.testing.assert_allclose(there[0], there[1], **CLOSE)
+    np.testing.assert_allclose(result.x, expected["x"], **CLOSE)
+    np.testing.assert_allclose(result.iterate, expected["iterate"], **CLOSE)
+    assert result.value == pytest.approx(expected["value"], rel=1e-6)
+    again = gibo.resume(tmp_path, pytest.fail)  # what was written now is whole
+    assert again.x.tolist() == result.x.tolist()
+
+
+def test_a_training_with_normalised_states_goes_on_as_it_would_have_then(tmp_path):
+    pytest.importorskip("gymnasium")
+    from gibo.training.training import Training, read_trial, train
+
+    expected = copied("journal-v1-train", tmp_path)
+    before = read_trial(tmp_path)
+    assert before.returns == expected["returns"][:20]
+    assert [query.id for query in before.optimizer.pending] == [20]
+    train(Training("CartPole-v1", policy="affine", normalize_states=True, scale=0.3), tmp_path, budget=40, seed=5)
+    trial = read_trial(tmp_path)
+    assert trial.returns == expected["returns"]
+    np.testing.assert_allclose(trial.optimizer.iterate, expected["iterate"], **CLOSE)
+    policy = trial.policy.to_plain()
+    assert policy.keys() == expected["policy"].keys()
+    for name in ("policy", "observation_shape", "actions"):
+        assert policy[name] == expected["policy"][name]
+    np.testing.assert_allclose(policy["theta"], expected["policy"]["theta"], **CLOSE)
+    for name in ("mean", "std"):
+        np.testing.assert_allclose(policy["normalization"][name], expected["policy"]["normalization"][name], **CLOSE)

@@ -20,6 +20,7 @@ FILES = sorted((SOURCE / "gibo").rglob("*.py"))
 # Each part may import from its own layer and from those above it in this list.
 LAYERS = [
     {"errors", "compiled", "_linalg", "_checks", "_serialize", "outcome"},
+    {"parameters"},
     {"kernels", "priors"},
     {"gp"},
     {"map_fit", "acquisition"},
@@ -45,7 +46,19 @@ FORBIDDEN = {
 }
 
 # What only those load who ask for it.
-OPTIONAL = ("rich", "matplotlib", "cma", "gymnasium", "optuna", "dask", "distributed", "mujoco", "torch", "scipy.stats")
+OPTIONAL = (
+    "rich",
+    "matplotlib",
+    "cma",
+    "gymnasium",
+    "optuna",
+    "onnx",
+    "dask",
+    "distributed",
+    "mujoco",
+    "torch",
+    "scipy.stats",
+)
 
 
 def module_name(file):

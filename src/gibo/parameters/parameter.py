@@ -19,9 +19,9 @@ from gibo.errors import InputError
 
 Kind: TypeAlias = Literal["linear", "log", "integer", "free"]
 
-# The scale where none is given, as a share of the range. A range is chosen so that its ends are clearly wrong, so a
-# parameter matters long before it has crossed its range; and a scale that is too small costs evaluations, while one
-# that is too large steps over the optimum.
+# The scale where none is given, as a share of the range. Ranges are drawn so that their ends are clearly wrong, so a
+# parameter matters long before it has crossed its range. The share itself matters little: on smooth functions of 4 and
+# 10 parameters, 0.06 to 0.3 ended alike, and 0.03 a little worse.
 SHARE = 0.1
 
 # The words by which a saved parameter is known; anything else in its table is an error.

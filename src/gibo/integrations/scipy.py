@@ -163,15 +163,16 @@ def _scale(box: Any) -> Array | float:
 def _optimize_result(result: Result, stopped: bool) -> OptimizeResult:
     ended_early = result.reason.startswith(("stopped", "interrupted"))
     failed = not np.isfinite(result.value) or (ended_early and not stopped)
-    fields = {
-        "x": result.x,
-        "fun": result.value,
-        "jac": None if result.jacobian is None else result.jacobian.mean,
-        "nfev": len(result.history),
-        "nit": len(result.history.evaluations),
-        "success": not failed,
-        "status": FAILED if failed else STOPPED if stopped else DONE,
-        "message": "stopped by the callback" if stopped else result.reason,
-        "result": result,
-    }
-    return OptimizeResult(fields)
+    make: Any = OptimizeResult  # its type stubs know no fields
+    found: OptimizeResult = make(
+        x=result.x,
+        fun=result.value,
+        jac=None if result.jacobian is None else result.jacobian.mean,
+        nfev=len(result.history),
+        nit=len(result.history.evaluations),
+        success=not failed,
+        status=FAILED if failed else STOPPED if stopped else DONE,
+        message="stopped by the callback" if stopped else result.reason,
+        result=result,
+    )
+    return found

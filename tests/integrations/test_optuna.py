@@ -9,6 +9,8 @@ import numpy as np
 import optuna
 import pytest
 from optuna.distributions import FloatDistribution
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState, create_trial
 
 from gibo import InputError
@@ -285,6 +287,31 @@ def test_two_samplers_on_one_storage_take_turns(tmp_path):
     claims = [(t.system_attrs[QUERY]["token"], t.system_attrs[QUERY]["id"]) for t in queries(one)]
     assert len(claims) == len(set(claims))
     assert one.best_value < 0.5
+
+
+WORKER = """
+import sys, optuna
+from gibo.integrations.optuna import GIBOSampler
+from optuna.storages.journal import JournalFileBackend
+storage = optuna.storages.JournalStorage(JournalFileBackend(sys.argv[1]))
+study = optuna.load_study(study_name="s", storage=storage, sampler=GIBOSampler(seed=int(sys.argv[2])))
+study.optimize(lambda t: sum((t.suggest_float(f"x{i}", -5, 5) - i / 2) ** 2 for i in range(4)), n_trials=20)
+"""
+
+
+def test_two_processes_on_one_storage_share_one_search(tmp_path):
+    file = str(tmp_path / "study.log")
+    study = optuna.create_study(study_name="s", storage=JournalStorage(JournalFileBackend(file)))
+    commands = [[sys.executable, "-W", "error", "-c", WORKER, file, str(seed)] for seed in (0, 1)]
+    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for command in commands]
+    for process in processes:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+    assert len(study.trials) == 40
+    assert study.best_value < 0.5
+    batches = [t.system_attrs[BATCH]["batch"] for t in study.trials if BATCH in t.system_attrs]
+    assert max(batches) > 5
+    assert len(queries(study)) > 20
 
 
 def test_of_two_heads_made_at_the_same_moment_one_wins(monkeypatch):

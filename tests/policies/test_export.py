@@ -170,7 +170,7 @@ def test_the_onnx_file_acts_as_ours(net, actions, normalization, shape, precisio
     assert found.dtype == expected.dtype
     assert_alike(policy, found, precision)
     (one,) = engine(to_onnx(policy, precision)).run(None, {"observation": S[:1]})
-    np.testing.assert_allclose(one[0], found[0], rtol=1e-5)
+    np.testing.assert_allclose(one[0], found[0], rtol=1e-4, atol=1e-4)  # sums of floats, in another order
 
 
 def test_the_interpreter_of_onnx_agrees():

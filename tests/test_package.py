@@ -23,6 +23,7 @@ FILES = sorted((SOURCE / "gibo").rglob("*.py"))
 # Each part may import from its own layer and from those above it in this list.
 LAYERS = [
     {"errors", "_linalg", "_minimize", "_checks", "_serialize", "outcome"},
+    {"parameters"},
     {"kernels", "priors"},
     {"gp", "jacobian"},
     {"map_fit", "acquisition"},
@@ -49,7 +50,7 @@ FORBIDDEN = {
 }
 
 # What only those load who ask for it.
-OPTIONAL = ("rich", "matplotlib", "cma", "gymnasium", "optuna", "dask", "distributed", "mujoco", "torch")
+OPTIONAL = ("rich", "matplotlib", "cma", "gymnasium", "optuna", "onnx", "dask", "distributed", "mujoco", "torch")
 SLOW = ("scipy.optimize", "scipy.stats")
 
 

@@ -1,0 +1,3 @@
+from gibo.integrations.optuna import GIBOSampler
+
+__all__ = ["GIBOSampler"]

@@ -1,0 +1,178 @@
+"""GIBO as a method of SciPy: ``scipy.optimize.minimize(f, x0, method=gibo.integrations.scipy.minimize, options=…)``."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import Bounds, OptimizeResult
+
+from gibo._checks import as_vector, describe
+from gibo._linalg import Array
+from gibo.errors import InputError
+from gibo.outcome import Outcome
+from gibo.parameters import SHARE
+from gibo.runs.api import minimize as gibo_minimize
+from gibo.runs.result import Result
+
+# The status of a result; SciPy's own methods have 99 where a callback raised StopIteration.
+DONE, FAILED, STOPPED = 0, 1, 99
+
+
+def minimize(
+    fun: Callable[..., Any],
+    x0: npt.ArrayLike,
+    args: tuple[Any, ...] = (),
+    *,
+    jac: Callable[..., Any] | None = None,
+    hess: Any = None,
+    hessp: Any = None,
+    bounds: Any = None,
+    constraints: Any = (),
+    callback: Callable[..., Any] | None = None,
+    budget: int | None = None,
+    scale: npt.ArrayLike | None = None,
+    seed: int = 0,
+    gradient_noise: npt.ArrayLike | None = None,
+    maxfev: int | None = None,
+    tol: float | None = None,
+    **options: Any,
+) -> OptimizeResult:
+    """Minimise with GIBO under SciPy's conventions; for ``scipy.optimize.minimize(..., method=this)``.
+
+    Args:
+        fun: called as ``fun(x, *args)``.
+        x0: (d,) where to start.
+        args: further arguments of fun.
+        jac: as fun, the gradient; used if ``gradient_noise`` is given, else passed over with a warning.
+        hess, hessp: passed over with a warning.
+        bounds: ``scipy.optimize.Bounds`` or d pairs, None for no bound.
+        constraints: not supported.
+        callback: called after each iteration, as ``callback(xk)`` or ``callback(intermediate_result=result)``; the run
+            stops if it raises StopIteration.
+        budget, maxfev: how many evaluations may be spent; by default 50 per parameter.
+        scale: by how much a parameter must change to matter, roughly; by default a tenth of its range if all have
+            bounds, else 1.
+        seed: of all random choices.
+        gradient_noise: the variance of the gradient's noise, a number or one per parameter; small for an exact one.
+        tol: of no use to a noisy objective; passed over with a warning.
+        options: those of `gibo.minimize`, such as ``workers=4``, ``journal="runs/f"`` or ``target=0.1``.
+
+    Returns:
+        ``x``, the point that the model holds for the best, and ``fun``, the value that it expects there, noise taken
+        out; ``nfev``, ``nit``, ``success``, ``status`` (0: ended as asked for, 1: interrupted or too many failures,
+        99: by the callback), ``message``; ``jac``, the mean of the gradient's posterior; ``result``, gibo's own.
+
+    Example:
+        >>> import scipy.optimize
+        >>> f = lambda x: float(((x - 1) ** 2).sum())
+        >>> found = scipy.optimize.minimize(f, [0, 0], method=minimize, options={"budget": 60, "scale": 0.3})
+        >>> found.success, found.nfev, bool(abs(found.x - 1).max() < 0.1)
+        (True, 60, True)
+    """
+    start = as_vector("x0", x0)
+    if constraints:
+        raise InputError("constraints: not supported; bounds are, and an objective may raise where it has no value")
+    if budget is not None and maxfev is not None:
+        raise InputError("budget, maxfev: they mean the same; give one of them")
+    jac = jac if callable(jac) else None
+    passed = {"hess": hess, "hessp": hessp, "tol": tol, "jac": jac if gradient_noise is None else None}
+    for name in [name for name, value in passed.items() if value is not None]:
+        hint = "; to use it, give options={'gradient_noise': its variance}" if name == "jac" else ""
+        warnings.warn(f"gibo does not use {name}{hint}", RuntimeWarning, stacklevel=3)
+    if gradient_noise is not None and jac is None:
+        raise InputError("gradient_noise: there is no jac that it belongs to")
+    box = _bounds(bounds, len(start))
+    monitor = _Monitor(callback)
+    result = gibo_minimize(
+        _Objective(fun, args, jac if gradient_noise is not None else None, gradient_noise),
+        start,
+        budget=budget or maxfev or 50 * len(start),
+        scale=_scale(box) if scale is None else scale,
+        bounds=box,
+        seed=seed,
+        callback=None if callback is None else monitor,
+        **options,
+    )
+    return _optimize_result(result, monitor.stopped)
+
+
+class _Objective:
+    """fun with its further arguments; a class, so that worker processes can have it if they can have fun."""
+
+    def __init__(self, fun: Any, args: Any, jac: Any, gradient_noise: Any) -> None:
+        if not callable(fun):
+            raise InputError(f"fun: expected a function of a vector, got {describe(fun)}")
+        self.fun, self.jac, self.gradient_noise = fun, jac, gradient_noise
+        self.args = args if isinstance(args, tuple) else (args,)
+
+    def __call__(self, x: Array) -> Any:
+        value = self.fun(np.copy(x), *self.args)  # SciPy's objectives may write to x
+        if self.jac is None:
+            return value
+        return Outcome(value, self.jac(np.copy(x), *self.args), self.gradient_noise)
+
+
+class _Monitor:
+    """SciPy's callback as gibo's."""
+
+    def __init__(self, callback: Callable[..., Any] | None) -> None:
+        self.callback, self.stopped = callback, False
+        parameters = [] if callback is None else _parameters(callback)
+        self.whole = parameters == ["intermediate_result"]  # SciPy looks at the name, too
+
+    def __call__(self, result: Result) -> bool:
+        assert self.callback is not None
+        try:
+            if self.whole:
+                self.callback(intermediate_result=_optimize_result(result, stopped=False))
+            else:
+                self.callback(np.copy(result.x))
+        except StopIteration:
+            self.stopped = True
+        return self.stopped
+
+
+def _parameters(callback: Callable[..., Any]) -> list[str]:
+    try:
+        return list(inspect.signature(callback).parameters)
+    except (TypeError, ValueError):  # some built-in functions have none
+        return []
+
+
+def _bounds(bounds: Any, d: int) -> Any:
+    """None or Bounds; pairs are pairs here, also in two dimensions."""
+    if bounds is None or (hasattr(bounds, "lb") and hasattr(bounds, "ub")):
+        return bounds
+    pairs = list(bounds)
+    if len(pairs) != d or any(np.shape(pair) != (2,) for pair in pairs):
+        raise InputError(f"bounds: expected {d} pairs or scipy.optimize.Bounds, got shape {np.shape(bounds)}")
+    low, high = ([empty if pair[i] is None else pair[i] for pair in pairs] for i, empty in ((0, -np.inf), (1, np.inf)))
+    return Bounds(np.array(low, dtype=np.float64), np.array(high, dtype=np.float64))
+
+
+def _scale(box: Any) -> Array | float:
+    width = np.array(np.inf) if box is None else np.asarray(box.ub, dtype=np.float64) - np.asarray(box.lb)
+    return SHARE * width if np.isfinite(width).all() and (width > 0.0).all() else 1.0
+
+
+def _optimize_result(result: Result, stopped: bool) -> OptimizeResult:
+    ended_early = not result.status.is_regular
+    failed = not np.isfinite(result.value) or (ended_early and not stopped)
+    make: Any = OptimizeResult  # its type stubs know no fields
+    found: OptimizeResult = make(
+        x=result.x,
+        fun=result.value,
+        jac=None if result.jacobian is None else result.jacobian.mean,
+        nfev=len(result.history),
+        nit=len(result.history.evaluations),
+        success=not failed,
+        status=FAILED if failed else STOPPED if stopped else DONE,
+        message="stopped by the callback" if stopped else result.reason,
+        result=result,
+    )
+    return found

@@ -1,0 +1,250 @@
+"""A policy without Python: a C header for a microcontroller, an ONNX file for an inference engine.
+
+Both compute what `Policy` computes: the normalisation of states goes into the first layer, the outputs are clipped to
+the actions' bounds, of discrete actions the largest output decides (of two the sign of one). Sums may be added up in
+another order, so numbers agree up to rounding, and a discrete action may differ where two outputs are that close.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from gibo._checks import describe
+from gibo._linalg import Array
+from gibo.errors import InputError, MissingExtraError
+from gibo.policies.actions import ContinuousActions
+from gibo.policies.architecture import MLP, Layer
+from gibo.policies.policy import Policy
+
+Precision: TypeAlias = Literal["double", "float"]
+
+# Of ONNX: old enough for the engines in use, new enough for all that is needed here.
+OPSET, IR_VERSION = 13, 8
+
+
+def to_c(policy: Policy, name: str = "gibo_policy", precision: Precision = "double") -> str:
+    """A header in C99, which is also C++, that needs nothing but ``math.h``.
+
+    It defines, for continuous and discrete actions::
+
+        static void gibo_policy(const double *observation, double *action);
+        static int gibo_policy(const double *observation);
+
+    and ``GIBO_POLICY_OBSERVATIONS`` and ``GIBO_POLICY_ACTIONS``, how many numbers these hold (row by row, where they
+    have several dimensions). It allocates nothing and keeps no state.
+
+    Args:
+        policy: the policy.
+        name: of the function.
+        precision: "double", or "float" for a machine that has no fast doubles.
+
+    Example:
+        >>> from gibo.policies import Affine, DiscreteActions
+        >>> text = to_c(Policy(Affine(inputs=2, outputs=1), [1.0, 2.0, -0.5], DiscreteActions(2)))
+        >>> "static int gibo_policy(const double *observation)" in text
+        True
+    """
+    _check(policy, precision)
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,60}", name, flags=re.ASCII):
+        raise InputError(f"name: expected a name that a C function can have, such as gibo_policy, got {name!r:.80}")
+    layers, actions = _layers(policy), policy.actions
+    continuous = isinstance(actions, ContinuousActions)
+    guard = f"{name.upper()}_H"
+    sizes = [W.shape for W, _ in layers]
+    lines = [
+        f"/* {policy.architecture.text} policy: {sizes[0][1]} numbers in, "
+        f"{f'{sizes[-1][0]} out' if continuous else 'the number of an action out'}. Written by gibo. */",
+        f"#ifndef {guard}",
+        f"#define {guard}",
+        "",
+        "#include <math.h>",
+        "",
+        f"#define {name.upper()}_OBSERVATIONS {sizes[0][1]}",
+        f"#define {name.upper()}_ACTIONS {sizes[-1][0] if continuous else 1}",
+        "",
+        f"static {'void' if continuous else 'int'} {name}(const {precision} *observation"
+        f"{f', {precision} *action' if continuous else ''})",
+        "{",
+    ]
+    for i, (W, b) in enumerate(layers):
+        lines += [f"    static const {precision} W{i}[{W.shape[0]}][{W.shape[1]}] = {{"]
+        lines += [f"        {{{_numbers(row, precision)}}}," for row in W] + ["    };"]
+        lines += [f"    static const {precision} b{i}[{len(b)}] = {{{_numbers(b, precision)}}};"]
+    lines += [f"    {precision} h{i}[{W.shape[0]}];" for i, (W, _) in enumerate(layers)]
+    lines += ["    int i, j;", ""]
+    squash = _c_squash(policy, precision)
+    for i, (W, _) in enumerate(layers):
+        source = "observation" if i == 0 else f"h{i - 1}"
+        lines += [
+            f"    for (i = 0; i < {W.shape[0]}; i++) {{",
+            f"        {precision} sum = b{i}[i];",
+            f"        for (j = 0; j < {W.shape[1]}; j++) sum += W{i}[i][j] * {source}[j];",
+            f"        h{i}[i] = {'sum' if i == len(layers) - 1 else squash};",
+            "    }",
+        ]
+    lines += _c_actions(policy, f"h{len(layers) - 1}", precision)
+    return "\n".join([*lines, "}", "", f"#endif /* {guard} */", ""])
+
+
+def save_c(
+    policy: Policy, path: str | os.PathLike[str], name: str = "gibo_policy", precision: Precision = "double"
+) -> None:
+    """Write what `to_c` gives to a file, such as ``policy.h``."""
+    _write(path, to_c(policy, name, precision).encode("ascii"))
+
+
+def to_onnx(policy: Policy, precision: Precision = "double") -> Any:
+    """An ``onnx.ModelProto``; needs the extra: ``pip install 'gibo[onnx]'``.
+
+    Its input ``observation`` holds n observations, shape (n, …); its output ``action`` n actions in their own shape and
+    type, or n whole numbers (int64).
+
+    Args:
+        policy: the policy.
+        precision: of what is computed and of the input: "double", or "float" for engines that know no doubles.
+    """
+    _check(policy, precision)
+    try:
+        import onnx
+        from onnx import TensorProto, helper, numpy_helper
+    except ImportError as error:
+        raise MissingExtraError("an ONNX file needs the onnx package; pip install 'gibo[onnx]'") from error
+    dtype = np.dtype(np.float64 if precision == "double" else np.float32)
+    constants: dict[str, npt.NDArray[Any]] = {}
+    nodes: list[Any] = []
+    names = ["observation"]
+
+    def then(operator: str, *inputs: npt.NDArray[Any], **attributes: Any) -> None:
+        """One more node: it takes the last result and these constants."""
+        given = [names[-1]]
+        for value in inputs:
+            given.append(f"c{len(constants)}")
+            constants[given[-1]] = value
+        names.append(f"h{len(nodes)}")
+        nodes.append(helper.make_node(operator, given, [names[-1]], **attributes))
+
+    layers, actions = _layers(policy), policy.actions
+    shape = policy.observation_shape or ()
+    if len(shape) != 1:
+        then("Flatten", axis=1)
+    for i, (W, b) in enumerate(layers):
+        then("Gemm", W.astype(dtype), b.astype(dtype), transB=1)
+        if i < len(layers) - 1:
+            then("Relu" if _is_relu(policy) else "Tanh")
+    if isinstance(actions, ContinuousActions):
+        low, high = actions.low.reshape(-1).astype(dtype), actions.high.reshape(-1).astype(dtype)
+        if np.isfinite(low).any():
+            then("Max", low)
+        if np.isfinite(high).any():
+            then("Min", high)
+        if len(actions.shape) != 1:
+            then("Reshape", np.array([-1, *actions.shape], dtype=np.int64))
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(actions.dtype))
+        then("Cast", to=kind)
+        output: tuple[Any, list[Any]] = (kind, ["n", *actions.shape])
+    else:
+        if actions.n == 2:
+            then("Greater", np.array(0.0, dtype=dtype))
+            then("Cast", to=TensorProto.INT64)
+            then("Reshape", np.array([-1], dtype=np.int64))
+        else:
+            then("ArgMax", axis=1, keepdims=0)
+        then("Add", np.array(actions.start, dtype=np.int64))
+        output = (TensorProto.INT64, ["n"])
+    nodes[-1].output[0] = "action"
+    graph = helper.make_graph(
+        nodes,
+        "gibo_policy",
+        [helper.make_tensor_value_info("observation", helper.np_dtype_to_tensor_dtype(dtype), ["n", *shape])],
+        [helper.make_tensor_value_info("action", *output)],
+        [numpy_helper.from_array(np.ascontiguousarray(value), key) for key, value in constants.items()],
+    )
+    model = helper.make_model(
+        graph, producer_name="gibo", opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
+    )
+    onnx.checker.check_model(model)
+    return model
+
+
+def save_onnx(policy: Policy, path: str | os.PathLike[str], precision: Precision = "double") -> None:
+    """Write what `to_onnx` gives to a file, such as ``policy.onnx``."""
+    _write(path, to_onnx(policy, precision).SerializeToString())
+
+
+# -- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _layers(policy: Policy) -> list[tuple[Array, Array]]:
+    """W and b of each layer, the normalisation in the first: ``W (s − mean)/std + b = W' s + (b − W' mean)``."""
+    first, *rest = policy.architecture.layers(policy.theta)
+    if policy.normalization is not None:
+        W = first.W / policy.normalization.std
+        b = (0.0 if first.b is None else first.b) - W @ policy.normalization.mean
+        first = Layer(W, b)
+    return [(W, np.zeros(len(W)) if b is None else b) for W, b in [first, *rest]]
+
+
+def _is_relu(policy: Policy) -> bool:
+    return isinstance(policy.architecture, MLP) and policy.architecture.nonlinearity == "relu"
+
+
+def _c_squash(policy: Policy, precision: str) -> str:
+    if _is_relu(policy):
+        return "sum < 0 ? 0 : sum"
+    return "tanh(sum)" if precision == "double" else "tanhf(sum)"
+
+
+def _c_actions(policy: Policy, h: str, precision: str) -> list[str]:
+    """From the outputs to the action."""
+    actions = policy.actions
+    if not isinstance(actions, ContinuousActions):
+        if actions.n == 2:
+            return [f"    return {h}[0] > 0 ? {actions.start + 1} : {actions.start};"]
+        return [
+            "    j = 0;",
+            f"    for (i = 1; i < {actions.n}; i++) if ({h}[i] > {h}[j]) j = i;",
+            f"    return {actions.start} + j;",
+        ]
+    lines = []
+    for k, (low, high) in enumerate(zip(actions.low.reshape(-1), actions.high.reshape(-1), strict=True)):
+        if np.isfinite(low):
+            lines.append(f"    if ({h}[{k}] < {_number(low, precision)}) {h}[{k}] = {_number(low, precision)};")
+        if np.isfinite(high):
+            lines.append(f"    if ({h}[{k}] > {_number(high, precision)}) {h}[{k}] = {_number(high, precision)};")
+    return [*lines, f"    for (i = 0; i < {actions.outputs}; i++) action[i] = {h}[i];"]
+
+
+def _numbers(row: Array, precision: str) -> str:
+    return ", ".join(_number(value, precision) for value in row.tolist())
+
+
+def _number(value: float, precision: str) -> str:
+    """A constant of C with all of its digits; always with a point or an exponent, so that it is no int."""
+    if precision == "double":
+        return repr(float(value))
+    text = f"{float(np.float32(value)):.9g}"
+    return f"{text}f" if re.search(r"[.e]", text) else f"{text}.0f"
+
+
+def _check(policy: Any, precision: Any) -> None:
+    if not isinstance(policy, Policy):
+        raise InputError(f"policy: expected a gibo.policies.Policy, got {describe(policy)}; see load_policy")
+    if precision not in ("double", "float"):
+        raise InputError(f'precision: expected "double" or "float", got {precision!r:.80}')
+    if precision == "float":
+        for W, b in _layers(policy):
+            if not (np.abs(W) <= np.finfo(np.float32).max).all() or not (np.abs(b) <= np.finfo(np.float32).max).all():
+                raise InputError('precision: the weights are too large for "float"; say "double"')
+
+
+def _write(path: str | os.PathLike[str], content: bytes) -> None:
+    try:
+        Path(path).write_bytes(content)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None

@@ -1,0 +1,363 @@
+"""The sampler with the real Optuna."""
+
+import pickle
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import optuna
+import pytest
+from optuna.distributions import FloatDistribution
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import TrialState, create_trial
+
+from gibo import InputError
+from gibo.integrations.optuna import BATCH, EXTRA, PATIENCE, QUERY, GIBOSampler
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+OPTIMUM = np.array([0.3, -1.2, 2.0, 0.7])
+
+
+def smooth(trial):
+    x = np.array([trial.suggest_float(f"x{i}", -5, 5) for i in range(4)])
+    return float(((x - OPTIMUM) ** 2 * [1.0, 2.0, 0.5, 1.0]).sum())
+
+
+def make(objective=smooth, trials=0, direction="minimize", seed=0, storage=None, **options):
+    study = optuna.create_study(sampler=GIBOSampler(seed=seed, **options), direction=direction, storage=storage)
+    study.optimize(objective, n_trials=trials)
+    return study
+
+
+def queries(study):
+    return [t for t in study.trials if QUERY in t.system_attrs]
+
+
+# -- the search -------------------------------------------------------------------------------------------------------
+
+
+def test_it_is_better_than_random_search_on_a_smooth_function():
+    for seed in range(3):
+        random = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
+        random.optimize(smooth, n_trials=60)
+        assert make(trials=60, seed=seed).best_value < 0.1 * random.best_value
+
+
+def test_maximising_is_minimising_with_the_other_sign():
+    low, high = make(trials=25), make(lambda trial: -smooth(trial), trials=25, direction="maximize")
+    assert [t.params for t in low.trials] == [t.params for t in high.trials]
+
+
+def test_the_same_seed_gives_the_same_trials_and_another_one_others():
+    first, again, other = make(trials=15, seed=1), make(trials=15, seed=1), make(trials=15, seed=2)
+    assert [t.params for t in first.trials] == [t.params for t in again.trials]
+    assert [t.params for t in first.trials] != [t.params for t in other.trials]
+
+
+def test_floats_integers_logs_and_steps():
+    seen = []
+
+    def objective(trial):
+        rate = trial.suggest_float("rate/initial", 1e-5, 1e-1, log=True)
+        layers = trial.suggest_int("layers", 1, 8)
+        units = trial.suggest_int("units", 1, 512, log=True)
+        drop = trial.suggest_float("drop", 0.0, 0.5, step=0.1)
+        even = trial.suggest_int("even", 2, 20, step=2)
+        seen.append((rate, layers, units, drop, even))
+        distances = (np.log10(rate) + 3) ** 2, (layers - 3) ** 2, np.log2(units / 64) ** 2, (drop - 0.2) ** 2
+        return float(sum(distances)) + 0.1 * (even - 6) ** 2
+
+    study = make(objective, trials=60)
+    for rate, layers, units, drop, even in seen:
+        assert type(layers) is int
+        assert type(units) is int
+        assert 1e-5 <= rate <= 1e-1
+        assert round(drop * 10) == pytest.approx(drop * 10)
+        assert even in range(2, 21, 2)
+    assert study.best_params["layers"] == 3
+    assert study.best_value < 0.2 * study.trials[0].value
+
+
+def test_the_first_trial_is_the_start_and_the_search_begins_at_the_best():
+    assert make(trials=1).trials[0].params == dict.fromkeys(["x0", "x1", "x2", "x3"], 0.0)
+    study = make(trials=2, start={"x0": 1.0, "x3": -1.0})
+    assert study.trials[0].params == {"x0": 1.0, "x1": 0.0, "x2": 0.0, "x3": -1.0}
+    assert study.trials[1].params == study.trials[0].params  # the iterate
+
+
+def test_the_recommendation_is_the_models_and_not_the_luckiest_trial():
+    rng = np.random.default_rng(0)
+    study = make(lambda trial: smooth(trial) + 0.2 * rng.standard_normal(), trials=80)
+    params, value = study.sampler.recommend(study)
+    found = np.array([params[f"x{i}"] for i in range(4)])
+    assert np.abs(found - OPTIMUM).max() < 1.0
+    assert abs(value) < 0.5
+    assert study.best_value < value
+
+
+def test_there_is_no_recommendation_without_a_value():
+    study = make()
+    with pytest.raises(InputError, match="no complete trial"):
+        study.sampler.recommend(study)
+
+
+# -- what a study may hold --------------------------------------------------------------------------------------------
+
+
+def test_enqueued_trials_are_run_as_they_are_and_the_search_starts_there():
+    study = make()
+    wanted = {"x0": 0.5, "x1": -1.0, "x2": 1.5, "x3": 1.0}
+    study.enqueue_trial(wanted)
+    study.optimize(smooth, n_trials=2)
+    assert [t.params for t in study.trials] == [wanted, wanted]
+
+
+def test_a_trial_enqueued_in_between_counts_as_a_value_from_elsewhere_and_takes_no_query():
+    study = make(trials=7)
+    study.enqueue_trial({"x0": 0.3, "x1": -1.2, "x2": 2.0, "x3": 0.7})
+    study.enqueue_trial({"x0": 4.0})  # the others at the iterate
+    study.optimize(smooth, n_trials=12)
+    enqueued = [t for t in study.trials if "fixed_params" in t.system_attrs]
+    assert len(enqueued) == 2
+    assert not any(QUERY in t.system_attrs for t in enqueued)
+    assert enqueued[1].params["x0"] == 4.0
+    assert study.sampler._search.told == {t.number for t in study.trials[:-1]}
+    assert len(study.sampler._search.optimizer.evaluations) == 18
+    assert study.sampler.recommend(study).value < 0.2  # it was told of the optimum
+
+
+def test_added_trials_are_told():
+    study = make()
+    box = FloatDistribution(-5, 5)
+    for x in np.random.default_rng(0).uniform(-5, 5, (30, 2)):
+        params = {"a": x[0], "b": x[1]}
+        study.add_trial(create_trial(params=params, distributions=dict.fromkeys("ab", box), value=float(x @ x)))
+    study.optimize(lambda t: t.suggest_float("a", -5, 5) ** 2 + t.suggest_float("b", -5, 5) ** 2, n_trials=10)
+    assert study.best_value < 0.05
+
+
+def test_failed_and_pruned_trials_are_passed_over():
+    calls = iter(range(1000))
+
+    def objective(trial):
+        value, i = smooth(trial), next(calls)
+        if i % 5 == 3:
+            raise ValueError("the robot fell")
+        if i % 5 == 4:
+            trial.report(1e9, 0)  # would ruin the model
+            raise optuna.TrialPruned
+        return float("nan") if i % 10 == 7 else value
+
+    study = optuna.create_study(sampler=GIBOSampler(seed=0))
+    study.optimize(objective, n_trials=80, catch=(ValueError,))
+    states = {t.state for t in study.trials}
+    assert states == {TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED}
+    assert study.best_value < 0.2
+
+
+def test_nothing_but_failures_and_infinite_values():
+    def fails(trial):
+        smooth(trial)
+        raise ValueError
+
+    study = optuna.create_study(sampler=GIBOSampler(seed=0))
+    study.optimize(fails, n_trials=5, catch=(ValueError,))
+    study.optimize(lambda trial: smooth(trial) * np.inf, n_trials=3)
+    assert queries(study) == []
+    study.optimize(smooth, n_trials=5)
+    assert len(queries(study)) == 4
+
+
+def test_choices_are_sampled_independently_and_the_rest_is_searched(caplog):
+    def objective(trial):
+        return smooth(trial) + {"a": 0.0, "b": 1.0}[trial.suggest_categorical("mode", ["a", "b"])]
+
+    optuna.logging.enable_propagation()
+    try:
+        study = make(objective, trials=40)
+    finally:
+        optuna.logging.disable_propagation()
+    assert {t.params["mode"] for t in study.trials} == {"a", "b"}
+    assert study.best_value < 0.5
+    assert len([record for record in caplog.records if "mode: sampled by RandomSampler" in record.message]) == 1
+
+
+def test_a_search_space_that_changes_starts_a_new_search_with_all_values():
+    def objective(trial):
+        value = smooth(trial)
+        return value if trial.number >= 20 else value + 0.0 * trial.suggest_float("extra", 0, 1)
+
+    study = make(objective, trials=60)
+    keys = [t.system_attrs[BATCH]["space"] for t in study.trials if BATCH in t.system_attrs]
+    assert len(set(keys)) == 2
+    assert study.best_value < 0.2
+
+
+def test_a_parameter_with_one_value_is_no_hindrance():
+    study = make(lambda trial: smooth(trial) + trial.suggest_float("fixed", 1, 1), trials=20)
+    assert "fixed" in study.trials[-1].params
+    assert len(queries(study)) == 19
+
+
+def test_two_objectives_are_refused():
+    study = optuna.create_study(directions=["minimize", "maximize"], sampler=GIBOSampler())
+    with pytest.raises(InputError, match="one objective"):
+        study.optimize(lambda trial: (trial.suggest_float("x", 0, 1), 1.0), n_trials=1)
+
+
+@pytest.mark.parametrize("options", [{"scale": 0.0}, {"start": {"x0": 7.0}}])
+def test_wrong_options_are_refused(options):
+    with pytest.raises(InputError):
+        make(trials=1, **options)
+
+
+def test_ask_and_tell_and_a_pickled_sampler():
+    study = make(trials=6)
+    study.sampler = pickle.loads(pickle.dumps(study.sampler))
+    study.sampler.reseed_rng()
+    for _ in range(6):
+        trial = study.ask()
+        study.tell(trial, smooth(trial))
+    assert [t.params for t in study.trials] == [t.params for t in make(trials=12).trials]
+
+
+# -- several at once --------------------------------------------------------------------------------------------------
+
+
+def test_two_threads_share_one_search():
+    both = threading.Barrier(2, timeout=60)
+
+    def objective(trial):
+        value = smooth(trial)
+        both.wait()  # always two at the same time
+        return value
+
+    study = optuna.create_study(sampler=GIBOSampler(seed=0))
+    study.optimize(objective, n_trials=60, n_jobs=2)
+    claims = [(t.system_attrs[QUERY]["token"], t.system_attrs[QUERY]["id"]) for t in queries(study)]
+    assert len(claims) == len(set(claims))
+    assert len(claims) > 35
+    assert study.best_value < 0.2
+
+
+def test_while_all_queries_are_out_extra_points_are_evaluated_and_at_last_they_are_passed_over():
+    study = make(trials=10)
+    open_trials = []
+    while True:  # take all queries of a batch, and tell none of them
+        trial = study.ask()
+        smooth(trial)
+        if EXTRA in study.trials[trial.number].system_attrs:
+            break
+        open_trials.append(trial)
+    head = study.sampler._search.token
+    study.tell(trial, smooth(trial))
+    study.optimize(smooth, n_trials=PATIENCE * len(open_trials) - 1)
+    assert study.sampler._search.token == head
+    study.optimize(smooth, n_trials=1)
+    assert study.sampler._search.token != head
+    before = len(study.sampler._search.optimizer.evaluations)
+    study.tell(open_trials[0], smooth(open_trials[0]))  # it was not lost, only slow
+    study.sampler.recommend(study)
+    assert len(study.sampler._search.optimizer.evaluations) == before + 2  # and the trial before
+    study.optimize(smooth, n_trials=40)
+    assert study.best_value < 0.2
+
+
+def test_a_study_in_a_file_is_continued_by_another_object_as_if_there_was_no_stop(tmp_path):
+    storage = f"sqlite:///{tmp_path}/study.db"
+    first = optuna.create_study(study_name="s", storage=storage, sampler=GIBOSampler(seed=0))
+    first.optimize(smooth, n_trials=11)
+    second = optuna.load_study(study_name="s", storage=storage, sampler=GIBOSampler(seed=99))
+    second.optimize(smooth, n_trials=9)
+    assert [t.params for t in second.trials] == [t.params for t in make(trials=20).trials]
+
+
+def test_two_samplers_on_one_storage_take_turns(tmp_path):
+    storage = f"sqlite:///{tmp_path}/study.db"
+    one = optuna.create_study(study_name="s", storage=storage, sampler=GIBOSampler(seed=0))
+    two = optuna.load_study(study_name="s", storage=storage, sampler=GIBOSampler(seed=1))
+    for _ in range(15):
+        trials = [study.ask() for study in (one, two)]
+        values = [smooth(trial) for trial in trials]
+        for study, trial, value in zip((one, two), trials, values, strict=True):
+            study.tell(trial, value)
+    claims = [(t.system_attrs[QUERY]["token"], t.system_attrs[QUERY]["id"]) for t in queries(one)]
+    assert len(claims) == len(set(claims))
+    assert one.best_value < 0.5
+
+
+WORKER = """
+import sys, optuna
+from gibo.integrations.optuna import GIBOSampler
+from optuna.storages.journal import JournalFileBackend
+storage = optuna.storages.JournalStorage(JournalFileBackend(sys.argv[1]))
+study = optuna.load_study(study_name="s", storage=storage, sampler=GIBOSampler(seed=int(sys.argv[2])))
+study.optimize(lambda t: sum((t.suggest_float(f"x{i}", -5, 5) - i / 2) ** 2 for i in range(4)), n_trials=20)
+"""
+
+
+def test_two_processes_on_one_storage_share_one_search(tmp_path):
+    file = str(tmp_path / "study.log")
+    study = optuna.create_study(study_name="s", storage=JournalStorage(JournalFileBackend(file)))
+    commands = [[sys.executable, "-W", "error", "-c", WORKER, file, str(seed)] for seed in (0, 1)]
+    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for command in commands]
+    for process in processes:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+    assert len(study.trials) == 40
+    assert study.best_value < 0.5
+    batches = [t.system_attrs[BATCH]["batch"] for t in study.trials if BATCH in t.system_attrs]
+    assert max(batches) > 5
+    assert len(queries(study)) > 20
+
+
+def test_of_two_heads_made_at_the_same_moment_one_wins(monkeypatch):
+    """Another process asks for the same batch between this one's look at the trials and its write."""
+    study = make(trials=10)
+    while set(study.sampler._search.pending) - {study.trials[-1].system_attrs[QUERY]["id"]}:
+        study.optimize(smooth, n_trials=1)  # until the next trial asks for a batch
+    rival = study.ask()
+    other = GIBOSampler(seed=0)
+    original = GIBOSampler._next_batch
+
+    def late(self, *arguments):
+        monkeypatch.setattr(GIBOSampler, "_next_batch", original)
+        smooth(rival)  # the rival, with the lower number, becomes the head now
+        study.sampler, mine = other, study.sampler
+        assert mine is self
+        return original(self, *arguments)
+
+    trial = study.ask()
+    monkeypatch.setattr(GIBOSampler, "_next_batch", late)
+    rival.study = optuna.load_study(study_name=study.study_name, storage=study._storage, sampler=other)
+    smooth(trial)
+    heads = [study.trials[number].system_attrs for number in (rival.number, trial.number)]
+    assert heads[0][BATCH]["batch"] == heads[1][BATCH]["batch"]
+    assert heads[1][QUERY]["token"] == heads[0][BATCH]["token"] == heads[0][QUERY]["token"]
+    assert heads[1][QUERY]["id"] != heads[0][QUERY]["id"]
+
+
+def test_large_states_are_kept_in_pieces(monkeypatch):
+    monkeypatch.setattr("gibo.integrations.optuna.PIECE", 100)
+    study = make(trials=12)
+    assert max(t.system_attrs.get(BATCH, {"pieces": 0})["pieces"] for t in study.trials) > 5
+    study.sampler = GIBOSampler(seed=5)
+    study.optimize(smooth, n_trials=8)
+    assert [t.params for t in study.trials] == [t.params for t in make(trials=20).trials]
+
+
+# -- without it -------------------------------------------------------------------------------------------------------
+
+
+def test_without_optuna_the_extra_is_named():
+    code = (
+        "import sys; sys.modules['optuna'] = None\n"
+        "import gibo\n"
+        "try:\n    import gibo.integrations.optuna\n"
+        "except gibo.MissingExtraError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "gibo[optuna]" in done.stdout

@@ -1,0 +1,80 @@
+"""The folder in the form that the registry of OptunaHub wants: README with its header, LICENSE, module, example."""
+
+import importlib.util
+import inspect
+import re
+import runpy
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from gibo.integrations.optuna import GIBOSampler
+
+ROOT = Path(__file__).resolve().parents[2]
+REGISTRY = ROOT / "contrib" / "optunahub" / "package"
+FOLDER = REGISTRY / "samplers" / "gibo"
+README = (FOLDER / "README.md").read_text(encoding="utf-8")
+
+
+def load_module(package, **_):
+    """As optunahub does: the folder as a module, from its __init__.py."""
+    spec = importlib.util.spec_from_file_location("hub_package", REGISTRY / package / "__init__.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def optunahub(monkeypatch):
+    module = types.ModuleType("optunahub")
+    module.load_module = load_module
+    monkeypatch.setitem(sys.modules, "optunahub", module)
+
+
+def test_the_header_has_all_that_the_registry_checks():
+    found = re.match(r"---\n(.*?)\n---\n", README, flags=re.DOTALL)
+    header = dict(line.split(": ", 1) for line in found[1].splitlines())
+    assert set(header) == {"author", "title", "description", "tags", "optuna_versions", "license"}
+    assert all(header.values())
+    assert "sampler" in header["tags"].strip("[]").split(", ")
+    assert re.fullmatch(r"\[\d+\.\d+\.\d+(, \d+\.\d+\.\d+)*\]", header["optuna_versions"])
+
+
+def test_the_readme_has_the_sections_of_the_template_and_no_html():
+    assert re.findall(r"^## (.*)", README, flags=re.MULTILINE) == [
+        "Abstract",
+        "APIs",
+        "Installation",
+        "Example",
+        "Others",
+    ]
+    assert re.search(r"<[a-z!/][^>]*>", README) is None
+
+
+def test_the_folder_holds_what_the_registry_wants():
+    names = {path.name for path in FOLDER.iterdir() if path.name != "__pycache__"}
+    assert names == {"LICENSE", "README.md", "__init__.py", "example.py", "requirements.txt"}
+    assert (FOLDER / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+
+
+def test_the_documented_arguments_are_the_samplers():
+    arguments = set(inspect.signature(GIBOSampler).parameters)
+    assert set(re.findall(r"^  - `(\w+)`:", README, flags=re.MULTILINE)) == arguments
+    assert load_module("samplers/gibo").GIBOSampler is GIBOSampler
+
+
+@pytest.mark.usefixtures("optunahub")
+def test_the_example_runs(capsys):
+    runpy.run_path(str(FOLDER / "example.py"), run_name="__main__")
+    assert "'gain'" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("optunahub")
+def test_the_program_of_the_readme_runs_and_finds_the_optimum(capsys):
+    (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    names = {}
+    exec(compile(code, "README.md", "exec"), names)
+    assert names["study"].best_value < 0.05
+    assert "'x'" in capsys.readouterr().out

@@ -1,0 +1,226 @@
+"""Exported policies act as ours do: C compiled by the system's compiler, ONNX run by its engine."""
+
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from gibo import InputError
+from gibo.policies import MLP, Affine, ContinuousActions, DiscreteActions, Linear, Normalization, Policy
+from gibo.policies.export import save_c, save_onnx, to_c, to_onnx
+
+K = 6
+NORMALIZATION = Normalization([1.0, -2.0, 0.0, 10.0, 0.0, 1e3], [0.5, 3.0, 1.0, 20.0, 1e-3, 1e2])
+NETS = {
+    "linear": Linear,
+    "affine": Affine,
+    "tanh": lambda k, m: MLP(k, m, (5, 3)),
+    "relu": lambda k, m: MLP(k, m, (6,), "relu"),
+}
+ACTIONS = {
+    "bounded": ContinuousActions([-1.0, -0.2, -np.inf], [1.0, 0.2, 0.5], "float64"),
+    "matrix": ContinuousActions(-np.ones((2, 2)), np.ones((2, 2)), "float32"),
+    "free": ContinuousActions([-np.inf], [np.inf], "float64"),
+    "two": DiscreteActions(2),
+    "two, from 5": DiscreteActions(2, start=5),
+    "four, from −1": DiscreteActions(4, start=-1),
+}
+RAW_OR_NORMALIZED = {"raw": None, "normalised": NORMALIZATION}
+SHAPES = {"vector": (K,), "matrix": (2, 3)}
+
+
+def make(net="affine", actions="bounded", normalization="raw", shape="vector", seed=1):
+    network = NETS[net](K, ACTIONS[actions].outputs)
+    theta = np.random.default_rng(seed).standard_normal(network.d)
+    return Policy(network, theta, ACTIONS[actions], RAW_OR_NORMALIZED[normalization], SHAPES[shape])
+
+
+CASES = [(net, actions, n) for net in NETS for actions in ACTIONS for n in RAW_OR_NORMALIZED]
+
+
+def observations(policy, n=40):
+    """Some that such a policy sees, both within and beyond the actions' bounds."""
+    S = np.random.default_rng(1).standard_normal((n, K)) * np.geomspace(0.05, 3.0, n)[:, None]
+    if policy.normalization is not None:
+        S = policy.normalization.mean + policy.normalization.std * S
+    return S.reshape(n, *policy.observation_shape)
+
+
+def ours(policy):
+    return np.array([policy(observation) for observation in observations(policy)])
+
+
+def outputs_are_apart(policy, precision):
+    """Where another order of a sum does not decide between two actions."""
+    free = ContinuousActions(*[np.full(policy.actions.outputs, side) for side in (-np.inf, np.inf)], "float64")
+    raw = Policy(policy.architecture, policy.theta, free, policy.normalization, policy.observation_shape)
+    h = ours(raw)
+    h = np.c_[h, np.zeros(len(h))] if policy.actions.outputs == 1 else h
+    top = np.sort(h, axis=1)
+    return top[:, -1] - top[:, -2] > (1e-12 if precision == "double" else 1e-4)
+
+
+def assert_alike(policy, found, precision):
+    expected = ours(policy)
+    found = np.asarray(found).reshape(expected.shape)
+    if isinstance(policy.actions, DiscreteActions):
+        apart = outputs_are_apart(policy, precision)
+        assert apart.sum() > 20
+        assert len(set(expected[apart])) > 1
+        np.testing.assert_array_equal(found[apart], expected[apart])
+    else:
+        single = precision == "float" or policy.actions.dtype == "float32"
+        # A state's normalisation in floats loses digits: mean/std is up to 10, and a standard deviation is 1e-3.
+        np.testing.assert_allclose(found, expected, rtol=1e-4 if single else 1e-11, atol=1e-4 if single else 1e-11)
+
+
+# -- C ----------------------------------------------------------------------------------------------------------------
+
+COMPILERS = {"c": shutil.which("cc") or shutil.which("gcc"), "c++": shutil.which("c++") or shutil.which("g++")}
+
+
+def program(policies, precision):
+    """All policies in one file; it prints their actions, one observation a line."""
+    lines = ["#include <stdio.h>"]
+    calls = []
+    for i, policy in enumerate(policies):
+        lines += [to_c(policy, f"policy_{i}", precision)]
+        S = observations(policy).reshape(-1, K).tolist()
+        rows = ", ".join("{" + ", ".join(map(repr, row)) + "}" for row in S)
+        lines += [f"static const double observations_{i}[][{K}] = {{{rows}}};"]
+        calls += [f"    for (n = 0; n < {len(S)}; n++) {{"]
+        calls += [f"        for (k = 0; k < {K}; k++) s[k] = ({precision})observations_{i}[n][k];"]
+        if isinstance(policy.actions, DiscreteActions):
+            calls += [f'        printf("%d\\n", policy_{i}(s));']
+        else:
+            calls += [f"        policy_{i}(s, a);"]
+            calls += [f'        for (k = 0; k < POLICY_{i}_ACTIONS; k++) printf("%.17g ", (double)a[k]);']
+            calls += ['        printf("\\n");']
+        calls += ["    }"]
+    body = [f"    {precision} s[{K}], a[8];", "    int n, k;", "    (void)a;", *calls, "    return 0;"]
+    return "\n".join([*lines, "int main(void)", "{", *body, "}", ""])
+
+
+@pytest.mark.parametrize("language", ["c", "c++"])
+@pytest.mark.parametrize("precision", ["double", "float"])
+def test_the_header_compiles_without_a_warning_and_acts_as_ours(tmp_path, precision, language):
+    if COMPILERS[language] is None:
+        pytest.skip(f"there is no {language} compiler here")
+    policies = [make(*case, shape=shape) for case in CASES for shape in SHAPES]
+    source = tmp_path / f"main.{language.replace('++', 'pp')}"
+    source.write_text(program(policies, precision), encoding="ascii")
+    standard = {"c": "-std=c99", "c++": "-std=c++11"}[language]
+    flags = [standard, "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1"]
+    built = tmp_path / "main"
+    compile_ = [COMPILERS[language], *flags, str(source), "-o", str(built), "-lm"]
+    done = subprocess.run(compile_, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = subprocess.run([str(built)], capture_output=True, text=True, check=True).stdout.splitlines()
+    for policy in policies:
+        found, lines = lines[:40], lines[40:]
+        assert_alike(policy, [[float(word) for word in line.split()] for line in found], precision)
+    assert lines == []
+
+
+def test_the_header_names_its_sizes_and_has_a_guard(tmp_path):
+    policy = make(actions="matrix")
+    save_c(policy, tmp_path / "arm.h", name="arm")
+    text = (tmp_path / "arm.h").read_text()
+    assert text == to_c(policy, "arm")
+    assert "#ifndef ARM_H" in text
+    assert "#define ARM_OBSERVATIONS 6" in text
+    assert "#define ARM_ACTIONS 4" in text
+    assert "static void arm(const double *observation, double *action)" in text
+
+
+def test_constants_keep_all_digits_and_are_never_ints():
+    policy = Policy(Linear(3, 1), [1 / 3, 1e22, 5.0], ContinuousActions([-np.inf], [1.0], "float64"))
+    assert "{0.3333333333333333, 1e+22, 5.0}" in to_c(policy)
+    assert "{0.333333343f, 9.99999978e+21f, 5.0f}" in to_c(policy, precision="float")
+
+
+# -- ONNX -------------------------------------------------------------------------------------------------------------
+
+
+def engine(model):
+    """ONNX Runtime where it is, else ONNX's own slow interpreter."""
+    try:
+        import onnxruntime
+    except ImportError:
+        from onnx.reference import ReferenceEvaluator
+
+        return ReferenceEvaluator(model)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+@pytest.mark.parametrize("precision", ["double", "float"])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("net", "actions", "normalization"), CASES)
+def test_the_onnx_file_acts_as_ours(net, actions, normalization, shape, precision):
+    pytest.importorskip("onnx")
+    policy = make(net, actions, normalization, shape)
+    S = observations(policy).astype(np.float64 if precision == "double" else np.float32)
+    (found,) = engine(to_onnx(policy, precision)).run(None, {"observation": S})
+    expected = ours(policy)
+    assert found.shape == expected.shape
+    assert found.dtype == expected.dtype
+    assert_alike(policy, found, precision)
+    (one,) = engine(to_onnx(policy, precision)).run(None, {"observation": S[:1]})
+    np.testing.assert_allclose(one[0], found[0], rtol=1e-4, atol=1e-4)  # sums of floats, in another order
+
+
+def test_the_interpreter_of_onnx_agrees():
+    pytest.importorskip("onnx")
+    from onnx.reference import ReferenceEvaluator
+
+    for actions in ACTIONS:
+        policy = make("tanh", actions, "normalised")
+        (found,) = ReferenceEvaluator(to_onnx(policy)).run(None, {"observation": observations(policy)})
+        assert_alike(policy, found, "double")
+
+
+def test_the_onnx_file_is_written(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    policy = make("tanh", "two", "normalised")
+    save_onnx(policy, tmp_path / "policy.onnx")
+    model = onnx.load(tmp_path / "policy.onnx")
+    assert model == to_onnx(policy)
+    assert [each.name for each in (*model.graph.input, *model.graph.output)] == ["observation", "action"]
+
+
+def test_without_onnx_the_extra_is_named():
+    code = (
+        "import sys; sys.modules['onnx'] = None\n"
+        "import gibo\n"
+        "from gibo.policies import DiscreteActions, Linear, Policy\n"
+        "from gibo.policies.export import to_c, to_onnx\n"
+        "policy = Policy(Linear(1, 1), [1.0], DiscreteActions(2))\n"
+        "to_c(policy)\n"
+        "try:\n    to_onnx(policy)\n"
+        "except gibo.MissingExtraError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "gibo[onnx]" in done.stdout
+
+
+# -- refusals ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("export", "message"),
+    [
+        (lambda: to_c("policy.json"), "see load_policy"),
+        (lambda: to_c(make(), name="1st"), "name that a C function"),
+        (lambda: to_c(make(), name="f(void); int g"), "name that a C function"),
+        (lambda: to_c(make(), precision="half"), '"double" or "float"'),
+        (lambda: to_c(Policy(Linear(1, 1), [1e300], DiscreteActions(2)), precision="float"), "too large"),
+        (lambda: save_c(make(), "/nowhere/policy.h"), "cannot be written"),
+    ],
+)
+def test_what_cannot_be_exported_is_refused(export, message):
+    with pytest.raises(InputError, match=message):
+        export()

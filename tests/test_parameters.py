@@ -1,0 +1,271 @@
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gibo
+from gibo import InputError
+from gibo.parameters import SHARE, Parameter, Parameters, free, integer, linear, log
+
+REALS = st.floats(-1e6, 1e6)
+POSITIVE = st.floats(1e-6, 1e6)
+WHOLE = st.integers(-1000, 1000)
+
+
+@st.composite
+def single(draw):
+    """Any parameter, with a start of its own or without."""
+    kind = draw(st.sampled_from(["linear", "log", "integer", "log integer", "free"]))
+    if kind == "free":
+        return free(draw(REALS), draw(POSITIVE))
+    if kind == "linear":
+        low, high = sorted(draw(st.tuples(REALS, REALS).filter(lambda pair: abs(pair[0] - pair[1]) > 1e-9)))
+        start = draw(st.none() | st.floats(low, high))
+        return linear(low, high, start=start, scale=draw(st.none() | POSITIVE))
+    if kind == "log":
+        low, high = sorted(draw(st.tuples(POSITIVE, POSITIVE).filter(lambda pair: max(pair) / min(pair) > 1.001)))
+        start = draw(st.none() | st.floats(low, high))
+        return log(low, high, start=start, scale=draw(st.none() | st.floats(1.01, 100.0)))
+    numbers = WHOLE if kind == "integer" else st.integers(1, 1000)
+    low, high = sorted(draw(st.tuples(numbers, numbers).filter(lambda pair: pair[0] != pair[1])))
+    return integer(low, high, start=draw(st.none() | st.integers(low, high)), log=kind == "log integer")
+
+
+MANY = st.lists(single(), min_size=1, max_size=4).map(
+    lambda each: Parameters(**{f"p{i}": p for i, p in enumerate(each)})
+)
+
+
+@st.composite
+def with_a_vector(draw):
+    parameters = draw(MANY)
+    shares = draw(st.lists(st.floats(-0.5, 1.5), min_size=parameters.d, max_size=parameters.d))
+    x = [
+        p.inner_start + share * p.inner_scale
+        if p.kind == "free"
+        else p.inner_low + share * (p.inner_high - p.inner_low)
+        for p, share in zip(parameters.entries.values(), shares, strict=True)
+    ]
+    return parameters, np.array(x)
+
+
+# -- round trips ------------------------------------------------------------------------------------------------------
+
+
+@given(with_a_vector())
+def test_a_vector_becomes_values_that_lead_back_to_where_they_are_evaluated(case):
+    parameters, x = case
+    values = parameters.to_values(x)
+    np.testing.assert_allclose(parameters.to_vector(values), parameters.rounded(x), rtol=1e-12, atol=1e-12)
+
+
+@given(with_a_vector())
+def test_values_are_allowed_plain_numbers_of_the_right_type(case):
+    parameters, x = case
+    for name, value in parameters.to_values(x).items():
+        parameter = parameters[name]
+        assert type(value) is (int if parameter.kind == "integer" else float)
+        if parameter.kind != "free":
+            assert parameter.low <= value <= parameter.high
+
+
+@given(with_a_vector())
+def test_rounding_twice_is_rounding_once_and_stays_within_the_bounds(case):
+    parameters, x = case
+    once = parameters.rounded(x)
+    np.testing.assert_array_equal(parameters.rounded(once), once)
+    if parameters.bounds is not None:
+        assert (parameters.bounds.lb <= once).all()
+        assert (once <= parameters.bounds.ub).all()
+
+
+@given(MANY)
+def test_the_ends_and_the_start_are_exact(parameters):
+    assert parameters.to_values(parameters.x0) == {name: parameters[name].start for name in parameters}
+    for name in ("low", "high"):
+        side = [getattr(p, f"inner_{name}") for p in parameters.entries.values()]
+        if all(map(math.isfinite, side)):
+            assert parameters.to_values(side) == {each: getattr(parameters[each], name) for each in parameters}
+
+
+@given(MANY)
+def test_saved_and_loaded_they_are_the_same(parameters):
+    assert Parameters.from_plain(json.loads(json.dumps(parameters.to_plain()))) == parameters
+
+
+@given(MANY)
+def test_the_repr_is_the_call_that_makes_them(parameters):
+    names = {"Parameters": Parameters, "linear": linear, "log": log, "integer": integer, "free": free}
+    assert eval(repr(parameters), names) == parameters
+
+
+@given(MANY)
+def test_an_optimiser_takes_them(parameters):
+    optimizer = gibo.GIBO(parameters.x0, scale=parameters.scale, bounds=parameters.bounds)
+    np.testing.assert_array_equal(optimizer.ask()[0].x, parameters.x0)
+
+
+# -- what they mean ---------------------------------------------------------------------------------------------------
+
+
+def test_the_order_is_that_of_the_names():
+    parameters = Parameters(b=linear(0, 1), a=linear(2, 3))
+    assert parameters.names == ("b", "a") == tuple(parameters)
+    assert (len(parameters), parameters.d) == (2, 2)
+    np.testing.assert_array_equal(parameters.to_vector({"a": 2.5, "b": 0.25}), [0.25, 2.5])
+
+
+def test_without_a_start_it_is_the_middle_of_the_scale():
+    parameters = Parameters(a=linear(0, 3), b=log(0.01, 100), c=integer(1, 9), d=integer(1, 100, log=True))
+    assert parameters.to_values(parameters.x0) == {"a": 1.5, "b": 1.0, "c": 5, "d": 10}
+
+
+def test_without_a_scale_it_is_a_share_of_the_range_but_at_least_one_step():
+    parameters = Parameters(
+        a=linear(0, 3), b=log(1, 100), c=integer(0, 1000), d=integer(1, 9), e=integer(1, 9, log=True)
+    )
+    expected = [SHARE * 3, SHARE * math.log(100), SHARE * 1000, 1.0, math.log(4 / 3)]
+    np.testing.assert_allclose(parameters.scale, expected)
+
+
+def test_a_scale_is_in_the_users_unit_or_a_factor():
+    parameters = Parameters(a=linear(0, 3, scale=0.5), b=log(1, 100, scale=2), c=free(1, 0.25))
+    np.testing.assert_allclose(parameters.scale, [0.5, math.log(2.0), 0.25])
+
+
+def test_bounds_are_infinite_where_there_are_none():
+    bounds = Parameters(a=log(1, math.e), b=free(0, 1)).bounds
+    np.testing.assert_allclose(bounds.lb, [0.0, -np.inf])
+    np.testing.assert_allclose(bounds.ub, [1.0, np.inf])
+    assert Parameters(b=free(0, 1)).bounds is None
+
+
+def test_whole_numbers_are_rounded_to_the_nearest():
+    parameters = Parameters(n=integer(1, 9), m=integer(1, 1000, log=True))
+    assert parameters.to_values([3.6, math.log(99.7)]) == {"n": 4, "m": 100}
+    np.testing.assert_allclose(parameters.rounded([3.6, math.log(99.7)]), [4.0, math.log(100)])
+    assert parameters.to_values([-7.0, 99.0]) == {"n": 1, "m": 1000}
+
+
+def test_a_search_with_them_finds_the_optimum():
+    parameters = Parameters(gain=log(0.1, 1000), angle=linear(-1, 1))
+
+    def objective(x):
+        values = parameters.to_values(x)
+        return -((math.log10(values["gain"]) - 1.5) ** 2) - (values["angle"] + 0.5) ** 2
+
+    result = gibo.maximize(objective, parameters.x0, budget=60, scale=parameters.scale, bounds=parameters.bounds)
+    found = parameters.to_values(result.x)
+    assert found["gain"] == pytest.approx(10**1.5, rel=0.2)
+    assert found["angle"] == pytest.approx(-0.5, abs=0.1)
+
+
+def test_they_are_values():
+    one, two = Parameters(a=linear(0, 1)), Parameters(a=linear(0, 1))
+    assert one == two
+    assert hash(one) == hash(two)
+    assert one != Parameters(a=linear(0, 2))
+    with pytest.raises(AttributeError):
+        one.entries = {}
+    one.x0[:] = 7.0
+    np.testing.assert_array_equal(one.x0, [0.5])
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def test_read_from_toml(tmp_path):
+    path = tmp_path / "space.toml"
+    path.write_text(
+        '[parameters.gain]\nkind = "log"\nlow = 0.1\nhigh = 100\nstart = 1\n'
+        '[parameters.delay]\nkind = "integer"\nlow = 1\nhigh = 9\n'
+        '[parameters.rate]\nkind = "integer"\nlow = 1\nhigh = 900\nlog = true\n'
+        '[parameters.offset]\nkind = "free"\nstart = 0\nscale = 0.1\n'
+    )
+    assert Parameters.from_toml(path) == Parameters(
+        gain=log(0.1, 100, start=1), delay=integer(1, 9), rate=integer(1, 900, log=True), offset=free(0, 0.1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "no such file"),
+        ("[parameters.gain\n", "not readable as TOML"),
+        ("[other]\n", r"expected a table \[parameters.NAME\]"),
+        ("[parameters]\n", "at least one"),
+        ("[parameters]\ngain = 3\n", "gain: expected a table"),
+        ("parameters = 3\n", "expected a table for each name"),
+        ("[parameters.gain]\nlow = 0\nhigh = 1\n", "gain: kind is missing"),
+        ('[parameters.gain]\nkind = "linaer"\nlow = 0\nhigh = 1\n', 'gain: kind: expected "linear"'),
+        ('[parameters.gain]\nkind = "linear"\nlow = 0\nhihg = 1\n', "did you mean high"),
+        ('[parameters.gain]\nkind = "linear"\nlow = 0\n', "expected low and high"),
+        ('[parameters.gain]\nkind = "fixed"\nvalue = 3\n', "fixed parameters are not searched"),
+        ('[parameters.gain]\nkind = "linear"\nlow = 0\nhigh = 1\nwhen = "mode == 1"\n', "depend on others"),
+        ('[parameters.gain]\nkind = "choice"\nchoices = ["a", "b"]\n', "without an order"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused_by_its_name(tmp_path, text, message):
+    path = tmp_path / "space.toml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(InputError, match=message) as caught:
+        Parameters.from_toml(path)
+    assert str(path) in str(caught.value)
+
+
+# -- refusals ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: linear(1, 1), "fixed; leave it out"),
+        (lambda: integer(3, 3), "fixed; leave it out"),
+        (lambda: linear(2, 1), "low below high"),
+        (lambda: linear(0, math.inf), "without bounds, say free"),
+        (lambda: linear(0, math.nan), "finite"),
+        (lambda: linear(-1e308, 1e308), "too large for a float"),
+        (lambda: linear("0", 1), "expected a number"),
+        (lambda: linear(False, True), "integer\\(0, 1\\)"),
+        (lambda: log(0, 1), "positive low"),
+        (lambda: log(1e300, np.nextafter(1e300, np.inf)), "too close"),
+        (lambda: integer(0, 9, log=True), "positive low"),
+        (lambda: integer(0.5, 9), "whole number"),
+        (lambda: integer(0, 2**60), "2\\*\\*53"),
+        (lambda: linear(0, 1, start=2), "start: expected a value within"),
+        (lambda: integer(0, 9, start=2.5), "whole number"),
+        (lambda: linear(0, 1, scale=0), "positive finite"),
+        (lambda: log(1, 10, scale=0.5), "factor above 1"),
+        (lambda: free(0, -1), "positive finite"),
+        (lambda: free(0, None), "start and a scale"),
+        (lambda: Parameter("free", 0, 1, 0, 1), "no bounds"),
+        (lambda: Parameter("linear", 0, 1, log=True), "no log scale"),
+        (lambda: Parameter("linear", 0, 1, log=1), "true or false"),
+        (Parameters, "at least one"),
+        (lambda: Parameters(a=3.0), "fixed one out"),
+        (lambda: Parameters(a=["x", "y"]), "without an order"),
+        (lambda: Parameters(a=lambda b: b), "depend on others"),
+        (lambda: Parameters(a=None), "got None"),
+        (lambda: Parameters(**{"a b": linear(0, 1)}), "name that a Python"),
+        (lambda: Parameters(**{"lambda": linear(0, 1)}), "name that a Python"),
+        (lambda: Parameters(seed=linear(0, 1)), "choose another one"),
+        (lambda: Parameters(a=linear(0, 1))["b"], "'b' is unknown; expected a"),
+        (lambda: Parameters(gain=linear(0, 1)).to_vector({"gian": 1.0}), "did you mean gain"),
+        (lambda: Parameters(a=linear(0, 1), b=linear(0, 1)).to_vector({"a": 1.0}), "b is missing"),
+        (lambda: Parameters(a=linear(0, 1)).to_vector({"a": 2.0}), "a: value: expected one within"),
+        (lambda: Parameters(a=integer(0, 3)).to_vector({"a": 1.5}), "a: value: expected a whole number"),
+        (lambda: Parameters(a=linear(0, 1)).to_vector([1.0]), "a value for each name"),
+        (lambda: Parameters(a=linear(0, 1)).to_values([1.0, 2.0]), "expected a vector of 1"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_an_argument_may_have_any_name_but_the_reserved_ones():
+    assert Parameters(self=linear(0, 1), low=linear(0, 1)).names == ("self", "low")

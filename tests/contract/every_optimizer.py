@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from gibo import ARS, CMAES, GIBO, InputError, RandomSearch, Settings, VanillaBO, out_of_model, within_model
+from gibo.optimizers.min_ucb import MinUCB
+from gibo.optimizers.mpd import MPD
 from gibo.optimizers.settings import lengthscale_distribution
+from gibo.optimizers.trust_region_bo import TrustRegionBO
 from gibo.steps import Adam
 
 D = 4
@@ -26,16 +29,21 @@ def plain(kind, **options):
     return make
 
 
-def vanilla_bo(x0, bounds=None, seed=0, scale=0.5):
+def vanilla_bo(acquisition="log_ei"):
     """It needs a box, and a finite one; where the suite has none, it gets a large one."""
-    if bounds is None:
-        bounds = (-3.0, 3.0)
-    try:
-        return VanillaBO(x0, scale=scale, bounds=bounds, seed=seed)
-    except InputError as error:
-        if "finite bounds" not in str(error):
-            raise
-        return VanillaBO(x0, scale=scale, bounds=[np.clip(b, -3.0, 3.0) for b in bounds], seed=seed)
+
+    def make(x0, bounds=None, seed=0, scale=0.5):
+        options = {"scale": scale, "seed": seed, "acquisition": acquisition}
+        if bounds is None:
+            bounds = (-3.0, 3.0)
+        try:
+            return VanillaBO(x0, bounds=bounds, **options)
+        except InputError as error:
+            if "finite bounds" not in str(error):
+                raise
+            return VanillaBO(x0, bounds=[np.clip(b, -3.0, 3.0) for b in bounds], **options)
+
+    return make
 
 
 # Each makes an optimiser from (x0, bounds, seed) and, by keyword, scale.
@@ -50,7 +58,12 @@ OPTIMIZERS = [
     pytest.param(plain(ARS, directions=3), id="ars"),
     pytest.param(plain(ARS, directions=4, top=2), id="ars-top"),
     pytest.param(plain(CMAES), id="cma-es"),
-    pytest.param(vanilla_bo, id="vanilla-bo"),
+    pytest.param(plain(CMAES, noise_handling=True), id="cma-es-noise"),
+    pytest.param(vanilla_bo(), id="vanilla-bo"),
+    pytest.param(vanilla_bo("log_noisy_ei"), id="vanilla-bo-noisy"),
+    pytest.param(plain(MPD), id="mpd"),
+    pytest.param(plain(MinUCB), id="min-ucb"),
+    pytest.param(plain(TrustRegionBO, batch=2), id="trust-region-bo"),
     pytest.param(plain(RandomSearch, batch=2), id="random-search"),
 ]
 

@@ -25,7 +25,9 @@ def _tuple(value):
 
 
 def test_results_of_every_study_are_kept():
-    assert {kept_study(RESULTS / name).name for name in KEPT} == {name for name, each in STUDIES.items() if each.cells}
+    studies = {name for name, each in STUDIES.items() if each.cells}
+    # The leaderboard has a page of its own, docs/leaderboard.md, which says that none of its results are kept yet.
+    assert {kept_study(RESULTS / name).name for name in KEPT} == studies - {"leaderboard"}
 
 
 @pytest.mark.parametrize("name", KEPT)

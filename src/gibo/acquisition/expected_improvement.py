@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ import numpy.typing as npt
 from gibo import _linalg as linalg
 from gibo._checks import as_number, as_vector
 from gibo._linalg import Array
-from gibo.acquisition.climb import climb
+from gibo.acquisition.climb import Acquisition, climb
 from gibo.errors import InputError
 from gibo.gp import GaussianProcess
 
@@ -216,9 +216,13 @@ def _series(z: _Z) -> tuple[_Z, _Z]:
     return np.log(g) - 0.5 * z * z - _LOG_SQRT_2PI, R / g
 
 
-def maximize(
-    log_ei: LogExpectedImprovement, lower: Array, upper: Array, rng: np.random.Generator
-) -> tuple[Array, float]:
+class Improvement(Acquisition, Protocol):
+    """The logarithm of an expected improvement under a model."""
+
+    gp: GaussianProcess
+
+
+def maximize(log_ei: Improvement, lower: Array, upper: Array, rng: np.random.Generator) -> tuple[Array, float]:
     """The point of the box with the highest expected improvement, and log EI there.
 
     Looked at: Sobol points, shifted at random, and points around the observed ones of the highest posterior mean, at

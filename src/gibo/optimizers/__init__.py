@@ -4,10 +4,24 @@ from gibo.optimizers.ars import ARS
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.cma import CMAES
 from gibo.optimizers.gibo import GIBO
+from gibo.optimizers.min_ucb import MinUCB
+from gibo.optimizers.mpd import MPD
 from gibo.optimizers.random_search import RandomSearch
+from gibo.optimizers.trust_region_bo import TrustRegionBO
 from gibo.optimizers.vanilla_bo import VanillaBO
 
-__all__ = ["ARS", "CMAES", "GIBO", "Optimizer", "RandomSearch", "VanillaBO", "methods"]
+__all__ = [
+    "ARS",
+    "CMAES",
+    "GIBO",
+    "MPD",
+    "MinUCB",
+    "Optimizer",
+    "RandomSearch",
+    "TrustRegionBO",
+    "VanillaBO",
+    "methods",
+]
 
 
 def methods() -> dict[str, type[Optimizer]]:

@@ -25,6 +25,8 @@ from gibo.optimizers.events import QUERY, Best, Evaluation
 
 # With fewer there are no two parents, or no one to discard.
 LEAST_POPULATION = 4
+# Points of a population that are evaluated twice to measure the noise, as many as the package takes from small ones.
+TWICE = 2
 
 
 class CMAES(Optimizer):
@@ -44,6 +46,8 @@ class CMAES(Optimizer):
         seed: of all random choices.
         sigma0: the first standard deviation, in units of `scale`.
         population: queries per iteration, at least 4; by default the package's ``4 + ⌊3·log d⌋`` (6 for d = 1).
+        noise_handling: the first 2 points of each population are evaluated twice; where their ranks change much, the
+            package's rule for noise lets σ grow (Hansen et al. 2009).
 
     Raises:
         MissingExtraError: the package `cma` is not installed.
@@ -74,6 +78,7 @@ class CMAES(Optimizer):
         seed: int = 0,
         sigma0: float = 1.0,
         population: int | None = None,
+        noise_handling: bool = False,
     ) -> None:
         super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
         self.sigma0 = positive("sigma0", sigma0)
@@ -81,6 +86,8 @@ class CMAES(Optimizer):
             raise InputError(f"population: expected at least {LEAST_POPULATION}, got {population}")
         self._strategy = self._new_strategy(population)
         self.population = int(self._strategy.popsize)
+        self.noise_handling = bool(noise_handling)
+        self._noise = _cma().NoiseHandler(self.d, maxevals=[1, 1, 1], reevals=TWICE) if noise_handling else None
         self._asked: list[Array] = []
         self._value: float | None = None
 
@@ -95,7 +102,8 @@ class CMAES(Optimizer):
     def _propose(self) -> list[tuple[Array, str]]:
         with _quiet():
             self._asked = self._strategy.ask()
-        return [(z[: self.d] * self.scale, QUERY) for z in self._asked]
+        again = self._asked[:TWICE] if self.noise_handling else []
+        return [(z[: self.d] * self.scale, QUERY) for z in [*self._asked, *again]]
 
     def _update(self, batch: list[Evaluation]) -> None:
         self._iteration += 1
@@ -103,8 +111,14 @@ class CMAES(Optimizer):
         if not values:
             return
         worst = min(values)
+        costs = [-(worst if e.value is None else e.value) for e in batch]
         with _quiet():
-            self._strategy.tell(self._asked, [-(worst if e.value is None else e.value) for e in batch])
+            self._strategy.tell(self._asked, costs[: self.population])
+            if self._noise is not None:
+                self._noise.fit, self._noise.idx = costs[: self.population], np.arange(TWICE)
+                self._noise.fitre = costs[self.population :] + costs[TWICE : self.population]
+                self._noise.update_measure()
+                self._strategy.sigma *= self._noise.treat()
             mean: Array = self._strategy.result.xfavorite
         self._iterate = self.clip(mean[: self.d] * self.scale)
         self._value = float(np.mean(values))

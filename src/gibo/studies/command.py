@@ -103,19 +103,25 @@ def need(*modules: str) -> None:
 
 
 def parse_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Lists of the command line as tuples: dimensions between commas, and methods, whose names have some, between ;."""
+    """Lists of the command line as tuples: numbers between commas, and names, which have some, between semicolons."""
     options = dict(given)
-    if "methods" in options:
-        options["methods"] = tuple(part.strip() for part in options["methods"].split(";") if part.strip()) or ("",)
-    if "dimensions" in options:
-        text = options["dimensions"]
-        try:
-            options["dimensions"] = tuple(int(part) for part in text.split(",") if part.strip())
-        except ValueError:
-            options["dimensions"] = ()
-        if not options["dimensions"]:
-            raise InputError(f"--dimensions: expected a comma-separated list such as 4,8,12, got {text!r}")
+    for name in ("methods", "tasks"):
+        if name in options:
+            options[name] = tuple(part.strip() for part in options[name].split(";") if part.strip()) or ("",)
+    for name, kind, example in (("dimensions", int, "4,8,12"), ("scales", float, "0.1,1,10")):
+        if name in options:
+            options[name] = _numbers(name, options[name], kind, example)
     return options
+
+
+def _numbers(name: str, text: str, kind: type, example: str) -> tuple[Any, ...]:
+    try:
+        numbers = tuple(kind(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        numbers = ()
+    if not numbers:
+        raise InputError(f"--{name}: expected a comma-separated list such as {example}, got {text!r}")
+    return numbers
 
 
 def _run(study: ReportedStudy, out: Path, workers: int) -> StudyResult:

@@ -76,6 +76,29 @@ STUDIES: dict[str, Entry] = {
     "hopper": _MUJOCO,
     "cheetah": _MUJOCO,
     "ablation-gym": _MUJOCO,
+    "leaderboard": Entry(
+        "gibo.studies.leaderboard.study:Leaderboard",
+        "gibo.studies.figures.leaderboard:figures",
+        options=("tasks", "methods", "scales", "trials", "budget"),
+        quick={
+            # None of the judging half, which is not to be looked at in passing.
+            "tasks": ("gp8", "sphere20", "rosenbrock8", "cliff12", "l1-12", "lqr"),
+            "methods": (
+                "GIBO",
+                "GIBO (paper)",
+                "CMA-ES",
+                "ARS",
+                "Vanilla BO (best practice)",
+                "Trust region BO",
+                "MPD",
+                "MinUCB",
+                "Random search",
+            ),
+            "trials": 3,
+            "budget": 60,
+        },
+        needs=("cma",),
+    ),
 }
 
 

@@ -1,0 +1,149 @@
+"""The methods of the leaderboard. A new one is one more entry.
+
+All get the same start, scale and bounds. Those that search a box get one of `REACH` scales around the start where a
+task has no bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gibo._linalg import Array
+from gibo.optimizers.ars import ARS
+from gibo.optimizers.base import Optimizer
+from gibo.optimizers.cma import CMAES
+from gibo.optimizers.gibo import GIBO
+from gibo.optimizers.min_ucb import MinUCB
+from gibo.optimizers.mpd import MPD
+from gibo.optimizers.random_search import RandomSearch
+from gibo.optimizers.settings import Settings, out_of_model
+from gibo.optimizers.trust_region_bo import TrustRegionBO
+from gibo.optimizers.vanilla_bo import VanillaBO
+from gibo.priors import LogNormal, Normal
+from gibo.studies import lqr
+from gibo.studies.leaderboard import extras
+from gibo.studies.leaderboard.task import Task
+from gibo.training.presets import PRESETS
+
+REACH = 5.0
+
+# From a task, the scale that the method is told, and a seed.
+Maker = Callable[[Task, float, int], Optimizer]
+
+
+def _always(task: Task) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method as the leaderboard knows it.
+
+    Attributes:
+        make: a fresh optimiser.
+        everywhere: whether it runs on the dear tasks too, unless methods are named.
+        applies: on which tasks it can run.
+        needs: modules that it needs.
+        extra: not in the package; left out, with a note, where what it needs is not installed.
+    """
+
+    make: Maker
+    everywhere: bool = False
+    applies: Callable[[Task], bool] = _always
+    needs: tuple[str, ...] = ()
+    extra: bool = False
+
+
+def _plain(kind: Callable[..., Optimizer], **options: Any) -> Maker:
+    return lambda task, scale, seed: kind(task.start, scale=scale, bounds=task.bounds, seed=seed, **options)
+
+
+def _in_a_box(kind: Callable[..., Optimizer], **options: Any) -> Maker:
+    def make(task: Task, scale: float, seed: int) -> Optimizer:
+        return kind(task.start, scale=scale, bounds=box(task, scale), seed=seed, **options)
+
+    return make
+
+
+def box(task: Task, scale: float) -> tuple[Array, Array]:
+    """The task's bounds, or what is within `REACH` scales of its start."""
+    if task.bounds is not None:
+        lower, upper = task.bounds
+        return np.full(task.d, lower), np.full(task.d, upper)
+    return task.start - REACH * scale, task.start + REACH * scale
+
+
+def _best_practice(task: Task, scale: float, seed: int) -> Optimizer:
+    """The defaults of BoTorch since 0.12, on the unit cube (Hvarfner, Hellsten, Nardi 2024), and log noisy EI."""
+    lower, upper = box(task, scale)
+    return VanillaBO(
+        task.start,
+        bounds=(lower, upper),
+        scale=upper - lower,
+        seed=seed,
+        lengthscale=LogNormal(math.exp(math.sqrt(2.0)) * math.sqrt(task.d), math.sqrt(3.0)),
+        variance=1.0,
+        noise=LogNormal(math.exp(-4.0), 1.0),
+        mean="estimated",
+        standardize=True,
+        fit_from=4,
+        acquisition="log_noisy_ei",
+    )
+
+
+# -- the paper's settings ---------------------------------------------------------------------------------------------
+
+
+def _in_returns(environment: str) -> Settings:
+    """The published settings for an environment, for returns as they are: there they are divided by the best one."""
+    training = PRESETS["published"][environment, "gibo"]
+    settings: Settings = training.options["settings"]
+    square = 1.0 / training.reward_scale**2
+    assert isinstance(settings.variance, Normal)
+    assert isinstance(settings.noise, float)
+    variance = Normal(settings.variance.centre * square, settings.variance.sd * square)
+    return replace(settings, variance=variance, noise=settings.noise * square)
+
+
+def _paper_settings(task: Task) -> Settings | None:
+    if task.name.startswith("gp"):
+        return out_of_model(task.d)
+    if task.name == "lqr":
+        return lqr.PUBLISHED
+    if task.name in ("CartPole-v1", "Swimmer-v5"):
+        return _in_returns(task.name)
+    return None
+
+
+def _paper(task: Task, scale: float, seed: int) -> Optimizer:
+    """Its settings are in the parameters' own units: the scale that it is told says by how much they are wrong."""
+    return GIBO(task.start, scale=scale / task.scale, bounds=task.bounds, seed=seed, settings=_paper_settings(task))
+
+
+def _nevergrad(task: Task, scale: float, seed: int) -> Optimizer:
+    """It chooses its algorithm by the budget."""
+    return extras.Nevergrad(task.start, scale=scale, bounds=task.bounds, seed=seed, budget=task.budget)
+
+
+METHODS: dict[str, Method] = {
+    "GIBO": Method(_plain(GIBO), everywhere=True),
+    "GIBO (paper)": Method(_paper, applies=lambda task: _paper_settings(task) is not None),
+    "CMA-ES": Method(_plain(CMAES), everywhere=True, needs=("cma",)),
+    "CMA-ES (noise handling)": Method(_plain(CMAES, noise_handling=True), needs=("cma",)),
+    "ARS": Method(_plain(ARS), everywhere=True),
+    "Vanilla BO": Method(_in_a_box(VanillaBO)),
+    "Vanilla BO (best practice)": Method(_best_practice),
+    "Trust region BO": Method(_plain(TrustRegionBO)),
+    "MPD": Method(_plain(MPD)),
+    "MinUCB": Method(_plain(MinUCB)),
+    "Random search": Method(_plain(RandomSearch), everywhere=True),
+    "Optuna TPE": Method(_in_a_box(extras.OptunaTPE), needs=("optuna",), extra=True),
+    "Optuna GP": Method(_in_a_box(extras.OptunaGP), needs=("optuna", "torch"), extra=True),
+    "nevergrad": Method(_nevergrad, needs=("nevergrad",), extra=True),
+    "COBYQA": Method(_plain(extras.COBYQA), extra=True),
+}

@@ -36,8 +36,10 @@ def test_it_is_the_expectation_over_the_joint_posterior(monkeypatch):
 def test_without_noise_it_is_expected_improvement():
     gp, rng = model(noise=1e-8)
     log_nei, log_ei = LogNoisyExpectedImprovement(gp, rng), LogExpectedImprovement(gp)
-    for x in rng.uniform(0.0, 1.0, (4, 2)):
-        assert log_nei(x) == pytest.approx(log_ei(x), rel=1e-3)  # the samples are known up to a jitter of 1e-6
+    points = [x for x in rng.uniform(0.0, 1.0, (200, 2)) if log_ei(x) > -20.0]  # lower, the jitter of 1e-6 decides
+    assert len(points) > 3
+    for x in points:
+        assert log_nei(x) == pytest.approx(log_ei(x), rel=1e-2)
 
 
 def test_the_gradient_and_the_batch():

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo import _linalg as linalg
-from gibo._checks import positive, positive_int
+from gibo._checks import batch_size, positive
 from gibo._linalg import Array, single_thread
 from gibo.acquisition.expected_improvement import means_at_data
 from gibo.jacobian import Jacobian
@@ -79,8 +79,8 @@ class TrustRegionBO(Optimizer):
         half_width: float = 1.0,
     ) -> None:
         super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
-        self.batch = positive_int("batch", batch)
-        self.initial = min(max(self.d, 4), 20) if initial is None else positive_int("initial", initial)
+        self.batch = batch_size("batch", batch)
+        self.initial = min(max(self.d, 4), 20) if initial is None else batch_size("initial", initial)
         self.half_width = positive("half_width", half_width)
         self._failures_allowed = math.ceil(max(4, self.d) / self.batch)
         self._champion: tuple[int, float] | None = None  # of earlier regions: its id, and what it was believed to give

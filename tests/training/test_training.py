@@ -123,9 +123,7 @@ def test_a_training_survives_being_written_down():
     assert again == PENDULUM
     with pytest.raises(InputError, match="training: expected what to_plain gives"):
         Training.from_plain({"environment": "x"})
-    with pytest.raises(
-        InputError, match="method: expected one of ars, cma-es, gibo, random-search, vanilla-bo, got 'sgd'"
-    ):
+    with pytest.raises(InputError, match=r"method: expected one of ars, cma-es, gibo, .*vanilla-bo, got 'sgd'"):
         Training("Pendulum-v1", method="sgd")
 
 

@@ -21,12 +21,15 @@ import numpy.typing as npt
 from gibo._checks import as_finite
 from gibo._linalg import Array, single_thread
 from gibo._serialize import is_own
+from gibo.acquisition.climb import climb
+from gibo.acquisition.confidence import LowerConfidenceBound
 from gibo.acquisition.information import GradientInformation
 from gibo.acquisition.plan import plan
 from gibo.errors import InputError, NumericalError
 from gibo.jacobian import Jacobian
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.events import ITERATE, QUERY, Best, Evaluation, Iteration
+from gibo.optimizers.scale_search import WIDEN, look
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.surrogate import Model, Surrogate
 from gibo.steps import direction
@@ -76,12 +79,14 @@ class GIBO(Optimizer):
         self._surrogate = Surrogate.initial(self.settings, self.scale)
         self._iterate_asked = False
         self._step_state = self.settings.step.init(self.d)
+        self._scale_found = not (self.settings.scale_search and self._surrogate.can_be_rescaled)
 
     # -- what it knows ------------------------------------------------------------------------------------------------
 
     @property
     def best(self) -> Best | None:
-        """The point with the highest mean under the model: one of the window's within the bounds, or the iterate.
+        """The point with the highest mean (less `caution` standard deviations) under the model: one of the window's
+        within the bounds, or the iterate.
 
         But not the iterate, which is yet to be evaluated, if evaluations failed since the window's first.
         """
@@ -92,8 +97,10 @@ class GIBO(Optimizer):
         if not X or all(e.value is not None for e in self._log.since_id(window[0].id)):
             X.append(self._iterate)
         with single_thread():
-            mean = self._model().mean(np.array(X))
-        i = int(mean.argmax())
+            model = self._model()
+            mean = model.mean(np.array(X))
+            caution = self.settings.caution
+            i = int((model.lower_bound(np.array(X), caution) if caution else mean).argmax())
         return Best(X[i].copy(), float(mean[i]))
 
     def jacobian(self) -> Jacobian:
@@ -110,7 +117,7 @@ class GIBO(Optimizer):
             proposals.append((self._iterate, ITERATE))  # line 4
             if self.settings.priors and self.settings.fit_after_iterate:
                 return proposals
-        if self._fit_is_due():
+        if self.settings.fit_at == "plan" and self._fit_is_due():
             self._surrogate = self._surrogate.fit(self._window(self._N_m))  # line 6
         lower, upper = self._box()
         if self.settings.sampling == "random":
@@ -123,17 +130,48 @@ class GIBO(Optimizer):
     def _update(self, batch: list[Evaluation]) -> None:
         if all(e.kind == ITERATE for e in batch):
             return  # the queries of this iteration come next
-        model, before, retreat = self._model(), self._iterate, self._retreat(batch)
+        if self.settings.fit_at == "step" and self._fit_is_due():
+            self._surrogate = self._surrogate.fit(self._window(self._N_m))
+        before, retreat = self._iterate, self._retreat(batch)
+        if retreat is None and self.settings.scale_search:
+            retreat = self._look_at_scale(batch)
+        model = self._model()
         internal = model.gp.jacobian(before / self.scale)
-        ascent = direction(internal.mean, model.gp.kernel.ell(self.d), self.settings.normalization)
-        if retreat is None:
+        if retreat is not None:
+            self._iterate = retreat
+        elif self.settings.move == "bound":
+            self._iterate = self.clip(self._highest_bound(model, internal) * self.scale)
+        else:
+            ascent = direction(internal.mean, model.gp.kernel.ell(self.d), self.settings.normalization)
             step, self._step_state = self.settings.step.update(ascent, self._step_state)
             self._iterate = self.clip(before + step * self.scale)  # line 13
-        else:
-            self._iterate = retreat
         self._log.step(self._knowledge(model, internal, before))
         self._iteration += 1
         self._iterate_asked = False
+
+    def _look_at_scale(self, batch: list[Evaluation]) -> Array | None:
+        """Rescale until a signal is found; returns where to stay or to go back to, if no step should be made."""
+        window = self._window(self._N_m)
+        if not window or not self._surrogate.can_be_rescaled:
+            return None
+        if len({e.value for e in window}) == 1:  # a plateau: nothing differs, so look farther away
+            self._surrogate = self._surrogate.rescaled(WIDEN)
+            return self._iterate
+        before = [e for e in self._log.since(self._iteration - 1) if e.iteration == self._iteration - 1]
+        factor, self._scale_found, back = look(self._model(), batch, before, self._scale_found)
+        if factor != 1.0:
+            self._surrogate = self._surrogate.rescaled(factor)
+        return None if back is None else back.x.copy()
+
+    def _highest_bound(self, model: Model, internal: Jacobian) -> Array:
+        """The maximum of mean − sd in the box around the iterate; in z."""
+        lower, upper = self._box()
+        z, ell = self._iterate / self.scale, model.gp.kernel.ell(self.d)
+        ascent = z + 0.35 * direction(internal.mean, ell, "invariant")
+        data = model.gp.observations
+        best = z if data is None else data.X[int(np.asarray(model.gp.predict(data.X).mean).argmax())]
+        starts = [np.clip(start, lower, upper)[None] for start in (z, ascent, best)]
+        return climb(LowerConfidenceBound(model.gp, 1.0), starts, lower, upper, scale=ell)[0]
 
     def _fit_is_due(self) -> bool:
         needed = {"each": self._fit_from, "full": self._N_m, "never": None}[self.settings.fit]
@@ -215,7 +253,7 @@ class GIBO(Optimizer):
 
     def _knowledge(self, model: Model, internal: Jacobian, before: Array) -> Iteration:
         """What was known when the step was made."""
-        jacobian, square = model.in_users_units(internal), model.units.spread * model.units.spread
+        jacobian, square = model.in_users_units(internal, before), model.units.spread * model.units.spread
         ell, variance, noise = self._surrogate.hyperparameters
         step = self._iterate - before
         return Iteration(
@@ -237,11 +275,13 @@ class GIBO(Optimizer):
     # -- memo ---------------------------------------------------------------------------------------------------------
 
     def _memo(self) -> dict[str, Any]:
-        return {**self._surrogate.memo(), "step": self._step_state}
+        found = {} if not self.settings.scale_search else {"scale_found": self._scale_found}
+        return {**self._surrogate.memo(), "step": self._step_state, **found}
 
     def _recall(self, memo: dict[str, Any]) -> None:
         self._iterate_asked = True
         self._surrogate = self._surrogate.recall(memo)
+        self._scale_found = bool(memo.get("scale_found", self._scale_found))
         if "step" in memo:
             state = {name: as_finite(f"step.{name}", value) for name, value in memo["step"].items()}
             # Of a user's own rule the names may change from step to step, the shapes of gibo's own do not.

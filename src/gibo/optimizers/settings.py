@@ -72,6 +72,16 @@ class Settings(Serializable):
             the units of single parameters.
         step: a step rule, `GradientAscent` or `Adam`, with a constant step size or a schedule, or your own
             (`gibo.steps.StepRule`). Default gradient ascent by 0.35 lengthscales; twice that overshoots near a maximum.
+        move: ``"step"`` (default): along the gradient by the step rule, as in the paper; ``"bound"``: to the maximum of
+            the model's mean − 1 standard deviation in the box around the iterate.
+        warp: ``"none"`` (default); ``"chosen"``: values are shown to the model as they are, with their bad tail
+            squeezed or with both tails squeezed, whichever makes them likeliest; see `gibo.optimizers.units`. With
+            gradients there is no warp.
+        fit_at: ``"plan"`` (default): hyperparameters are fitted before the queries are planned; ``"step"``: after they
+            are told, before the step.
+        scale_search: True: until a signal is found the lengthscales are widened and shrunk by what the values say, so
+            that a wrong `scale` costs less; see `gibo.optimizers.scale_search`. Default False.
+        caution: `best` is the point with the highest mean − caution standard deviations. Default 0.
 
     Example:
         >>> from gibo.steps import Decay, GradientAscent
@@ -97,12 +107,23 @@ class Settings(Serializable):
     fit_after_iterate: bool = False
     normalization: GradientScaling = "invariant"
     step: StepRule = GradientAscent(eta=0.35)
+    move: Literal["step", "bound"] = "step"
+    warp: Literal["none", "chosen"] = "none"
+    fit_at: Literal["plan", "step"] = "plan"
+    scale_search: bool = False
+    caution: float = 0.0
 
     def __post_init__(self) -> None:
         _one_of("kernel", self.kernel, KERNELS, hint="; a kernel of your own: import its module first")
         _one_of("delta_unit", self.delta_unit, ("lengthscales", "absolute"))
         _one_of("sampling", self.sampling, ("active", "random"))
         _one_of("fit", self.fit, ("each", "full", "never"))
+        _one_of("move", self.move, ("step", "bound"))
+        _one_of("warp", self.warp, ("none", "chosen"))
+        _one_of("fit_at", self.fit_at, ("plan", "step"))
+        object.__setattr__(self, "caution", positive("caution", self.caution, or_zero=True))
+        if self.warp == "chosen" and not self.standardize:
+            raise InputError("warp: values are warped before they are standardised; leave standardize at True")
         _one_of("normalization", self.normalization, GRADIENT_SCALINGS)
         for name in ("lengthscale", "variance", "noise"):
             object.__setattr__(self, name, _hyperparameter(name, getattr(self, name)))
@@ -113,7 +134,7 @@ class Settings(Serializable):
         for name in ("M", "N_m", "N_g", "fit_from"):
             if getattr(self, name) is not None:
                 (batch_size if name == "M" else positive_int)(name, getattr(self, name))
-        for name in ("standardize", "fit_after_iterate"):
+        for name in ("standardize", "fit_after_iterate", "scale_search"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise InputError(f"{name}: expected True or False, got {getattr(self, name)!r:.80}")
         object.__setattr__(self, "delta", positive("delta", self.delta))
@@ -163,6 +184,30 @@ class Settings(Serializable):
         if not isinstance(settings, cls):
             raise InputError("settings: not what to_plain gives")
         return settings
+
+
+def searching(d: int) -> Settings:
+    """Settings that find the scale and stand skewed returns: a candidate for the default, see docs/leaderboard.md.
+
+    Example:
+        >>> import gibo
+        >>> from gibo.optimizers.settings import searching
+        >>> opt = gibo.GIBO([0.0] * 6, scale=0.01, settings=searching(6))
+        >>> len(opt.ask())
+        4
+    """
+    M = min(max(2, d // 2), int(4 + 3 * math.log(d)))
+    return Settings(
+        noise=LogNormal(1.0, 1.5),
+        M=M,
+        N_m=max(100, min(10 * d, 2000), M + 1),
+        fit_from=max(4, min(d // 2, M)),
+        move="bound",
+        warp="chosen",
+        fit_at="step",
+        scale_search=True,
+        caution=1.0,
+    )
 
 
 def _default_lengthscale(d: int) -> Prior:

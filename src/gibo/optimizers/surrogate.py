@@ -12,13 +12,14 @@ Both are values: nothing is carried along but the hyperparameters, so an optimis
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibo._checks import as_vector, positive
+from gibo._checks import as_vector, finite, positive
 from gibo._linalg import Array
 from gibo.errors import InputError
 from gibo.gp import GaussianProcess
@@ -27,11 +28,14 @@ from gibo.kernels import KERNELS
 from gibo.map_fit import fit
 from gibo.optimizers.events import Evaluation
 from gibo.optimizers.settings import Settings
+from gibo.optimizers.units import LEAST_VALUES, Units
 from gibo.priors import Prior
 
 # An entry of a gradient whose noise variance is this many times its prior variance says nothing. A gradient without any
 # other entries is left out of the model.
 SAYS_NOTHING = 1e6
+# A factor of a thousand either way.
+LARGEST_LOG_FACTOR = 7.0
 
 
 class Hyperparameters(NamedTuple):
@@ -56,28 +60,6 @@ class Hyperparameters(NamedTuple):
         return cls(gp.kernel.ell(d).copy(), gp.kernel.variance, gp.noise)
 
 
-class Units(NamedTuple):
-    """The model sees ``u = (y − shift)/spread``."""
-
-    shift: float
-    spread: float
-
-    @classmethod
-    def of(cls, y: Array, standardize: bool) -> Units:
-        """Mean and standard deviation of y; shift 0 and spread 1 if values are not changed."""
-        if not standardize or not len(y):
-            return cls(0.0, 1.0)
-        largest = float(np.abs(y).max())
-        if largest == 0.0:
-            return cls(0.0, 1.0)
-        shift, spread = largest * float((y / largest).mean()), largest * float((y / largest).std())
-        return cls(shift, spread if spread > 0.0 else largest)
-
-    def apply(self, y: Array) -> Array:
-        u: Array = (y - self.shift) / self.spread
-        return u
-
-
 @dataclass(frozen=True, eq=False)
 class Model:
     """A posterior of u as a function of z, and the way back to y and x."""
@@ -88,15 +70,23 @@ class Model:
 
     def mean(self, X: Array) -> Array:
         """What the objective is believed to be at X (p, d)."""
-        return self.units.shift + self.units.spread * np.asarray(self.gp.predict(X / self.scale).mean)
+        return self.units.invert(np.asarray(self.gp.predict(X / self.scale).mean))
+
+    def lower_bound(self, X: Array, beta: float) -> Array:
+        """What it is at least, within beta standard deviations, at X (p, d)."""
+        mean, variance = (np.asarray(moment) for moment in self.gp.predict(X / self.scale))
+        return self.units.invert(mean - beta * np.sqrt(variance))
 
     def jacobian(self, x: Array) -> Jacobian:
         """The posterior of the objective's gradient at x (d,)."""
-        return self.in_users_units(self.gp.jacobian(x / self.scale))
+        return self.in_users_units(self.gp.jacobian(x / self.scale), x)
 
-    def in_users_units(self, internal: Jacobian) -> Jacobian:
-        """dy/dx from du/dz."""
-        slope = self.units.spread / self.scale
+    def in_users_units(self, internal: Jacobian, x: Array) -> Jacobian:
+        """dy/dx at x from du/dz."""
+        spread = self.units.spread
+        if self.units.warp != "none":
+            spread = self.units.inverse_slope(float(self.gp.predict(x / self.scale).mean))
+        slope = spread / self.scale
         return Jacobian(internal.mean * slope, internal.covariance * np.outer(slope, slope))
 
     def extend(self, e: Evaluation) -> Model:
@@ -115,12 +105,14 @@ class Surrogate:
         scale: (d,) of the parameters.
         hyperparameters: in the units that the model sees.
         warning: why the last fit kept the old hyperparameters, or None.
+        log_factor: by how much the lengthscales, and their prior, were rescaled; see `rescaled`.
     """
 
     settings: Settings
     scale: Array
     hyperparameters: Hyperparameters
     warning: str | None = None
+    log_factor: float = 0.0
 
     @classmethod
     def initial(cls, settings: Settings, scale: Array) -> Surrogate:
@@ -134,11 +126,12 @@ class Surrogate:
 
     def given(self, evaluations: Sequence[Evaluation], N_g: int = 0) -> Model:
         """The posterior given evaluations that have values, with the last N_g gradients among them."""
-        units = self._units(evaluations)
         gp = self.prior
         if not evaluations:
-            return Model(gp, units, self.scale)
+            return Model(gp, self._units(evaluations), self.scale)
         X = np.array([e.x for e in evaluations]) / self.scale
+        has_gradients = N_g > 0 and any(e.gradient is not None for e in evaluations)  # they would need warping, too
+        units = self._units(evaluations) if has_gradients else self._likeliest_units(gp, X, _values(evaluations))
         u = units.apply(_values(evaluations))
         known = [e for e in evaluations if e.gradient is not None and e.gradient_noise is not None] if N_g else []
         G, g, g_noise = self._gradients(units, [(e.x, e.gradient, e.gradient_noise) for e in known])
@@ -155,7 +148,7 @@ class Surrogate:
         """
         if self.settings.standardize and len({e.value for e in evaluations}) == 1:
             return self  # all the same, such as the highest score: any long lengthscale explains it, and says nothing
-        fitted = fit(self.given(evaluations).gp, self.settings.priors)
+        fitted = fit(self.given(evaluations).gp, self._priors())
         warning = None if fitted.warning is None else fitted.warning.message
         return replace(self, hyperparameters=Hyperparameters.of(fitted.gp, len(self.scale)), warning=warning)
 
@@ -173,9 +166,28 @@ class Surrogate:
         z = x / self.scale
         return model.gp.extend(z, 0.0, z[None], g, g_noise) if len(g) else None
 
+    @property
+    def can_be_rescaled(self) -> bool:
+        """Whether the lengthscales have a prior that can move."""
+        return hasattr(self.settings.lengthscale, "median")
+
+    def rescaled(self, factor: float) -> Surrogate:
+        """With lengthscales, and their prior, that are so many times as long."""
+        log_factor = float(np.clip(self.log_factor + math.log(factor), -LARGEST_LOG_FACTOR, LARGEST_LOG_FACTOR))
+        ell = self.hyperparameters.lengthscale * math.exp(log_factor - self.log_factor)
+        return replace(self, hyperparameters=self.hyperparameters._replace(lengthscale=ell), log_factor=log_factor)
+
+    def _priors(self) -> dict[str, Prior]:
+        priors = self.settings.priors
+        ell: Any = priors.get("lengthscale")
+        if self.log_factor and ell is not None:
+            priors["lengthscale"] = replace(ell, median=ell.median * math.exp(self.log_factor))
+        return priors
+
     def memo(self) -> dict[str, Any]:
         """Hyperparameters and warning, for a log."""
-        return {"hyperparameters": self.hyperparameters, "warning": self.warning}
+        found: dict[str, Any] = {"hyperparameters": self.hyperparameters, "warning": self.warning}
+        return found | ({"log_factor": self.log_factor} if self.log_factor else {})
 
     def recall(self, memo: dict[str, Any]) -> Surrogate:
         """With those of a memo."""
@@ -186,7 +198,25 @@ class Surrogate:
         hyperparameters = Hyperparameters(
             ell, positive("memo: variance", variance), positive("memo: noise", noise, or_zero=True)
         )
-        return replace(self, hyperparameters=hyperparameters, warning=warning)
+        log_factor = finite("memo: log_factor", memo.get("log_factor", 0.0))
+        if abs(log_factor) > LARGEST_LOG_FACTOR or (log_factor and not self.can_be_rescaled):
+            raise InputError("memo: its log_factor is none that these settings lead to")
+        return replace(self, hyperparameters=hyperparameters, warning=warning, log_factor=log_factor)
+
+    def _likeliest_units(self, gp: GaussianProcess, X: Array, y: Array) -> Units:
+        """How values y at X are shown to the model; one factorisation serves all warps."""
+        plain = Units.of(y, self.settings.standardize)
+        if self.settings.warp == "none" or len(y) < LEAST_VALUES or not y.std() > 0.0:
+            return plain
+        given = gp.condition(X, plain.apply(y))
+        data = given.observations
+        assert data is not None
+
+        def score(units: Units) -> float:
+            shown = replace(given, observations=replace(data, y=units.apply(y)))
+            return shown.log_likelihood + float(units.log_slope(y).sum()) - len(y) * math.log(units.spread)
+
+        return max(Units.candidates(y), key=score)
 
     def _units(self, evaluations: Sequence[Evaluation]) -> Units:
         return Units.of(_values(evaluations), self.settings.standardize)

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gibo._checks import as_number, as_vector, finite
+from gibo._serialize import to_plain
 from gibo.optimizers.base import Optimizer
+from gibo.optimizers.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -70,11 +72,17 @@ class RunSpec:
 
     def _flat(self) -> dict[str, Any]:
         """Everything by its name, what is known of the training first."""
-        flat: dict[str, Any] = {**(self.training or {})}
+        flat: dict[str, Any] = {**_filled(self.training or {})}
         flat |= {"optimizer": self.optimizer, "sign": self.sign, "penalty": self.penalty, "quorum": self.quorum}
-        flat |= self.arguments
+        flat |= _filled(self.arguments)
         settings = flat.pop("settings", None)
         return flat | (settings if isinstance(settings, dict) else {})
+
+
+def _filled(data: dict[str, Any]) -> dict[str, Any]:
+    """With settings that are younger than the data at their default, which is what the data meant."""
+    filled = {name: _filled(part) if isinstance(part, dict) else part for name, part in data.items()}
+    return {**to_plain(Settings()), **filled} if data.get("type") == Settings.__name__ else filled
 
 
 def _difference(name: str, was: Any, now: Any) -> str:

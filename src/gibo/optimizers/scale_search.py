@@ -1,0 +1,70 @@
+"""Finding the scale: a user's guess of it may be wrong by ten or thirty.
+
+Until a signal is found, the lengthscales and their prior are rescaled after each iteration:
+
+    too wide     the iterate's value is above most of its queries', or the last step failed      × 0.5
+    too narrow   the model explains the values hardly better than noise alone does               × 2.5
+
+Once the model beats noise by a quarter of a nat per value the scale counts as found. A step counts as failed when the
+new iterate's value is two median absolute deviations of the last batch below the last iterate's and the model agrees
+which of the two is better; then the search goes back, found or not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from gibo.optimizers.events import ITERATE, QUERY, Evaluation
+from gibo.optimizers.surrogate import Model
+
+WIDEN, SHRINK = 2.5, 0.5
+EVIDENCE = 0.25  # nats per value
+ABOVE = 0.85  # share of its queries that the iterate beats
+FAILED = 2.0  # median absolute deviations
+
+
+class Finding(NamedTuple):
+    """By which factor to rescale (1: not at all), whether the scale is found, and where to go back to, if anywhere."""
+
+    factor: float
+    found: bool
+    back: Evaluation | None
+
+
+def look(model: Model, batch: Sequence[Evaluation], last: Sequence[Evaluation], found: bool) -> Finding:
+    """What a batch says about the scale; `last` are the evaluations of the iteration before."""
+    queries = [e.value for e in batch if e.kind == QUERY and e.value is not None]
+    here = next((e for e in batch if e.kind == ITERATE and e.value is not None), None)
+    if not queries or here is None or here.value is None:
+        return Finding(1.0, found, None)
+    back = _failed(model, here, [e for e in last if e.value is not None])
+    if found:
+        return Finding(1.0, True, back)
+    if back is not None or float(np.mean([value < here.value for value in queries])) >= ABOVE:
+        return Finding(SHRINK, False, back)
+    if here.iteration == 0:
+        return Finding(1.0, False, None)
+    if evidence(model) < EVIDENCE * model.gp.n:
+        return Finding(WIDEN, False, None)
+    return Finding(1.0, True, None)
+
+
+def evidence(model: Model) -> float:
+    """How many nats likelier the values are under the model than as independent noise of unit variance."""
+    data = model.gp.observations
+    assert data is not None
+    return model.gp.log_likelihood + 0.5 * len(data.y) * math.log(2.0 * math.pi) + 0.5 * float(data.y @ data.y)
+
+
+def _failed(model: Model, here: Evaluation, last: Sequence[Evaluation]) -> Evaluation | None:
+    before = next((e for e in last if e.kind == ITERATE), None)
+    if before is None or before.value is None or here.value is None:
+        return None
+    values = np.array([e.value for e in last], dtype=np.float64)
+    deviation = float(np.median(np.abs(values - np.median(values))))
+    was, now = model.mean(np.array([before.x, here.x]))
+    return before if here.value < before.value - FAILED * deviation and was > now else None

@@ -1,0 +1,154 @@
+"""Finding the scale, warping values, steps to a confidence bound: the parts of `searching`."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gibo
+from gibo.acquisition.confidence import LowerConfidenceBound
+from gibo.optimizers.events import Evaluation, Query
+from gibo.optimizers.scale_search import SHRINK, WIDEN, look
+from gibo.optimizers.settings import Settings, searching
+from gibo.optimizers.surrogate import Surrogate
+from gibo.optimizers.units import Units
+from gibo.outcome import Outcome
+
+D = 4
+
+
+def evaluated(X, y, kinds=None, iteration=1):
+    kinds = kinds or ["query"] * len(y)
+    return [
+        Evaluation(Query(i, np.asarray(x), 0, kind, iteration), Outcome(float(v)))
+        for i, (x, v, kind) in enumerate(zip(X, y, kinds, strict=True))
+    ]
+
+
+values = st.lists(st.floats(-1e6, 1e6), min_size=5, max_size=30).filter(lambda y: np.std(y) > 1e-3)
+
+
+@settings(deadline=None)
+@given(values)
+def test_every_warp_is_monotone_and_comes_back(y):
+    y = np.sort(np.array(y))
+    for units in Units.candidates(y):
+        u = units.apply(y)
+        assert (np.diff(u) >= -1e-9).all()
+        assert abs(u.mean()) < 1e-6
+        back = units.invert(u)
+        np.testing.assert_allclose(back, y, rtol=1e-6, atol=1e-6 * np.abs(y).max())
+
+
+@pytest.mark.parametrize("at", [-40.0, -3.0, 0.2, 5.0])
+def test_the_slopes_are_derivatives(at):
+    y = np.array([-50.0, -3.0, -1.0, 0.0, 0.5, 1.0, 2.0])
+    for units in Units.candidates(y):
+        h = 1e-6
+        slope = (units.warped(np.array(at + h)) - units.warped(np.array(at - h))) / (2 * h)
+        assert np.exp(units.log_slope(np.array(at))) == pytest.approx(slope, rel=1e-5)
+        u = float(units.apply(np.array(at)))
+        assert units.inverse_slope(u) == pytest.approx(units.spread / slope, rel=1e-4)
+
+
+def test_a_heavy_bad_tail_is_squeezed_and_a_smooth_hill_is_not():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    smooth = np.sin(X[:, 0]) + 0.5 * X[:, 1]
+    surrogate = Surrogate.initial(Settings(warp="chosen", lengthscale=2.0).resolve(2), np.ones(2))
+    assert np.allclose(surrogate.given(evaluated(X, smooth)).units.warped(smooth), smooth)
+    cliff = np.where(X[:, 0] > 0.8, -1000.0 * (1 + rng.random(60)), 0.1 * smooth)
+    assert surrogate.given(evaluated(X, cliff)).units.warped(cliff).min() > -500.0
+
+
+def test_beliefs_are_in_the_users_units_whatever_the_warp():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = np.where(X[:, 0] > 0.8, -1000.0, 10.0 + X[:, 1])
+    model = Surrogate.initial(Settings(warp="chosen", noise=1e-4).resolve(2), np.ones(2)).given(evaluated(X, y))
+    good = X[:, 0] < 0.3
+    assert np.abs(model.mean(X[good]) - y[good]).max() < 1.0
+    x, h = X[good][0], 1e-5
+    slopes = [np.diff(model.mean(np.array([x - h * e, x + h * e])))[0] / (2 * h) for e in np.eye(2)]
+    np.testing.assert_allclose(model.jacobian(x).mean, slopes, rtol=1e-3, atol=1e-4)
+
+
+def test_the_bound_is_mean_less_standard_deviation_with_its_gradient():
+    rng = np.random.default_rng(1)
+    gp = gibo.GaussianProcess(gibo.SquaredExponential(), noise=0.01).condition(
+        rng.normal(size=(9, 2)), rng.normal(size=9)
+    )
+    bound, x = LowerConfidenceBound(gp, 2.0), np.array([0.3, -0.2])
+    p = gp.predict(x)
+    value, gradient = bound.value_and_gradient(x)
+    assert value == pytest.approx(p.mean - 2.0 * np.sqrt(p.variance))
+    h = 1e-6
+    differences = [(bound(np.array([x + h * e]))[0] - bound(np.array([x - h * e]))[0]) / (2 * h) for e in np.eye(2)]
+    np.testing.assert_allclose(gradient, differences, rtol=1e-4, atol=1e-6)
+
+
+def model_of(X, y, **options):
+    return Surrogate.initial(Settings(lengthscale=1.0, noise=0.01, **options).resolve(2), np.ones(2)).given(
+        evaluated(X, y)
+    )
+
+
+def test_an_iterate_above_its_queries_means_too_wide():
+    X = [[0.0, 0.0], [3.0, 0.0], [0.0, 3.0], [-3.0, 0.0]]
+    y = [1.0, -5.0, -6.0, -7.0]
+    batch = evaluated(X, y, ["iterate", "query", "query", "query"])
+    assert look(model_of(X, y), batch, [], found=False).factor == SHRINK
+    assert look(model_of(X, y), batch, [], found=True).factor == 1.0
+
+
+def test_noise_alone_means_too_narrow_and_a_signal_that_it_is_found():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    kinds = ["iterate", *["query"] * 29]
+    noise, signal = rng.normal(size=30), np.sin(X[:, 0]) + 0.5 * X[:, 1]
+    noise[0] = signal[0] = 0.0
+    nothing = Surrogate.initial(Settings(lengthscale=1.0, noise=0.95, variance=0.05).resolve(2), np.ones(2))
+    found = look(nothing.given(evaluated(X, noise)), evaluated(X, noise, kinds), [], found=False)
+    assert (found.factor, found.found) == (WIDEN, False)
+    found = look(model_of(X, signal), evaluated(X, signal, kinds), [], found=False)
+    assert (found.factor, found.found) == (1.0, True)
+
+
+def test_a_failed_step_goes_back():
+    X = [[0.0, 0.0], [0.2, 0.0], [0.0, 0.2], [2.0, 2.0], [2.2, 2.0], [2.0, 2.2]]
+    y = [1.0, 0.9, 1.1, -9.0, -8.0, -9.5]
+    told = evaluated(X, y, ["iterate", "query", "query"] * 2)
+    assert look(model_of(X, y), told[3:], told[:3], found=True).back is told[0]
+    assert (
+        look(model_of(X, y[::-1]), evaluated(X, y[::-1], ["iterate", "query", "query"] * 2)[3:], [], True).back is None
+    )
+
+
+@pytest.mark.parametrize("wrong", [0.1, 1.0, 10.0])
+def test_a_wrong_scale_costs_little(wrong):
+    """Regret of the recommended point on a noisy bowl, from where it is 1."""
+    rng = np.random.default_rng(3)
+    goal = np.array([0.4, -0.3, 0.5, 0.2])
+
+    def objective(x):
+        return -float(((x - goal) ** 2).sum()) / float(goal @ goal) + 0.02 * rng.standard_normal()
+
+    result = gibo.maximize(objective, np.zeros(D), budget=120, scale=0.2 * wrong, settings=searching(D))
+    assert ((result.x - goal) ** 2).sum() / (goal @ goal) < 0.25
+
+
+def test_a_plateau_is_searched_farther_and_farther_away():
+    opt = gibo.GIBO(np.zeros(2), scale=0.01, settings=searching(2))
+    reach = []
+    for _ in range(5):
+        queries = opt.ask()
+        reach.append(max(np.abs(query.x - opt.iterate).max() for query in queries))
+        for query in queries:
+            opt.tell(query, 0.0)
+    assert reach[-1] > 5.0 * reach[0]
+    assert (opt.iterate == 0.0).all()
+
+
+def test_what_is_combined_in_vain_is_refused():
+    with pytest.raises(gibo.InputError, match="leave standardize at True"):
+        Settings(warp="chosen", standardize=False)

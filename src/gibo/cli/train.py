@@ -86,6 +86,9 @@ def add_commands(commands: Any) -> None:
     for name, what in DASK_FILES.items():
         train.add_argument(f"--dask-{name}", metavar="FILE", help=f"{what}, for a cluster at tls://... (PEM)")
     train.add_argument("--time-limit", type=float, metavar="SECONDS", help="per evaluation")
+    train.add_argument(
+        "--watch", action="store_true", help="show each trial in the browser while it goes on; the address is printed"
+    )
     train.add_argument("--out", type=Path, metavar="FOLDER", help="(default: runs/ENV)")
 
     evaluate = commands.add_parser("evaluate", help="the returns of a trained policy over fresh episodes")
@@ -122,6 +125,7 @@ def _train(arguments: argparse.Namespace) -> int:
                     executor=executor,
                     time_limit=arguments.time_limit,
                     progress=bar,
+                    watch=arguments.watch,
                 )
             say(f"{folder}: {result.reason}")
             if not result.status.is_regular:

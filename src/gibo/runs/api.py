@@ -48,6 +48,7 @@ def maximize(
     callback: Callback | None = None,
     progress: bool | Progress = False,
     journal: str | Path | None = None,
+    watch: bool = False,
     workers: int | None = None,
     executor: Executor | None = None,
     time_limit: float | None = None,
@@ -79,6 +80,8 @@ def maximize(
             an ``update(standing)``, see `gibo.runs.progress`.
         journal: a folder in which every query, value and failure is recorded before the run goes on. If it holds this
             very run, the run is continued; if it holds another one, that is an error. See also `resume`.
+        watch: True shows the run in the browser while it goes on: a page on this machine alone, whose address is
+            written to standard error, until the run ends. It reads the journal, so it needs one. See also `gibo watch`.
         workers: evaluate in this many processes on this machine; None: in this process, one after the other.
         executor: or in any `concurrent.futures.Executor`, such as that of a Dask cluster.
         time_limit: seconds after which an evaluation is ended and counts as failed; its process is replaced.
@@ -110,6 +113,7 @@ def maximize(
         callback=callback,
         progress=progress,
         journal=journal,
+        watch=watch,
         workers=workers,
         executor=executor,
         time_limit=time_limit,
@@ -157,6 +161,7 @@ def resume(
     least_certainty: float | EllipsisType | None = ...,
     callback: Callback | None = None,
     progress: bool | Progress = False,
+    watch: bool = False,
     workers: int | None = None,
     executor: Executor | None = None,
     time_limit: float | EllipsisType | None = ...,
@@ -172,7 +177,7 @@ def resume(
         objective: the same as before.
         budget, retries, max_failures: those of the last start if None.
         target, least_certainty, time_limit: those of the last start by default; None: none from now on.
-        callback, progress, workers, executor: see `maximize`.
+        callback, progress, watch, workers, executor: see `maximize`.
 
     Example:
         >>> import gibo, tempfile
@@ -208,6 +213,7 @@ def resume(
         quorum=spec.quorum,
         callback=callback,
         progress=progress,
+        watch=watch,
         workers=workers,
         executor=executor,
         **{name: options[name] for name in REMEMBERED if options.get(name) is not None},
@@ -224,6 +230,7 @@ def run(
     callback: Callback | None = None,
     progress: bool | Progress = False,
     journal: str | Path | None = None,
+    watch: bool = False,
     workers: int | None = None,
     executor: Executor | None = None,
     time_limit: float | None = None,
@@ -264,6 +271,10 @@ def run(
             raise InputError(f"optimizer: expected one such as gibo.GIBO(x0), got {describe(optimizer)}")
         if sign not in (1.0, -1.0):
             raise InputError(f"sign: expected 1 or -1, got {sign!r:.80}")
+        if watch not in (True, False):
+            raise InputError(f"watch: expected True or False, got {describe(watch)}")
+        if watch and journal is None:
+            raise InputError("watch: the page reads the run's journal; name a folder for it, with journal=")
         options = RunOptions(
             budget=budget,
             target=target,
@@ -290,6 +301,10 @@ def run(
         if session.journal is not None:
             closing.callback(session.journal.close)
             session.journal.begin(options.remembered())
+            if watch:
+                from gibo.server.beside import page_beside  # here, because few need it
+
+                closing.enter_context(page_beside(session.journal.folder))
         bar = closing.enter_context(progress_bar(budget)) if progress is True else progress or None
         status, reason = Loop(session, options, pool, interrupts, bar).until_done()
         try:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -33,8 +34,9 @@ class _File:
     locked: bool = False
 
 
-# By device and inode.
+# By device and inode; whoever counts users holds the guard, for a page may be read beside the run that it shows.
 _files: dict[tuple[int, int], _File] = {}
+_guard = threading.RLock()
 
 
 def _let_go() -> None:
@@ -43,9 +45,11 @@ def _let_go() -> None:
         if file.descriptor is not None:
             os.close(file.descriptor)
     _files.clear()
+    _guard.release()
 
 
-os.register_at_fork(after_in_child=_let_go)
+# Nobody counts while the process forks: the child would wait forever for a thread that it does not have.
+os.register_at_fork(before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_let_go)
 
 
 def regular(path: Path) -> os.stat_result | None:
@@ -77,13 +81,11 @@ def in_use(path: Path) -> Iterator[None]:
     """While somebody in this process uses a file, by means of its own, that file is not closed here."""
     found = regular(path)
     key = (0, 0) if found is None else (found.st_dev, found.st_ino)
-    file = _files.setdefault(key, _File())
-    file.users += 1
+    file = _enter(key)
     try:
         yield
     finally:
-        file.users -= 1
-        _close_unused(key, file)
+        _leave(key, file)
 
 
 @contextmanager
@@ -108,8 +110,7 @@ def locked(
     if found is None:
         raise JournalError(f"{path}: it is not there any more")
     key = (found.st_dev, found.st_ino)
-    file = _files.setdefault(key, _File())
-    file.users += 1
+    file = _enter(key)
     try:
         _acquire(path, file, patience, waiting)
         try:
@@ -119,8 +120,7 @@ def locked(
                 file.locked = False
                 fcntl.flock(file.descriptor, fcntl.LOCK_UN)
     finally:
-        file.users -= 1
-        _close_unused(key, file)
+        _leave(key, file)
 
 
 @contextmanager
@@ -155,11 +155,21 @@ def _try(path: Path, file: _File) -> bool:
     return True
 
 
-def _close_unused(key: tuple[int, int], file: _File) -> None:
-    if file.users == 0 and _files.get(key) is file:
-        del _files[key]
-        if file.descriptor is not None:
-            os.close(file.descriptor)
+def _enter(key: tuple[int, int]) -> _File:
+    with _guard:
+        file = _files.setdefault(key, _File())
+        file.users += 1
+        return file
+
+
+def _leave(key: tuple[int, int], file: _File) -> None:
+    """The last one closes the file."""
+    with _guard:
+        file.users -= 1
+        if file.users == 0 and _files.get(key) is file:
+            del _files[key]
+            if file.descriptor is not None:
+                os.close(file.descriptor)
 
 
 def _owner(path: Path) -> str:

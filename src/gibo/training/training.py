@@ -137,6 +137,7 @@ def train(
     executor: Executor | None = None,
     time_limit: float | None = None,
     progress: bool | Progress = False,
+    watch: bool = False,
 ) -> Result:
     """One trial, in its own folder; the same call continues it. The policy is saved there as ``policy.json``.
 
@@ -145,7 +146,7 @@ def train(
         folder: for the journal and the policy.
         budget: evaluations, of `training.episodes` episodes each.
         seed: of the trial.
-        workers, executor, time_limit, progress: see `gibo.run`.
+        workers, executor, time_limit, progress, watch: see `gibo.run`.
     """
     positive_int("budget", budget)
     with training.task() as task:
@@ -159,6 +160,7 @@ def train(
             executor=executor,
             time_limit=time_limit,
             progress=progress,
+            watch=watch,
             reparametrizer=normalizer,
             training=training.to_plain(),
         )

@@ -1,0 +1,57 @@
+"""`gibo serve`: ask and tell for programs, over HTTP or over standard input and output."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from gibo.cli.output import complain, say
+from gibo.cli.train import like_ctrl_c
+from gibo.errors import InputError
+
+
+def add_commands(commands: Any) -> None:
+    """Add this command to the command line."""
+    serve = commands.add_parser(
+        "serve",
+        help="let programs ask and tell, over HTTP on this machine or over standard input and output",
+        description="Serve a run that gibo init has begun to any program: ask, tell, status, best and export as JSON. "
+        "See docs/serve.md for examples.",
+    )
+    serve.set_defaults(run=_serve)
+    serve.add_argument("folder", type=Path, metavar="RUN")
+    serve.add_argument(
+        "--port", type=int, metavar="N", default=8643, help="where to listen (default: 8643; 0: a free one)"
+    )
+    serve.add_argument(
+        "--stdio", action="store_true", help="a JSON object per line on standard input and output instead"
+    )
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    from gibo.server.bench import ManualBench
+    from gibo.server.serve import Serve, serve_lines
+
+    if not 0 <= arguments.port < 1 << 16:
+        raise InputError(f"--port: expected a number below 65536, got {arguments.port}")
+    held = f"{arguments.folder}: held while it is served; other programs can read it, and ask and tell through here"
+    with (
+        like_ctrl_c(),
+        ManualBench(arguments.folder, lambda: complain(f"{arguments.folder}: in use, waiting for it")) as bench,
+    ):
+        complain(held)
+        try:
+            if arguments.stdio:
+                serve_lines(bench, sys.stdin.buffer, sys.stdout.buffer)
+                return 0
+            server = Serve(bench, arguments.port)
+            try:
+                say(f"{arguments.folder}: {server.address}", flush=True)
+                server.start().join()
+            finally:
+                server.stop()
+        except KeyboardInterrupt:
+            return 0
+    return 0

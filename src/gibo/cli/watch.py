@@ -1,0 +1,70 @@
+"""`gibo watch` and `gibo report`: a page that shows a run, while it happens or as a file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from gibo.cli.output import say
+from gibo.errors import InputError
+
+
+def add_commands(commands: Any) -> None:
+    """Add these commands to the command line."""
+    watch = commands.add_parser(
+        "watch",
+        help="show a run in the browser, while it happens",
+        description="Serve a page that shows a run while it happens, or what became of it, on this machine alone. RUN "
+        "may also be a folder of trials. The journal is read and never written to.",
+    )
+    watch.set_defaults(run=_watch)
+    watch.add_argument("folder", type=Path, metavar="RUN")
+    watch.add_argument("--port", type=int, metavar="N", help="where to listen (default: 8642, or a free one)")
+    watch.add_argument("--open", action="store_true", help="open it in the browser")
+    watch.add_argument(
+        "--control",
+        action="store_true",
+        help="let the page act on the run; whoever has the printed address, with its token, can do so",
+    )
+    report = commands.add_parser(
+        "report",
+        help="write the page of a run as one file",
+        description="Write the page that gibo watch shows as one HTML file that needs nothing else, for a colleague.",
+    )
+    report.set_defaults(run=_report)
+    report.add_argument("folder", type=Path, metavar="RUN")
+    report.add_argument("-o", "--out", type=Path, metavar="FILE", default=Path("report.html"))
+
+
+def _watch(arguments: argparse.Namespace) -> int:
+    from gibo._linalg import single_thread
+    from gibo.server.control import ManualControl
+    from gibo.server.watch import watch
+
+    if arguments.port is not None and not 0 <= arguments.port < 1 << 16:
+        raise InputError(f"--port: expected a number below 65536, got {arguments.port}")
+    control = ManualControl(arguments.folder) if arguments.control else None
+    server = watch(arguments.folder, arguments.port, control)
+    try:
+        say(f"{arguments.folder}: {server.page_address}", flush=True)
+        if arguments.open:
+            import webbrowser
+
+            webbrowser.open(server.page_address)
+        with single_thread():  # for this whole process
+            server.start().join()
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        server.stop()
+    return 0
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from gibo.server.watch import report
+
+    html = report(arguments.folder)
+    arguments.out.write_text(html, encoding="utf-8")
+    say(arguments.out)
+    return 0

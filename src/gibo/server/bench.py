@@ -1,0 +1,185 @@
+"""A run as those see it who evaluate its queries: ask, tell, status, best, export, all as plain JSON data."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from gibo._checks import describe
+from gibo._linalg import Array
+from gibo.errors import InputError, NumericalError, QueryError
+from gibo.optimizers.events import Best, Evaluation, Query
+from gibo.outcome import Outcome, told_outcome
+from gibo.runs import manual
+from gibo.runs.journal import Journal
+from gibo.runs.session import Session
+
+
+class Bench(Protocol):
+    """What a program can do with a run. When a method returns, the journal has it; each is safe to call from threads.
+
+    Mistakes of the client raise `InputError`; unknown queries, and queries told otherwise before, `QueryError`.
+    """
+
+    def ask(self) -> dict[str, Any]:
+        """``{"queries": [{"id", "kind", "iteration", "seed", "x", "parameters"}, …]}``; the same until told."""
+
+    def tell(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Record ``{"id", "value"}``, with ``"gradient"`` and ``"gradient_noise"`` if known, or ``{"id", "failed"}``.
+
+        Returns ``{"id", "recorded"}``: false if the very same was recorded before, which is no error.
+        """
+
+    def status(self) -> dict[str, Any]:
+        """How the run stands."""
+
+    def best(self) -> dict[str, Any]:
+        """``{"best": {"value", "parameters"} or None, "best_seen": …}``."""
+
+    def export(self) -> dict[str, Any]:
+        """``{"columns": [names], "rows": [[…], …]}``: every query and what became of it."""
+
+
+class ManualBench:
+    """A run that `gibo init` has begun. It is held in memory, with its lock, until `close`: others can only read it.
+
+    What is asked and told is on the disk before anything else happens, so nothing is lost with the memory; after an
+    error of the disk the run is read from there again.
+
+    Args:
+        folder: of the run.
+        waiting: called once if another process has the run and must be waited for.
+    """
+
+    def __init__(self, folder: Path | str, waiting: Callable[[], None] | None = None) -> None:
+        self.folder = Path(folder)
+        self._lock = threading.Lock()
+        self._session = self._opened(waiting)
+
+    def __enter__(self) -> ManualBench:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the run, once what is being done is done."""
+        with self._lock:
+            self._let_go()
+
+    def _opened(self, waiting: Callable[[], None] | None = None) -> Session | None:
+        journal = Journal.open(self.folder, manual.PATIENCE, waiting)
+        try:
+            spec = journal.spec()
+            if spec.training is not None:
+                raise InputError(f"{self.folder}: a run of gibo train evaluates its own queries")
+            self.names = spec.parameter_names
+            return Session.of(journal)
+        except BaseException:
+            journal.close()
+            raise
+
+    def _let_go(self) -> None:
+        session, self._session = self._session, None
+        if session is not None and session.journal is not None:
+            session.journal.close()
+
+    @contextmanager
+    def _run(self) -> Iterator[Session]:
+        """The run, for one thread at a time."""
+        with self._lock:
+            if self._session is None:
+                self._session = self._opened()
+            assert self._session is not None
+            try:
+                yield self._session
+            except (InputError, QueryError, NumericalError):
+                raise
+            except BaseException:  # memory and disk may differ now, and the disk is right
+                self._let_go()
+                raise
+
+    def ask(self) -> dict[str, Any]:
+        with self._run() as session:
+            return {"queries": [self._query(query) for query in session.ask()]}
+
+    def tell(self, request: dict[str, Any]) -> dict[str, Any]:
+        with self._run() as session:
+            number, outcome = as_outcome(request, len(self.names))
+            log = session.optimizer.log
+            if number in log.evaluations:
+                known = log.evaluations[number].outcome.signed(session.sign)
+                if not _same(known, outcome):
+                    raise QueryError(f"query {number} was told before, and otherwise: {_short(known)}")
+                return {"id": number, "recorded": False}
+            if number not in log.pending:
+                pending = ", ".join(map(str, sorted(log.pending)[:20])) or "none; ask for some"
+                raise QueryError(f"query {number} is unknown; those that are pending: {pending}")
+            session.tell([Evaluation(log.pending[number], outcome)])
+        return {"id": number, "recorded": True}
+
+    def status(self) -> dict[str, Any]:
+        with self._run() as session:
+            optimizer, told = session.optimizer, session.optimizer.evaluations
+            steps = optimizer.log.iterations
+            return {
+                "optimizer": type(optimizer).__name__,
+                "minimize": session.sign < 0,
+                "names": self.names,
+                "evaluations": len(told),
+                "failures": sum(e.failure is not None for e in told),
+                "iteration": optimizer.iteration,
+                "pending": [self._query(query) for query in optimizer.pending],
+                "best": self._best(session.best),
+                "best_seen": self._best(session.best_seen),
+                "iterate": self._named(optimizer.iterate),
+                "probability_of_ascent": steps[-1].probability_of_ascent if steps else None,
+            }
+
+    def best(self) -> dict[str, Any]:
+        with self._run() as session:
+            return {"best": self._best(session.best), "best_seen": self._best(session.best_seen)}
+
+    def export(self) -> dict[str, Any]:
+        columns, *rows = manual.table(self.folder)
+        return {"columns": columns, "rows": rows}
+
+    def _named(self, x: Array) -> dict[str, float]:
+        return dict(zip(self.names, x.tolist(), strict=True))
+
+    def _query(self, query: Query) -> dict[str, Any]:
+        head = {"id": query.id, "kind": query.kind, "iteration": query.iteration, "seed": query.seed}
+        return {**head, "x": query.x.tolist(), "parameters": self._named(query.x)}
+
+    def _best(self, best: Best | None) -> dict[str, Any] | None:
+        return None if best is None else {"value": best.value, "parameters": self._named(best.x)}
+
+
+def as_outcome(request: dict[str, Any], d: int) -> tuple[int, Outcome]:
+    """The query's number and its outcome, from what a client has sent."""
+    known = ("id", "value", "gradient", "gradient_noise", "failed")
+    unknown = [name for name in request if name not in known]
+    if unknown:
+        raise InputError(f"tell: {unknown[0][:80]!r} is unknown; expected {', '.join(known)}")
+    number, value, gradient, noise, failed = (request.get(name) for name in known)
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise InputError(f"id: expected the number of a query, got {describe(number)}")
+    if not failed and (value is None or isinstance(value, bool)):
+        raise InputError(f"value: expected a number, got {describe(value)}; or say failed")
+    return number, told_outcome(d, value, gradient, noise, False if failed is None else failed)
+
+
+def _same(a: Outcome, b: Outcome) -> bool:
+    return (a.value, a.failure) == (b.value, b.failure) and all(
+        (one is None and other is None) or (one is not None and other is not None and np.array_equal(one, other))
+        for one, other in ((a.gradient, b.gradient), (a.gradient_noise, b.gradient_noise))
+    )
+
+
+def _short(outcome: Outcome) -> str:
+    return f"value {outcome.value!r}" if outcome.failure is None else f"failed, {outcome.failure[:80]!r}"

@@ -1,0 +1,300 @@
+"""A small HTTP server for this machine alone: who may speak to it, how much, and what it answers.
+
+    Host      must name this server, so that a page of another site cannot reach it under a name of its own (rebinding)
+    Origin    if a browser sends one, it must be this server's; Sec-Fetch-Site, if sent, must not say another site
+    bodies    need a length, which is bounded; what is longer is refused without being kept
+    routes    are fixed; nothing in an address is ever used as a path of a file
+
+Answers are never cached, never sniffed and never shown inside another page.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from contextlib import suppress
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+from urllib.parse import parse_qs, urlsplit
+from weakref import WeakSet
+
+from gibo.errors import GiboError, InputError, JournalError, QueryError
+
+ADDRESS = "127.0.0.1"
+LARGEST_BODY = 1 << 20
+# What a client sends beyond the largest body is thrown away for a moment, so that it gets to read why it was refused.
+DRAINED = 1 << 26
+# Seconds that a client may let us wait for the rest of its request.
+PATIENCE = 20.0
+MOST_CLIENTS = 512
+
+HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+NOTHING = "default-src 'none'; frame-ancestors 'none'"
+
+
+class Refusal(Exception):
+    """An answer other than 200: its status and a text for the client."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status, self.text = status, text
+
+
+# A worker that is forked while a server listens must not keep its port, or clients would wait there for nobody.
+_listening: WeakSet[LoopbackServer] = WeakSet()
+
+
+def _listen_no_more() -> None:
+    for server in list(_listening):
+        server.socket.close()
+
+
+os.register_at_fork(after_in_child=_listen_no_more)
+
+
+class LoopbackServer(ThreadingHTTPServer):
+    """Listens on 127.0.0.1, a thread per client; a client that misbehaves ends its own thread alone.
+
+    Args:
+        port: 0 takes a free one.
+        handler: of the requests.
+    """
+
+    daemon_threads = True
+    allow_reuse_address = True
+    request_queue_size = 256
+
+    def __init__(self, port: int, handler: type[LoopbackHandler]) -> None:
+        self.stopping = threading.Event()
+        self._serving: threading.Thread | None = None
+        self._room = threading.BoundedSemaphore(MOST_CLIENTS)
+        try:
+            super().__init__((ADDRESS, port), handler)
+            _listening.add(self)
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise InputError(f"port {port}: cannot listen there ({reason}); name another one with --port") from None
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.server_address[1])
+
+    @property
+    def address(self) -> str:
+        """For a browser or a program on this machine."""
+        return f"http://{ADDRESS}:{self.port}"
+
+    def start(self) -> threading.Thread:
+        """Serve in a thread of its own, until `stop`."""
+        thread = threading.Thread(target=self.serve_forever, args=(0.1,), name="gibo server", daemon=True)
+        thread.start()
+        self._serving = thread
+        return thread
+
+    def stop(self) -> None:
+        """End what is being served, and listen no more."""
+        self.stopping.set()
+        if self._serving is not None:  # or there would be nobody who says that it is over
+            self.shutdown()
+        self.server_close()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if not self._room.acquire(blocking=False):
+            self.shutdown_request(request)  # too many; it may come again
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self._room.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that is gone is no error; anything else is for the server's owner to see."""
+        if not isinstance(sys.exception(), (ConnectionError, TimeoutError)):
+            super().handle_error(request, client_address)
+
+
+class LoopbackHandler(BaseHTTPRequestHandler):
+    """Checks a request, finds its route, and answers with JSON; see the module's text.
+
+    Subclasses fill `routes`: ``("GET", "/status")`` to the name of a method that takes nothing and returns what is to
+    be sent as JSON, or None if it has answered itself.
+    """
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # an answer is on its way when it is written
+    wbufsize = -1  # headers and body in one piece
+    timeout = PATIENCE
+    routes: ClassVar[dict[tuple[str, str], str]] = {}
+    server: LoopbackServer
+
+    def do_GET(self) -> None:
+        self._answer("GET")
+
+    def do_POST(self) -> None:
+        self._answer("POST")
+
+    def version_string(self) -> str:
+        """No versions for strangers."""
+        return "gibo"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing is printed per request."""
+
+    def handle_expect_100(self) -> bool:
+        """A client that asks before it sends is told at once if it wants to send too much."""
+        try:
+            self._length()
+        except Refusal as refusal:
+            self.close_connection = True
+            self.send_json({"error": refusal.text}, refusal.status)
+            return False
+        super().handle_expect_100()
+        self.wfile.flush()
+        return True
+
+    # -- one request --------------------------------------------------------------------------------------------------
+
+    def _answer(self, method: str) -> None:
+        self.left = self._announced()  # bytes of the body that are still to be read
+        try:
+            self._check_sender()
+            self.url = urlsplit(self.path)
+            self.query = parse_qs(self.url.query, max_num_fields=10)
+            name = self.routes.get((method, self.url.path))
+            if name is None:
+                other = "POST" if method == "GET" else "GET"
+                if (other, self.url.path) in self.routes:
+                    raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"{self.url.path}: use {other}")
+                known = ", ".join(f"{m} {path}" for m, path in self.routes)
+                raise Refusal(HTTPStatus.NOT_FOUND, f"no such address; there are: {known}")
+            found = getattr(self, name)()
+            if found is not None:
+                self.send_json(found)
+        except Refusal as refusal:
+            self.send_json({"error": refusal.text}, refusal.status)
+        except GiboError as error:
+            self.send_json({"error": str(error)}, status_of(error))
+        except ValueError as error:  # of parse_qs
+            self.send_json({"error": f"the address cannot be read: {error}"}, HTTPStatus.BAD_REQUEST)
+        except (ConnectionError, TimeoutError):
+            raise
+        except Exception:  # a mistake of ours: the client is told that much, the server's owner sees the rest
+            self.close_connection = True
+            self.server.handle_error(self.request, self.client_address)
+            self.send_json({"error": "gibo met an error of its own; its server says which"}, 500)
+        finally:
+            self._drain()
+
+    def _check_sender(self) -> None:
+        names = {f"{host}:{self.server.port}" for host in (ADDRESS, "localhost")}
+        if self.headers.get("Host") not in names:
+            raise Refusal(HTTPStatus.FORBIDDEN, "Host: not a name of this server")
+        origin = self.headers.get("Origin")
+        if origin is not None and origin not in {f"http://{name}" for name in names}:
+            raise Refusal(HTTPStatus.FORBIDDEN, "Origin: requests from other sites are refused")
+        site, mode = self.headers.get("Sec-Fetch-Site"), self.headers.get("Sec-Fetch-Mode")
+        if site in ("cross-site", "same-site") and mode != "navigate":
+            raise Refusal(HTTPStatus.FORBIDDEN, "Sec-Fetch-Site: requests from other sites are refused")
+
+    def _announced(self) -> int:
+        text = self.headers.get("Content-Length", "0")
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+
+    def _length(self) -> int:
+        text = self.headers.get("Content-Length")
+        if text is None or "Transfer-Encoding" in self.headers:
+            raise Refusal(HTTPStatus.LENGTH_REQUIRED, "Content-Length: expected, with the body as one piece")
+        if not (text.isascii() and text.isdigit()):
+            raise Refusal(HTTPStatus.BAD_REQUEST, f"Content-Length: expected a whole number, got {text[:40]!r}")
+        if len(text) > 18 or int(text) > LARGEST_BODY:
+            text = f"at most {LARGEST_BODY} bytes are taken, got {text[:40]}"
+            raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text)
+        return int(text)
+
+    def body(self) -> dict[str, Any]:
+        """The request's JSON object; nothing at all stands for an empty one."""
+        length = self._length()
+        kind = self.headers.get("Content-Type", "").split(";")[0].strip().lower()
+        if kind != "application/json":  # what other kinds a page of another site could send without being asked
+            raise Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Content-Type: expected application/json")
+        data = self.rfile.read(length)
+        self.left = 0
+        if len(data) < length:
+            raise Refusal(HTTPStatus.BAD_REQUEST, f"expected {length} bytes, got {len(data)}")
+        return as_object(data or b"{}")
+
+    def _drain(self) -> None:
+        """A client that is still sending would not read our answer; but not for ever."""
+        if not self.left and "Transfer-Encoding" not in self.headers:
+            return
+        self.close_connection = True
+        with suppress(OSError):
+            self.wfile.flush()
+            left = min(self.left, DRAINED)
+            while left > 0 and (data := self.rfile.read(min(left, 1 << 16))):
+                left -= len(data)
+
+    # -- answers ------------------------------------------------------------------------------------------------------
+
+    def send_json(self, content: Any, status: int = HTTPStatus.OK) -> None:
+        """Answer with JSON."""
+        data = json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+        self.send_text(data, "application/json", NOTHING, status)
+
+    def send_text(self, data: bytes, kind: str, policy: str, status: int = HTTPStatus.OK) -> None:
+        """Answer with bytes of a kind, under a content security policy."""
+        self.send_response(status)
+        self.send_head(kind, policy)
+        self.send_header("Content-Length", str(len(data)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(data)
+        self.wfile.flush()
+
+    def send_head(self, kind: str, policy: str) -> None:
+        """The headers that every answer has."""
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Security-Policy", policy)
+        for name, value in HEADERS.items():
+            self.send_header(name, value)
+
+
+def as_object(data: bytes) -> dict[str, Any]:
+    """A JSON object from bytes."""
+    try:
+        found = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"not readable as JSON: {str(error)[:200]}") from None
+    if not isinstance(found, dict):
+        raise InputError(f'expected a JSON object such as {{"id": 3, "value": 1.5}}, got {str(found)[:60]}')
+    return found
+
+
+def status_of(error: GiboError) -> int:
+    """The HTTP status of an error of ours."""
+    if isinstance(error, QueryError):
+        return HTTPStatus.CONFLICT
+    return HTTPStatus.SERVICE_UNAVAILABLE if isinstance(error, JournalError) else HTTPStatus.BAD_REQUEST
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number in JSON")

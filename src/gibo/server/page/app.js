@@ -1,0 +1,177 @@
+"use strict";
+// Puts it together: get a snapshot, draw it, take what is new, and act if the address has a token.
+
+let live = false;  // with a server behind it
+let run = null, trials = null;
+let parts = [], table = null, trialChart = null;
+let drawing = false;
+
+// -- theme -----------------------------------------------------------------------------------------------------------
+
+const system = matchMedia("(prefers-color-scheme: dark)");
+let theme = "auto";
+try { theme = localStorage.getItem("gibo theme") ?? "auto"; } catch { /* no storage: as the system has it */ }
+
+function applyTheme() {
+  document.documentElement.dataset.theme = theme === "auto" ? (system.matches ? "dark" : "light") : theme;
+  $("theme").textContent = `Theme: ${theme}`;
+  for (const chart of charts) chart.restyle();
+}
+
+$("theme").addEventListener("click", () => {
+  theme = {auto: "light", light: "dark", dark: "auto"}[theme] ?? "auto";
+  try { localStorage.setItem("gibo theme", theme); } catch { /* for this time only */ }
+  applyTheme();
+});
+system.addEventListener("change", applyTheme);
+
+// -- actions ---------------------------------------------------------------------------------------------------------
+
+const token = new URLSearchParams(location.hash.slice(1)).get("token");
+
+async function send(request) {
+  try {
+    const answer = await fetch("api/control", {method: "POST", headers: {"Content-Type": "application/json", "X-Gibo-Token": token}, body: JSON.stringify(request)});
+    const content = await answer.json();
+    trouble(answer.ok ? null : `Not done: ${content.error}`);
+    return answer.ok;
+  } catch {
+    trouble("Not done: the server does not answer.");
+    return false;
+  }
+}
+
+function act() { return live && token ? send : null; }
+
+$("remark").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const text = $("remark-text").value.trim();
+  if (text && await send({action: "remark", text})) $("remark-text").value = "";
+});
+
+$("more").addEventListener("click", () => { allShown = !allShown; showGradient(run); });
+
+function trouble(text) {
+  $("trouble").hidden = text === null;
+  say($("trouble"), text ?? "");
+}
+
+// -- drawing ---------------------------------------------------------------------------------------------------------
+
+function draw() {
+  if (drawing) return;
+  drawing = true;
+  requestAnimationFrame(() => {
+    drawing = false;
+    if (run) drawRun();
+    else if (trials) drawTrials();
+  });
+}
+
+function drawRun() {
+  const {head} = run;
+  $("run").hidden = false;
+  showHead(head);
+  showAdvice(head.advice);
+  showTiles(run);
+  showBest(run);
+  showPending(run, act());
+  showActions(head, act());
+  showGradient(run);
+  showFacts(head);
+  const marks = [[mark("iterate"), "iterate (the optimiser's guess)"], [mark("query"), "query near it"], [mark("failure"), "failed"]];
+  legend($("legend-values"), head.gradient === null ? marks : [...marks, [lineMark("belief", true), "model's belief ± 2 sd"]]);
+  for (const part of parts) part.update();
+  table.update();
+  const beyond = Number($("chart-values").dataset.beyond ?? 0);
+  say($("note-values"), "Drag to look closer, double click to see all." + (beyond ? ` ${beyond} far ${head.minimize ? "larger" : "smaller"} values are marked at the edge.` : ""));
+  $("chart-values").setAttribute("aria-label", `Chart: ${run.count} evaluations, ${head.failures} failed`);
+  const last = run.steps - 1;
+  say($("now-noise"), last < 0 ? "" : `sd ${figure(run.iterations.noise_sd[last], 3)}`);
+  say($("now-step"), last < 0 ? "" : `${figure(run.iterations.step[last], 3)} scales`);
+  document.title = `${run.count}${head.budget ? ` / ${head.budget}` : ""} · ${head.name}`;
+}
+
+function drawTrials() {
+  $("trials").hidden = false;
+  showTrials(trials);
+  trialChart.update();
+  document.title = `${trials.name}: trials`;
+}
+
+function show(snapshot) {
+  if (snapshot.kind === "trials") {
+    trials = snapshot;
+    trialChart ??= trialsChart(() => trials);
+  } else {
+    run = new Run(snapshot);
+    run.live = live;
+    if (!parts.length) {
+      const now = () => run, above = (_, lo, hi) => [0, hi > 0 ? 1.1 * hi : 1];
+      parts = [
+        valuesChart(now),
+        linesChart(now, "chart-sure", [
+          {name: "probability_of_ascent", label: "probability of ascent", color: "iterate", show: percent},
+          {name: "certainty", label: "certainty", color: "second", dash: [6, 4], show: percent}], [0, 1.02]),
+        linesChart(now, "chart-noise", [{name: "noise_sd", label: "noise sd", color: "iterate", show: figure}], above),
+        linesChart(now, "chart-step", [{name: "step", label: "step in scales", color: "iterate", show: figure}], above),
+      ];
+      table = new Table(now);
+      const up = snapshot.minimize ? "descent" : "ascent";
+      legend($("legend-sure"), [[lineMark("first"), `probability of ${up}`], [lineMark("second"), "certainty that the gradient is not zero"]]);
+    } else {
+      location.reload();  // another run in the same folder
+      return;
+    }
+  }
+  draw();
+}
+
+// -- the server ------------------------------------------------------------------------------------------------------
+
+const asked = new URLSearchParams(location.search).get("trial");
+const suffix = asked === null ? "" : `trial=${encodeURIComponent(asked)}`;
+
+async function load() {
+  const answer = await fetch(`api/snapshot?${suffix}`);
+  const content = await answer.json();
+  if (!answer.ok) throw new Error(content.error);
+  return content;
+}
+
+function follow() {
+  const known = run ? `evaluations=${run.count}&iterations=${run.steps}&` : "";
+  const events = new EventSource(`api/events?${known}${suffix}`);
+  events.onmessage = (event) => {
+    const snapshot = JSON.parse(event.data);
+    if (snapshot.kind === "trials") trials = snapshot;
+    else if (!run.take(snapshot)) { events.close(); location.reload(); return; }
+    draw();
+  };
+  events.onopen = () => trouble(null);
+  events.onerror = () => {
+    trouble("The connection to gibo watch is lost; what you see may be old. Trying again…");
+    if (events.readyState === EventSource.CLOSED) setTimeout(follow, 2000);
+  };
+  addEventListener("pagehide", () => events.close());
+}
+
+async function begin() {
+  applyTheme();
+  const data = JSON.parse($("data").textContent);
+  if (data !== null) { show(data); return; }
+  live = true;
+  $("up").hidden = asked === null;
+  try {
+    show(await load());
+    follow();
+  } catch (error) {
+    trouble(`Nothing to show: ${error.message}`);
+    say($("state"), "nothing");
+    setTimeout(() => location.reload(), 5000);
+    return;
+  }
+  setInterval(() => { if (run && run.head.pending.length) showPending(run, act()); }, 1000);
+}
+
+begin();

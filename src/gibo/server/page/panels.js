@@ -1,0 +1,281 @@
+"use strict";
+// Everything but charts and the table of evaluations: what is said in words and figures.
+
+const STATES = {running: "Running", waiting: "Waiting for values", paused: "Paused", ended: "Ended", gone: "Process gone"};
+
+function showHead(head) {
+  say($("name"), head.name);
+  const state = $("state");
+  say(state, STATES[head.state] ?? head.state);
+  state.className = `state ${head.state in STATES ? head.state : ""}`;
+  const goal = `${head.minimize ? "minimising" : "maximising"} over ${head.parameters.length} parameters`;
+  say($("what"), [`${head.optimizer}, ${goal}`, head.state === "ended" ? head.reason : null].filter(Boolean).join(" · "));
+}
+
+function showAdvice(list) {
+  const texts = JSON.stringify(list);
+  if ($("advice").dataset.texts === texts) return;
+  $("advice").dataset.texts = texts;
+  replace($("advice"), ...list.map(({code, text}) => el("p", {class: "banner", "data-code": code}, text)));
+}
+
+function tile(label, value, more, extra) {
+  return el("div", {class: "tile"}, el("div", {class: "label"}, label), el("div", {class: "figure"}, value),
+    extra ?? null, el("div", {class: "more"}, more ?? ""));
+}
+
+function showTiles(run) {
+  const {head, iterations: s, steps} = run;
+  const {belief, best_seen: seen, rate, budget} = head;
+  const tiles = [];
+  if (belief && belief.value !== null) {
+    const sd = belief.sd === null ? null : figure(2 * belief.sd, 2);
+    tiles.push(tile("Believed value", withSd(belief.value, belief.sd), sd === null ? "" : `± ${sd} (2 sd), at the recommended point`));
+  }
+  tiles.push(tile("Best value seen", seen ? figure(seen.value) : "–", seen ? `query ${seen.id}, noise included` : "no value yet"));
+  const bar = budget ? el("progress", {max: budget, value: Math.min(budget, run.count), "aria-label": "share of the budget"}) : null;
+  const failed = head.failures ? `${head.failures} failed (${percent(head.failures / Math.max(1, run.count))})` : "none failed";
+  tiles.push(tile("Evaluations", budget ? `${run.count} / ${budget}` : `${run.count}`, failed, bar));
+  if (head.state === "running" || rate.per_minute !== null) {
+    const left = rate.seconds_left === null ? "time left unknown" : `about ${duration(rate.seconds_left)} left`;
+    tiles.push(tile("Evaluations per minute", figure(rate.per_minute, 3), left));
+  } else {
+    const {told} = run.evaluations;
+    tiles.push(tile("Duration", run.count ? duration(told[run.count - 1] - (head.starts[0]?.started ?? told[0])) : "–",
+      run.count ? `last value ${clock(told[run.count - 1])}` : ""));
+  }
+  if (steps) {
+    const last = steps - 1;
+    tiles.push(tile(`Last step ${head.minimize ? "descends" : "ascends"} with`, percent(s.probability_of_ascent[last]),
+      `certainty of the gradient ${percent(s.certainty[last])}`));
+  }
+  replace($("tiles"), ...tiles);
+}
+
+// -- the recommended point -------------------------------------------------------------------------------------------
+
+const PLAIN = /^[A-Za-z_][A-Za-z0-9_.-]*$/;
+const YAML_WORDS = /^(y|n|yes|no|on|off|true|false|null|nan|inf|infinity)$/i;
+
+/** Numbers with all digits, as a float in every language. */
+function exact(x) {
+  const text = String(x);
+  if (/^-?\d+$/.test(text)) return `${text}.0`;
+  return text.replace(/^(-?\d+)e/, "$1.0e");
+}
+
+const FORMS = {
+  JSON: (pairs) => `{\n${pairs.map(([name, x]) => `  ${JSON.stringify(name)}: ${exact(x)}`).join(",\n")}\n}`,
+  YAML: (pairs) => pairs.map(([name, x]) => `${PLAIN.test(name) && !YAML_WORDS.test(name) ? name : JSON.stringify(name)}: ${exact(x)}`).join("\n") + "\n",
+  Python: (pairs) => `{${pairs.map(([name, x]) => `${JSON.stringify(name)}: ${exact(x)}`).join(", ")}}`,
+};
+
+function showBest(run) {
+  const {head} = run;
+  const point = head.belief ?? head.best_seen;
+  const pairs = () => {
+    const now = run.head.belief ?? run.head.best_seen;
+    return run.head.parameters.map((parameter, i) => [parameter.name, now.x[i]]);
+  };
+  if (!$("copies").childElementCount) {
+    replace($("copies"), ...Object.entries(FORMS).map(([name, form]) =>
+      el("button", {type: "button", "data-form": name, onclick: (event) => copy(form(pairs()), event.currentTarget)}, `Copy ${name}`)));
+  }
+  for (const button of $("copies").children) button.disabled = !point;
+  if (!point) { replace($("best"), el("tbody", {}, el("tr", {}, el("td", {class: "muted"}, "No value yet")))); return; }
+  replace($("best"), el("tbody", {}, ...pairs().map(([name, x]) =>
+    el("tr", {}, el("th", {scope: "row", title: name}, name), el("td", {class: "number", title: exact(x)}, figure(x, 5))))));
+}
+
+// -- gradient and lengthscales ---------------------------------------------------------------------------------------
+
+const FEW = 16;
+let allShown = false;
+
+function showGradient(run) {
+  const {head} = run;
+  const {gradient, lengthscale, parameters} = head;
+  $("model").hidden = !gradient && !run.steps;
+  if (!gradient) { replace($("gradient")); return; }
+  const rows = parameters.map((parameter, i) => ({
+    parameter, mean: (gradient.mean[i] ?? 0) * parameter.scale, sd: (gradient.sd[i] ?? 0) * parameter.scale,
+    ell: lengthscale ? lengthscale[i] / parameter.scale : null, i,
+  }));
+  if (rows.length > FEW) rows.sort((a, b) => Math.abs(b.mean) - Math.abs(a.mean));
+  const span = Math.max(...rows.map((row) => Math.abs(row.mean) + 2 * row.sd)) || 1;
+  const shortest = Math.min(...rows.map((row) => row.ell ?? Infinity));
+  const shown = allShown ? rows : rows.slice(0, FEW);
+  say($("note-gradient"), "Left: how the value changes when the parameter grows by one scale, with ± 2 standard deviations. " +
+    "Right: which parameters matter (a long bar is a short lengthscale).");
+  const head_ = el("thead", {}, el("tr", {}, ...["parameter", "change per scale", "", "lengthscale", ""].map((text, i) =>
+    el("th", {scope: "col", class: i === 1 || i === 3 ? "number" : ""}, text))));
+  const body = el("tbody", {}, ...shown.map((row) => el("tr", {},
+    el("td", {class: "name", title: row.parameter.name}, row.parameter.name),
+    el("td", {class: "number"}, `${withSd(row.mean, row.sd)} ± ${figure(2 * row.sd, 2)}`),
+    el("td", {class: "bar"}, gradientBar(row, span)),
+    el("td", {class: "number"}, row.ell === null ? "–" : figure(row.ell * row.parameter.scale, 3)),
+    el("td", {class: "bar"}, row.ell === null ? "" : matterBar(shortest / row.ell)))));
+  replace($("gradient"), head_, body);
+  $("more").hidden = rows.length <= FEW;
+  say($("more"), allShown ? "Show the steepest only" : `Show all ${rows.length}`);
+}
+
+function gradientBar(row, span) {
+  const at = (value) => 100 + 96 * value / span;
+  const [a, b] = [at(Math.min(0, row.mean)), at(Math.max(0, row.mean))];
+  const [low, high] = [at(row.mean - 2 * row.sd), at(row.mean + 2 * row.sd)];
+  const unsure = Math.abs(row.mean) < 2 * row.sd;
+  return svg("svg", {viewBox: "0 0 200 18", preserveAspectRatio: "none", "aria-hidden": "true"},
+    svg("path", {d: "M100 0V18", class: "axis"}),
+    svg("rect", {x: a, y: 4, width: Math.max(0.5, b - a), height: 10, class: `${row.mean < 0 ? "down-bar" : "up-bar"}${unsure ? " faint" : ""}`}),
+    svg("path", {d: `M${low} 9H${high}M${low} 5V13M${high} 5V13`, class: "whisker", "vector-effect": "non-scaling-stroke"}));
+}
+
+function matterBar(share) {
+  return svg("svg", {viewBox: "0 0 200 18", preserveAspectRatio: "none", "aria-hidden": "true"},
+    svg("rect", {x: 0, y: 4, width: Math.max(1, 198 * share), height: 10, class: "matter"}));
+}
+
+// -- now -------------------------------------------------------------------------------------------------------------
+
+const MOST_PENDING = 12;
+
+function showPending(run, act) {
+  const {head} = run;
+  const can = (name) => act !== null && (head.control ?? []).includes(name);
+  const over = head.state === "ended" || head.state === "gone";
+  const key = JSON.stringify([over, head.pending.map((query) => [query.id, query.worker]), can("tell"), can("mark_failed")]);
+  const host = $("pending");
+  if (host.dataset.key !== key) {  // what is being typed stays while nothing has changed
+    const typed = Object.fromEntries([...host.querySelectorAll("input")].map((input) => [input.dataset.id, input.value]));
+    const focused = document.activeElement?.dataset?.id;
+    host.dataset.key = key;
+    replace(host, head.pending.length && !over ? pendingTable(head, can, act) : null);
+    for (const input of host.querySelectorAll("input")) {
+      input.value = typed[input.dataset.id] ?? "";
+      if (input.dataset.id === focused) input.focus();
+    }
+  }
+  for (const cell of host.querySelectorAll("[data-since]")) say(cell, `for ${duration(run.now() - Number(cell.dataset.since))}`);
+  const n = head.pending.length, left = n > MOST_PENDING && !over ? `, the first ${MOST_PENDING} shown` : "";
+  const what = head.state === "running" ? "being evaluated" : over ? "without a value when it ended" : "waiting for a value";
+  say($("now-note"), n ? `${n} ${n === 1 ? "query" : "queries"} ${what}${left}` :
+    head.state === "running" ? "The optimiser is planning." : head.state === "ended" ? head.reason ?? "" : "Nothing is being evaluated.");
+  replace($("remarks"), ...(head.remarks ?? []).slice(-5).map(({time, text}) => el("li", {}, `${clock(time)}: ${text}`)));
+  $("remark").hidden = !can("remark");
+}
+
+function pendingTable(head, can, act) {
+  const workers = head.pending.some((query) => query.worker !== null);
+  const names = head.parameters.map((parameter) => parameter.name);
+  const head_ = el("thead", {}, el("tr", {}, ...["query", "kind", workers ? "worker" : null, "since", "parameters", can("tell") ? "your value" : null]
+    .filter((text) => text !== null).map((text) => el("th", {scope: "col", class: text === "parameters" ? "aside" : ""}, text))));
+  const rows = head.pending.slice(0, MOST_PENDING).map((query) => el("tr", {},
+    el("td", {}, String(query.id)),
+    el("td", {}, el("span", {class: "kind"}, mark(query.kind === "iterate" ? "iterate" : "query"), query.kind)),
+    workers ? el("td", {}, String(query.worker ?? "–")) : null,
+    el("td", {"data-since": query.since ?? false}, "–"),
+    el("td", {class: "text aside"}, query.x.slice(0, 8).map((x, i) => `${names[i]} ${figure(x)}`).join("   ") + (query.x.length > 8 ? "   …" : "")),
+    can("tell") ? el("td", {}, tellForm(query, can, act)) : null));
+  return el("div", {class: "scroll"}, el("table", {class: "rows"}, head_, el("tbody", {}, ...rows)));
+}
+
+function tellForm(query, can, act) {
+  const input = el("input", {type: "text", inputmode: "decimal", "data-id": query.id, "aria-label": `value of query ${query.id}`, autocomplete: "off"});
+  const send = (event) => {
+    event.preventDefault();
+    const value = Number(input.value.trim().replace(",", "."));
+    if (!input.value.trim() || !Number.isFinite(value)) { input.setCustomValidity("a number"); input.reportValidity(); return; }
+    act({action: "tell", id: query.id, value});
+  };
+  input.addEventListener("input", () => input.setCustomValidity(""));
+  return el("form", {class: "tell", onsubmit: send}, input, el("button", {type: "submit"}, "Tell"),
+    can("mark_failed") ? el("button", {type: "button", class: "grave", onclick: () => act({action: "mark_failed", id: query.id})}, "Failed") : null);
+}
+
+function showActions(head, act) {
+  const can = new Set(act === null ? [] : head.control ?? []);
+  const buttons = [];
+  const add = (action, label, grave = false) => {
+    if (can.has(action)) buttons.push(el("button", {type: "button", "data-action": action, class: grave ? "grave" : "", onclick: (event) => {
+      const button = event.currentTarget;
+      if (grave && !button.dataset.sure) {  // one slip must not end a run
+        button.dataset.sure = "1";
+        button.textContent = `${label}: press again`;
+        setTimeout(() => { delete button.dataset.sure; button.textContent = label; }, 4000);
+        return;
+      }
+      act({action});
+    }}, label));
+  };
+  const key = JSON.stringify([head.state, [...can]]);
+  if ($("actions").dataset.key === key) return;
+  $("actions").dataset.key = key;
+  if (head.state === "running") add("pause", "Pause");
+  if (head.state === "paused") add("continue", "Continue");
+  if (head.state === "running" || head.state === "paused") add("stop", "Stop after this iteration", true);
+  replace($("actions"), ...buttons);
+}
+
+// -- settings --------------------------------------------------------------------------------------------------------
+
+function showFacts(head) {
+  const key = JSON.stringify([head.settings, head.versions, head.starts]);
+  if ($("facts").dataset.key === key) return;
+  $("facts").dataset.key = key;
+  const list = (title, pairs) => el("section", {}, el("h3", {}, title), el("table", {}, el("tbody", {}, ...pairs.map(([name, value]) =>
+    el("tr", {}, el("th", {scope: "row"}, name), el("td", {}, value))))));
+  const bound = (x, none) => x === null ? none : figure(x);
+  replace($("facts"),
+    list("Settings", flat(head.settings)),
+    list("Parameters", head.parameters.slice(0, 200).map((p) =>
+      [p.name, `start ${figure(p.start)}, scale ${figure(p.scale)}, from ${bound(p.lower, "−∞")} to ${bound(p.upper, "∞")}`])),
+    list("Versions", Object.entries(head.versions)),
+    list("Starts", head.starts.slice(-20).map((start, i) => [`${i + 1}`, `${clock(start.started)}, process ${start.process} on ${start.host}` +
+      (start.ended ? `\n${clock(start.ended)}: ${start.reason}` : "")])));
+}
+
+function flat(data, prefix = "") {
+  return Object.entries(data).flatMap(([name, value]) => {
+    if (name === "type") return [];
+    const inner = value !== null && typeof value === "object" && !Array.isArray(value);
+    if (inner && !("type" in value && value.type !== "Settings")) return flat(value, `${prefix}${name} `);
+    if (inner) return [[prefix + name, `${value.type}(${flat(value).map(([n, v]) => `${n}=${v}`).join(", ")})`]];
+    return [[prefix + name, typeof value === "string" ? value : JSON.stringify(value)]];
+  });
+}
+
+// -- trials ----------------------------------------------------------------------------------------------------------
+
+function showTrials(data) {
+  say($("name"), data.name);
+  const all = data.groups.flatMap((group) => group.trials);
+  const running = all.filter((trial) => trial.state === "running").length;
+  const state = $("state");
+  say(state, running ? `${running} of ${all.length} running` : "All ended");
+  state.className = `state ${running ? "running" : "ended"}`;
+  say($("what"), `${all.length} trials`);
+  const tiles = data.groups.slice(0, 6).map((group) => {
+    const {mean, low, x} = group.band, last = x.length - 1;
+    const name = group.name || data.name;
+    if (last < 0) return tile(name, group.trials.length === 1 ? "one trial" : "–", `${group.trials.length} trials`);
+    return tile(name, `${withSd(mean[last], mean[last] - low[last])} ± ${figure(mean[last] - low[last], 2)}`,
+      `mean ${data.y} ± sd of ${group.trials.length} trials after ${x[last]} ${data.x}`);
+  });
+  replace($("trial-tiles"), ...tiles);
+  legend($("legend-trials"), data.groups.map((group, g) => {
+    const picture = svg("svg", {viewBox: "0 0 22 14", "aria-hidden": "true"});
+    const [name, dash] = STYLES[g % STYLES.length];
+    picture.append(svg("path", {d: "M0 7H22", fill: "none", stroke: color(name), "stroke-width": 2.5, "stroke-dasharray": dash.join(" ")}));
+    return [picture, `${group.name || data.name}${group.of_iterates ? "" : " (means of batches)"}`];
+  }));
+  say($("note-trials"), `Thin: ${data.y} of each trial's iterates. Thick: their mean, with a band of one standard deviation.`);
+  const columns = ["trial", "state", "optimiser", "evaluations", "failed", `last ${data.y}`, "best seen"];
+  replace($("trial-table"), el("thead", {}, el("tr", {}, ...columns.map((text, i) => el("th", {scope: "col", class: i > 2 ? "number" : ""}, text)))),
+    el("tbody", {}, ...all.map((trial) => el("tr", {},
+      el("td", {}, live ? el("a", {href: `?trial=${encodeURIComponent(trial.name)}`}, trial.name) : trial.name),
+      el("td", {title: trial.reason ?? ""}, STATES[trial.state] ?? trial.state), el("td", {}, trial.optimizer),
+      el("td", {class: "number"}, trial.budget ? `${trial.count} / ${trial.budget}` : String(trial.count)),
+      el("td", {class: "number"}, String(trial.failures)),
+      el("td", {class: "number"}, figure(trial.curve.y.at(-1))), el("td", {class: "number"}, figure(trial.best_seen))))));
+}

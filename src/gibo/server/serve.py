@@ -1,0 +1,135 @@
+"""Ask and tell for any program: JSON over HTTP on 127.0.0.1, or a JSON object per line as a child process.
+
+    POST /ask              {}                                         {"do": "ask"}
+    POST /tell             {"id": 3, "value": 1.5}                    {"do": "tell", "id": 3, "value": 1.5}
+    GET  /status                                                      {"do": "status"}
+    GET  /best                                                        {"do": "best"}
+    GET  /export           ?format=csv for a table                    {"do": "export"}
+
+Over HTTP a mistake is answered with a status of 400 or above and ``{"error": text}``. A line is answered with a line
+that has ``"ok"``, and the request's ``"tag"`` if it has one; an error is ``{"ok": false, "error": text}``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Any, BinaryIO
+
+from gibo._checks import describe
+from gibo.errors import GiboError, InputError
+from gibo.server.bench import Bench
+from gibo.server.loopback import LARGEST_BODY, NOTHING, LoopbackHandler, LoopbackServer, Refusal, as_object
+
+COMMANDS = ("ask", "tell", "status", "best", "export")
+
+
+class Serve(LoopbackServer):
+    """The HTTP server of a run.
+
+    Args:
+        bench: the run.
+        port: 0 takes a free one.
+    """
+
+    def __init__(self, bench: Bench, port: int = 0) -> None:
+        self.bench = bench
+        super().__init__(port, _Handler)
+
+    def __enter__(self) -> Serve:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+class _Handler(LoopbackHandler):
+    server: Serve
+    routes = {  # noqa: RUF012
+        ("POST", "/ask"): "ask",
+        ("POST", "/tell"): "tell",
+        ("GET", "/status"): "status",
+        ("GET", "/best"): "best",
+        ("GET", "/export"): "export",
+    }
+
+    def ask(self) -> dict[str, Any]:
+        request = self.body()
+        if request:
+            raise InputError(f"ask: expected {{}}, got {describe(next(iter(request)))}")
+        return self.server.bench.ask()
+
+    def tell(self) -> dict[str, Any]:
+        return self.server.bench.tell(self.body())
+
+    def status(self) -> dict[str, Any]:
+        return self.server.bench.status()
+
+    def best(self) -> dict[str, Any]:
+        return self.server.bench.best()
+
+    def export(self) -> dict[str, Any] | None:
+        form = self.query.get("format", ["json"])[0]
+        if form not in ("json", "csv"):
+            raise Refusal(HTTPStatus.BAD_REQUEST, f"format: expected json or csv, got {form[:40]!r}")
+        found = self.server.bench.export()
+        if form == "json":
+            return found
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([found["columns"], *found["rows"]])
+        self.send_text(text.getvalue().encode(), "text/csv", NOTHING)
+        return None
+
+
+# -- lines ------------------------------------------------------------------------------------------------------------
+
+
+def serve_lines(bench: Bench, source: BinaryIO, sink: BinaryIO) -> None:
+    """Answer each line of the source with a line, in their order, until it ends or nobody reads the answers."""
+    for line in _lines(source):
+        if isinstance(line, bytes) and not line.strip():
+            continue
+        answer = _line_answer(bench, line)
+        try:
+            sink.write(json.dumps(answer, allow_nan=False, separators=(",", ":")).encode() + b"\n")
+            sink.flush()
+        except (BrokenPipeError, ConnectionResetError):
+            return
+
+
+def _line_answer(bench: Bench, line: bytes | None) -> dict[str, Any]:
+    tag: dict[str, Any] = {}
+    try:
+        if line is None:
+            raise InputError(f"a line may have at most {LARGEST_BODY} bytes; it was passed over")
+        request = as_object(line)
+        if "tag" in request:
+            tag = {"tag": request.pop("tag")}
+        do = request.pop("do", None)
+        if do not in COMMANDS:
+            raise InputError(f"do: expected one of {', '.join(COMMANDS)}, got {describe(do)}")
+        if do == "tell":
+            return {**tag, "ok": True, **bench.tell(request)}
+        if request:
+            raise InputError(f"{do}: takes nothing, got {describe(next(iter(request)))}")
+        found: dict[str, Any] = getattr(bench, do)()
+        return {**tag, "ok": True, **found}
+    except GiboError as error:
+        return {**tag, "ok": False, "error": str(error)}
+
+
+def _lines(source: BinaryIO) -> Iterator[bytes | None]:
+    """The lines of a source, the last one also without its end; None for each that is too long, of which no more is
+    kept than a piece.
+    """
+    while piece := source.readline(LARGEST_BODY + 1):
+        if len(piece) <= LARGEST_BODY or piece.endswith(b"\n"):
+            yield piece
+            continue
+        while piece and not piece.endswith(b"\n"):
+            piece = source.readline(LARGEST_BODY + 1)
+        yield None

@@ -1,0 +1,364 @@
+"""A run as plain JSON data, read from its journal, whole or only what is new. The page knows nothing else of a run.
+
+    {"format": 1, "kind": "run", "run": an id that changes when another run begins in the folder,
+     "name": the folder's name, "now": seconds since 1970,
+     "state": "running" | "waiting" (for somebody to tell) | "paused" | "ended" | "gone", "reason": text or null,
+     "optimizer": "GIBO", "minimize": false, "budget": 300 or null, "count": 120, "failures": 3,
+     "parameters": [{"name", "start", "scale", "lower", "upper"}, …]    bounds null where there are none
+     "evaluations": {"first": n, "id": [], "iteration": [], "kind": [], "value": [], "failure": [], "seconds": [],
+                     "told": [], "x": []}                  columns, in the order of arrival, from row n on; each x
+                     is a JSON text, as the journal has it: few of them are ever looked at
+     "iterations": {"first": n, "number": [], "evaluations": [], "probability_of_ascent": [], "certainty": [],
+                    "noise_sd": [], "step": [] (length, in scales), "belief": [], "belief_sd": []}
+     "belief": {"x", "value", "sd"} or null, of the recommended point; sd null without a model
+     "best_seen": {"x", "value", "id"} or null, "gradient": {"mean": [], "sd": []} or null, "lengthscale": [] or null,
+     "pending": [{"id", "kind", "iteration", "x", "since", "worker"}, …]    being evaluated, or waiting for a value
+     "rate": {"per_minute", "seconds_left"}, each null where unknown
+     "settings": {name: plain data}, "versions": {name: text}, "starts": [{"process", "host", "started", …}]
+     "remarks": [{"time", "text"}], "advice": [{"code", "text"}]}
+
+Values, gradients and points are in the objective's own units and sign.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import sqlite3
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gibo.errors import GiboError, JournalError
+from gibo.optimizers.events import EXTERNAL, Evaluation, outcome_from_plain, query_from_plain
+from gibo.runs.journal import OLD_EXTERNAL, Journal, Start
+from gibo.runs.lock import in_use
+from gibo.runs.spec import RunSpec
+from gibo.runs.store import FILE
+from gibo.server.advice import advice
+from gibo.server.belief import Belief
+
+FORMAT = 1
+# A run that was made by `gibo init` has no process of its own; it waits for somebody to tell.
+BY_HAND = "made for evaluations by hand"
+RECENT = 50  # evaluations from which the rate is taken
+
+
+class Since(NamedTuple):
+    """How much of a run is known already: rows of evaluations and of iterations."""
+
+    evaluations: int = 0
+    iterations: int = 0
+
+
+def snapshot(folder: Path | str, since: Since | None = None) -> dict[str, Any]:
+    """A run as plain data; see the module's text. With `since`, evaluations and iterations from there on only."""
+    with Reader(folder) as reader:
+        return reader.snapshot(since or Since())
+
+
+class Reader:
+    """Reads a run's journal again and again, while others write; never writes itself.
+
+    Args:
+        folder: of the run.
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+        self._closing = ExitStack()
+        self._file = -1
+        self._open()
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._closing.close()
+
+    def _open(self) -> None:
+        self.close()
+        with Journal.read(self.folder) as journal:  # checks that it is a journal, and whole
+            self.spec: RunSpec = journal.spec()
+        self._file = (self.folder / FILE).stat().st_ino
+        self._closing.enter_context(in_use(self.folder / FILE))  # a run of this process may have it, too
+        self._connection = _connect(self.folder / FILE)
+        self._closing.callback(self._connection.close)
+        self.model = Belief.of(self.spec)
+
+    def version(self) -> tuple[int, int]:
+        """Changes when something was written; costs next to nothing."""
+        try:
+            if (self.folder / FILE).stat().st_ino != self._file:
+                self._open()
+        except (OSError, GiboError):  # between two runs in one folder; the old one is shown until the new one is there
+            return self._file, -1
+        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        return self._file, int(version)
+
+    def snapshot(self, since: Since) -> dict[str, Any]:
+        """See `snapshot`."""
+        try:
+            self._connection.execute("BEGIN")  # all as it is at this moment
+            try:
+                return self._snapshot(since)
+            finally:
+                self._connection.execute("ROLLBACK")
+        except (sqlite3.Error, KeyError, TypeError, ValueError) as error:
+            if isinstance(error, GiboError):
+                raise
+            raise JournalError(f"{self.folder / FILE}: cannot be read: {type(error).__name__}: {error}") from None
+
+    def _snapshot(self, since: Since) -> dict[str, Any]:
+        spec, now = self.spec, time.time()
+        starts = self._starts()
+        pending, last_batch = self._pending(), self._last_batch()
+        count, failures = self._one("SELECT count(*), count(failure) FROM evaluations")
+        state, reason = _state(starts)
+        budget = starts[-1].options.get("budget") if starts else None
+        gradient = lengthscale = belief = None
+        iterate = None if last_batch is None else last_batch[0]
+        if self.model is not None and last_batch is not None:
+            window = self._window()
+            failed = bool(window) and self._failed_since(window[0].id)
+            believed = self.model.now(window, np.array(iterate), last_batch[1], failed)
+            if believed is not None:
+                belief, gradient = believed.recommended, believed.gradient
+            lengthscale = self.model.lengthscale(last_batch[1])
+        elif iterate is not None and count > failures:
+            belief = {"x": iterate, "value": None, "sd": None}
+        found = {
+            "format": FORMAT,
+            "kind": "run",
+            "run": f"{self._file}-{starts[0].started if starts else 0}",
+            "name": self.folder.resolve().name,
+            "now": now,
+            "state": state,
+            "reason": reason,
+            "optimizer": spec.optimizer,
+            "minimize": spec.sign < 0,
+            "budget": budget,
+            "count": count,
+            "failures": failures,
+            "parameters": _parameters(spec),
+            "evaluations": self._evaluations(since.evaluations),
+            "iterations": self._iterations(since.iterations),
+            "belief": belief,
+            "best_seen": self._best_seen(),
+            "gradient": gradient,
+            "lengthscale": lengthscale,
+            "pending": pending,
+            "rate": self._rate(starts, count, budget, now) if state == "running" else _NO_RATE,
+            "settings": _settings(spec, starts),
+            "versions": starts[-1].versions if starts else {},
+            "starts": [start._asdict() for start in starts],
+            "remarks": [],
+        }
+        return {**found, "advice": advice(found, self._recent(), self._ascents())}
+
+    def standing(self) -> dict[str, Any]:
+        """How the run stands, in a line."""
+        starts = self._starts()
+        count, failures = self._one("SELECT count(*), count(failure) FROM evaluations")
+        state, reason = _state(starts)
+        return {
+            "state": state,
+            "reason": reason,
+            "optimizer": self.spec.optimizer,
+            "count": count,
+            "failures": failures,
+            "budget": starts[-1].options.get("budget") if starts else None,
+        }
+
+    def outcomes(self, first: int) -> list[tuple[int, str, float | None]]:
+        """Iteration, kind and value of each evaluation from row `first` on; of an episode, its return."""
+        return self._all(
+            "SELECT q.iteration, q.kind, CASE WHEN e.failure IS NULL THEN "
+            "coalesce(json_extract(e.info, '$.return'), e.value) END FROM evaluations e "
+            "JOIN queries q ON q.id = e.query WHERE e.number >= ? ORDER BY e.number",
+            first,
+        )
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+
+    def _all(self, query: str, *values: Any) -> list[Any]:
+        return self._connection.execute(query, values).fetchall()
+
+    def _one(self, query: str, *values: Any) -> Any:
+        return self._connection.execute(query, values).fetchone()
+
+    def _evaluations(self, first: int) -> dict[str, Any]:
+        rows = self._all(
+            "SELECT q.id, q.iteration, q.kind, e.value, e.failure, e.seconds, e.told, q.x FROM evaluations e "
+            "JOIN queries q ON q.id = e.query WHERE e.number >= ? ORDER BY e.number",
+            first,
+        )
+        names = ("id", "iteration", "kind", "value", "failure", "seconds", "told", "x")
+        columns: dict[str, Any] = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+        columns["kind"] = [EXTERNAL if kind == OLD_EXTERNAL else kind for kind in columns["kind"]]
+        return {"first": first, **columns}
+
+    def _iterations(self, first: int) -> dict[str, Any]:
+        rows = self._all(
+            "SELECT number, evaluations, probability_of_ascent, certainty, noise, step, iterate, lengthscale, variance "
+            "FROM iterations WHERE number >= ? ORDER BY number",
+            first,
+        )
+        scale = np.array(self.spec.arguments["scale"])
+        names = ("number", "evaluations", "probability_of_ascent", "certainty")
+        columns: dict[str, Any] = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+        columns["noise_sd"] = [None if row[4] is None else math.sqrt(max(0.0, row[4])) for row in rows]
+        columns["step"] = [float(np.linalg.norm(np.array(json.loads(row[5])) / scale)) for row in rows]
+        columns["belief"], columns["belief_sd"] = [None] * len(rows), [None] * len(rows)
+        if self.model is not None and rows:
+            for i in self.model.thinned(len(rows)):
+                _, told, _, _, noise, _, iterate, ell, variance = rows[i]
+                hyperparameters = (json.loads(ell), variance, noise)
+                pair = self.model.at(self._window(told), np.array(json.loads(iterate)), hyperparameters)
+                if pair is not None:
+                    columns["belief"][i], columns["belief_sd"][i] = pair
+        return {"first": first, **columns}
+
+    def _window(self, told: int | None = None) -> list[Evaluation]:
+        """What the model sees: the last values by id, of the first evaluations told; in the optimiser's sign."""
+        assert self.model is not None
+        # Of long ago no more rows are looked at than a window of which three quarters failed.
+        first, last = (-1, 1 << 60) if told is None else (told - 4 * self.model.window, told)
+        rows = self._all(
+            "SELECT q.id, q.iteration, q.kind, q.seed, q.x, e.value, e.gradient, e.gradient_noise FROM evaluations e "
+            "JOIN queries q ON q.id = e.query WHERE e.value IS NOT NULL AND e.number >= ? AND e.number < ? "
+            "ORDER BY e.query DESC LIMIT ?",
+            first,
+            last,
+            self.model.window,
+        )
+        return [self._evaluation(row) for row in reversed(rows)]
+
+    def _evaluation(self, row: tuple[Any, ...]) -> Evaluation:
+        names = ("id", "iteration", "kind", "seed", "x", "value", "gradient", "gradient_noise")
+        data = dict(zip(names, row, strict=True))
+        for name in ("x", "gradient", "gradient_noise"):
+            data[name] = None if data[name] is None else json.loads(data[name])
+        d = len(data["x"])
+        outcome = outcome_from_plain({name: data[name] for name in names[5:]}, d)
+        return Evaluation(query_from_plain(data, d), outcome.signed(self.spec.sign))
+
+    def _failed_since(self, query: int) -> bool:
+        """Whether an evaluation, from this id on, has no value."""
+        return self._one("SELECT 1 FROM evaluations WHERE query >= ? AND value IS NULL LIMIT 1", query) is not None
+
+    def _last_batch(self) -> tuple[list[float], dict[str, Any]] | None:
+        row = self._one("SELECT iterate, thought FROM batches ORDER BY number DESC LIMIT 1")
+        return None if row is None else (json.loads(row[0]), json.loads(row[1]))
+
+    def _best_seen(self) -> dict[str, Any] | None:
+        row = self._one(
+            "SELECT q.x, e.value, q.id FROM evaluations e JOIN queries q ON q.id = e.query "
+            "WHERE e.value IS NOT NULL AND e.failure IS NULL ORDER BY ? * e.value DESC LIMIT 1",
+            self.spec.sign,
+        )
+        return None if row is None else {"x": json.loads(row[0]), "value": row[1], "id": row[2]}
+
+    def _pending(self) -> list[dict[str, Any]]:
+        rows = self._all(
+            "SELECT id, kind, iteration, x FROM queries WHERE id NOT IN (SELECT query FROM evaluations) ORDER BY id"
+        )
+        return [
+            {"id": i, "kind": kind, "iteration": n, "x": json.loads(x), "since": self._asked(i), "worker": None}
+            for i, kind, n, x in rows
+        ]
+
+    def _asked(self, query: int) -> float | None:
+        row = self._one("SELECT asked FROM batches WHERE first <= ? ORDER BY first DESC LIMIT 1", query)
+        return None if row is None else float(row[0])
+
+    def _starts(self) -> list[Start]:
+        rows = self._all(
+            "SELECT s.process, s.host, s.started, s.options, s.versions, e.ended, e.reason "
+            "FROM starts s LEFT JOIN ends e ON e.start = s.number ORDER BY s.number"
+        )
+        return [Start(p, h, at, json.loads(o), json.loads(v), ended, why) for p, h, at, o, v, ended, why in rows]
+
+    def _recent(self) -> list[tuple[float, str | None]]:
+        """When the last evaluations were told, and their failures; the oldest first."""
+        rows = self._all("SELECT told, failure FROM evaluations ORDER BY number DESC LIMIT ?", RECENT)
+        return [(told, failure) for told, failure in reversed(rows)]
+
+    def _ascents(self) -> list[float | None]:
+        """The probability of ascent of the last steps."""
+        rows = self._all("SELECT probability_of_ascent FROM iterations ORDER BY number DESC LIMIT ?", RECENT)
+        return [p for (p,) in reversed(rows)]
+
+    def _rate(self, starts: list[Start], count: int, budget: int | None, now: float) -> dict[str, float | None]:
+        times = [told for told, _ in self._recent() if told >= starts[-1].started]
+        if len(times) < 3:
+            return _NO_RATE
+        seconds = max(now - times[0], 1e-3) / len(times)
+        left = None if budget is None else max(0.0, (budget - count) * seconds)
+        return {"per_minute": 60.0 / seconds, "seconds_left": left}
+
+
+_NO_RATE: dict[str, float | None] = {"per_minute": None, "seconds_left": None}
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """For reading only."""
+    return sqlite3.connect(
+        f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=5.0, check_same_thread=False
+    )
+
+
+def _state(starts: list[Start]) -> tuple[str, str | None]:
+    if not starts:
+        return "waiting", None
+    last = starts[-1]
+    if last.ended is not None:
+        return ("waiting", None) if last.reason == BY_HAND else ("ended", last.reason)
+    if last.host == platform.node() and not _lives(last.process):
+        return "gone", "its process has gone without a word; it can be continued"
+    return "running", None
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _parameters(spec: RunSpec) -> list[dict[str, Any]]:
+    arguments, names = spec.arguments, spec.parameter_names
+    bounds = arguments.get("bounds") or {}
+    lower, upper = (
+        np.broadcast_to(np.array(bounds.get(side, none), dtype=float), len(names))
+        for side, none in (("lb", -math.inf), ("ub", math.inf))
+    )
+    return [
+        {
+            "name": name,
+            "start": arguments["x0"][i],
+            "scale": arguments["scale"][i],
+            "lower": float(lower[i]) if math.isfinite(lower[i]) else None,
+            "upper": float(upper[i]) if math.isfinite(upper[i]) else None,
+        }
+        for i, name in enumerate(names)
+    ]
+
+
+def _settings(spec: RunSpec, starts: list[Start]) -> dict[str, Any]:
+    known = {"optimizer": spec.optimizer, "sign": spec.sign, "penalty": spec.penalty, "quorum": spec.quorum}
+    rest = {name: value for name, value in spec.arguments.items() if name not in ("x0", "scale", "bounds")}
+    training = {} if spec.training is None else {"training": spec.training}
+    return {**known, **rest, **training, **({"last start": starts[-1].options} if starts else {})}

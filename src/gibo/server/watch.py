@@ -1,0 +1,207 @@
+"""Serves the page of a run, or of a folder of trials, and its updates. It reads journals and never writes to one.
+
+GET  /                the page
+GET  /api/snapshot    the run, or with ?trial=NAME one of the trials, as JSON
+GET  /api/events      what is new since ?evaluations=N&iterations=M, as server-sent events
+POST /api/control     an action; needs a `Control` and its token, see `gibo.server.control`
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from weakref import WeakSet
+
+from gibo.errors import GiboError, InputError
+from gibo.runs.journal import has_journal
+from gibo.server.control import Control, act
+from gibo.server.loopback import LoopbackHandler, LoopbackServer, Refusal
+from gibo.server.page import page
+from gibo.server.snapshot import Reader, Since, snapshot
+from gibo.server.trials import Trials
+
+PORT = 8642
+POLL = 0.2  # seconds between two looks at the journal's version
+# A run that is silent is looked at again after so many seconds: its process may be gone.
+REFRESH = 5.0
+LAST_WORD = 1.0  # seconds that a page has to hear how it ended
+TOKEN = "X-Gibo-Token"
+
+
+class Watch(LoopbackServer):
+    """The page's server.
+
+    Args:
+        folder: of a run, or with runs below it.
+        port: 0 takes a free one.
+        control: acts on the run; None: the page cannot change anything.
+
+    Example:
+        ``with Watch("runs/robot") as watch: print(watch.page_address)``
+    """
+
+    def __init__(self, folder: Path | str, port: int = 0, control: Control | None = None) -> None:
+        self.folder, self.control = Path(folder), control
+        self.token = secrets.token_urlsafe(24)
+        self.streams: WeakSet[threading.Thread] = WeakSet()  # to pages that are open
+        self.trials = None if has_journal(self.folder) else Trials(self.folder)
+        if self.trials is not None and control is not None:
+            raise InputError("control: a folder of trials cannot be controlled; name one of its runs")
+        super().__init__(port, _Handler)
+
+    def __enter__(self) -> Watch:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def page_address(self) -> str:
+        """For a browser. The token is behind the #, which a browser keeps to itself."""
+        return f"{self.address}/" + ("" if self.control is None else f"#token={self.token}")
+
+    def stop(self) -> None:
+        super().stop()
+        for stream in list(self.streams):
+            stream.join(LAST_WORD)
+        if self.trials is not None:
+            self.trials.close()
+
+
+def watch(folder: Path | str, port: int | None = None, control: Control | None = None) -> Watch:
+    """A server at this port; without one at the usual port, or at a free one if that is taken."""
+    if port is not None:
+        return Watch(folder, port, control)
+    try:
+        return Watch(folder, PORT, control)
+    except InputError:
+        return Watch(folder, 0, control)
+
+
+def report(folder: Path | str) -> str:
+    """The page of a run, or of a folder of trials, as one file that needs no server."""
+    if has_journal(folder):
+        return page(alone=True).html(snapshot(folder))
+    trials = Trials(folder)
+    try:
+        return page(alone=True).html(trials.snapshot())
+    finally:
+        trials.close()
+
+
+class _Handler(LoopbackHandler):
+    server: Watch
+    routes = {  # noqa: RUF012
+        ("GET", "/"): "page",
+        ("GET", "/api/snapshot"): "snapshot",
+        ("GET", "/api/events"): "events",
+        ("POST", "/api/control"): "control",
+        ("GET", "/favicon.ico"): "icon",
+    }
+
+    def page(self) -> None:
+        document = page()
+        self.send_text(document.html().encode(), "text/html", document.policy)
+
+    def icon(self) -> None:
+        self.send_text(b"", "image/x-icon", "default-src 'none'", HTTPStatus.NO_CONTENT)
+
+    def snapshot(self) -> dict[str, Any]:
+        folder = self._run()
+        if folder is None:
+            assert self.server.trials is not None
+            return self._marked(self.server.trials.snapshot())
+        return self._marked(snapshot(folder))
+
+    def _run(self) -> Path | None:
+        """The folder of the run that is asked for; None for all trials."""
+        trials, names = self.server.trials, self.query.get("trial", [])
+        if trials is None:
+            return self.server.folder
+        if not names:
+            return None
+        folder = trials.folder_of(names[0])
+        if folder is None:
+            raise Refusal(HTTPStatus.NOT_FOUND, "trial: there is none of this name")
+        return folder
+
+    def _marked(self, data: dict[str, Any]) -> dict[str, Any]:
+        """With what this page may do."""
+        control = self.server.control
+        return {**data, "control": None if control is None else sorted(control.actions)}
+
+    # -- what is new --------------------------------------------------------------------------------------------------
+
+    def events(self) -> None:
+        folder = self._run()
+        self.close_connection = True  # the stream has no length: it ends with the connection
+        if folder is None:
+            assert self.server.trials is not None
+            self._stream(self.server.trials.version, self.server.trials.snapshot)
+            return
+        with Reader(folder) as reader:
+            known = Since(*self._known())
+            run = reader.version()[0]
+
+            def new() -> dict[str, Any]:
+                nonlocal known, run
+                if reader.version()[0] != run:  # another run: from its beginning
+                    known, run = Since(), reader.version()[0]
+                data = reader.snapshot(known)
+                rows, steps = data["evaluations"], data["iterations"]
+                known = Since(rows["first"] + len(rows["id"]), steps["first"] + len(steps["number"]))
+                return data
+
+            self._stream(reader.version, new, lambda: f"{known.evaluations}-{known.iterations}")
+
+    def _known(self) -> tuple[int, int]:
+        """How much the page has: by its last event if it comes again after a break, or by the address."""
+        last = self.headers.get("Last-Event-ID", "").split("-")
+        texts = last if len(last) == 2 else [self.query.get(name, ["0"])[0] for name in Since._fields]
+        if not all(text.isascii() and text.isdigit() and len(text) < 16 for text in texts):
+            raise Refusal(HTTPStatus.BAD_REQUEST, "evaluations, iterations: expected whole numbers")
+        return int(texts[0]), int(texts[1])
+
+    def _stream(
+        self, version: Callable[[], Any], new: Callable[[], dict[str, Any]], mark: Callable[[], str] | None = None
+    ) -> None:
+        self.send_response(HTTPStatus.OK)
+        self.send_head("text/event-stream", "default-src 'none'")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(b"retry: 1000\n\n")
+        self.wfile.flush()
+        self.server.streams.add(threading.current_thread())
+        seen, sent, last = None, 0.0, False
+        while not last:
+            last = self.server.stopping.is_set()  # then one more look, so that the page has how the run ended
+            now, current = time.monotonic(), version()
+            if current != seen or now - sent > REFRESH:
+                seen, sent = current, now
+                with suppress(GiboError):  # between two runs, or in the middle of a copy: look again
+                    data = json.dumps(self._marked(new()), allow_nan=False, separators=(",", ":"))
+                    head = "" if mark is None else f"id: {mark()}\n"
+                    self.wfile.write(f"{head}data: {data}\n\n".encode())
+                    self.wfile.flush()  # raises once the page is gone
+            self.server.stopping.wait(POLL)
+
+    # -- actions ------------------------------------------------------------------------------------------------------
+
+    def control(self) -> dict[str, Any]:
+        control = self.server.control
+        if control is None:
+            raise Refusal(HTTPStatus.FORBIDDEN, "this page only watches; start gibo watch with --control")
+        token = self.headers.get(TOKEN, "")
+        if not hmac.compare_digest(token.encode(), self.server.token.encode()):
+            raise Refusal(HTTPStatus.FORBIDDEN, "the token is missing or wrong; use the whole address that was printed")
+        act(control, self.body())
+        return {"ok": True}

@@ -1,0 +1,127 @@
+"""The page beside a run of the same process: it is there while the run goes on, and changes nothing."""
+
+import json
+import os
+import re
+import threading
+import urllib.error
+import urllib.request
+
+import numpy as np
+import pytest
+
+import gibo
+from gibo.cli import main
+from gibo.errors import InputError
+from gibo.server.watch import Watch
+
+
+def page_of(text):
+    """The address that was said."""
+    (address,) = re.findall(r"watch this run at (http://127\.0\.0\.1:\d+/)\n", text)
+    return address
+
+
+def read(address):
+    with urllib.request.urlopen(address, timeout=10) as answer:
+        return answer.read()
+
+
+class Looking:
+    """An objective that looks at the page from within each evaluation."""
+
+    def __init__(self, capfd):
+        self.capfd, self.address, self.counts = capfd, None, []
+
+    def __call__(self, x):
+        self.address = self.address or page_of(self.capfd.readouterr().err)
+        self.counts.append(json.loads(read(f"{self.address}api/snapshot"))["count"])
+        return -float((x**2).sum())
+
+
+def test_the_page_is_there_while_the_run_goes_on(tmp_path, capfd):
+    look = Looking(capfd)
+    watched = gibo.maximize(look, [1.0, 2.0], budget=12, journal=tmp_path / "watched", watch=True)
+    assert look.counts[0] == 0
+    assert look.counts[-1] > 0
+    assert look.counts == sorted(look.counts)
+    with pytest.raises(urllib.error.URLError):
+        read(look.address)
+    alone = gibo.maximize(lambda x: -float((x**2).sum()), [1.0, 2.0], budget=12)
+    assert np.array_equal(watched.x, alone.x)
+
+
+def test_the_page_hears_how_the_run_ended(tmp_path, capfd, tab):
+    gate, begun = threading.Event(), threading.Event()
+
+    def held(x):
+        begun.set()
+        gate.wait(30)
+        return -float((x**2).sum())
+
+    options = {"budget": 5, "journal": tmp_path / "run", "watch": True}
+    thread = threading.Thread(target=gibo.maximize, args=(held, [1.0, 2.0]), kwargs=options)
+    thread.start()
+    try:
+        assert begun.wait(30)
+        tab.goto(page_of(capfd.readouterr().err))
+        tab.wait_for_selector("#state >> text=Running")
+    finally:
+        gate.set()
+        thread.join(30)
+    assert not thread.is_alive()
+    tab.wait_for_selector("#state >> text=Ended")
+    tab.goto("about:blank")
+    tab.problems.clear()  # the browser has said that nobody listens any more
+
+
+def test_it_ends_with_a_run_that_raises(tmp_path, capfd):
+    class Rude:
+        def update(self, standing):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        gibo.maximize(lambda x: 0.0, [1.0], budget=3, journal=tmp_path / "run", watch=True, progress=Rude())
+    with pytest.raises(urllib.error.URLError):
+        read(page_of(capfd.readouterr().err))
+    again = gibo.resume(tmp_path / "run", lambda x: -float(x @ x), budget=3, watch=True)  # nothing is held any more
+    assert again.evaluations == 3
+
+
+def test_with_workers_the_port_is_free_again(tmp_path, capfd):
+    gibo.maximize(lambda x: -float(x @ x), [1.0], budget=6, journal=tmp_path / "run", watch=True, workers=2)
+    port = int(page_of(capfd.readouterr().err).split(":")[-1].rstrip("/"))
+    Watch(tmp_path / "run", port).server_close()
+
+
+@pytest.mark.parametrize("options", [{"watch": True}, {"watch": "yes", "journal": "run"}])
+def test_mistakes(options, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="watch: "):
+        gibo.maximize(lambda x: 0.0, [1.0], budget=3, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_child_does_not_keep_the_port(tmp_path):
+    gibo.maximize(lambda x: -float(x @ x), [1.0], budget=3, journal=tmp_path / "run")
+    reader, writer = os.pipe()
+    with Watch(tmp_path / "run") as server:
+        child = os.fork()
+        if child == 0:
+            os.close(writer)
+            os.read(reader, 1)  # until the parent says so
+            os.kill(os.getpid(), 9)
+        port = server.port
+    try:
+        Watch(tmp_path / "run", port).server_close()
+    finally:
+        os.close(writer)
+        os.waitpid(child, 0)
+        os.close(reader)
+
+
+def test_training_with_the_page_beside_it(tmp_path, capfd):
+    pytest.importorskip("gymnasium")
+    out = tmp_path / "out"
+    assert main(["train", "CartPole-v1", "--budget", "4", "--max-steps", "20", "--out", str(out), "--watch"]) == 0
+    assert page_of(capfd.readouterr().err)

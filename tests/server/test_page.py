@@ -1,0 +1,199 @@
+"""The page in a real browser: what it shows, that it follows a run, and what it may not do."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from watching import HOSTILE, Deeds, until
+
+from gibo.runs import manual
+from gibo.runs.journal import Journal
+from gibo.server.watch import Watch, report
+
+
+def drawn(tab, count):
+    """Wait until the chart has drawn so many points."""
+    tab.wait_for_selector(f'#chart-values[data-drawn="{count}"]')
+
+
+def told(folder):
+    with Journal.read(folder) as journal:
+        return [e for e, _ in journal.evaluations()]
+
+
+def manual_run(folder):
+    manual.create(folder, manual.Description(["gain", "on"], [0.0] * 2, [1.0] * 2, [-5.0] * 2, [5.0] * 2))
+    return manual.ask(folder).queries
+
+
+def test_a_running_run_is_followed(running, tab):
+    folder, gate = running
+    gate.allowed.release(2)
+    with Watch(folder) as watch:
+        tab.goto(watch.page_address)
+        drawn(tab, 2)
+        assert tab.inner_text("#state") == "Running"
+        assert "being evaluated" in tab.inner_text("#now-note")
+        gate.allowed.release(10)
+        drawn(tab, 12)
+        assert "12 / 1000" in tab.inner_text("#tiles")
+        assert tab.locator("#table tbody tr").count() == 12
+        # One snapshot, then increments: nothing is read twice.
+        assert len([url for url in tab.requests if "/api/snapshot" in url]) == 1
+        assert tab.evaluate("run.evaluations.value") == [each.value for each in told(folder)]
+
+
+def test_what_it_shows_of_a_finished_run(finished, tab):
+    with Watch(finished) as watch:
+        tab.goto(watch.page_address)
+        drawn(tab, 60)
+        assert tab.inner_text("#state") == "Ended"
+        assert "the budget of 60 evaluations is spent" in tab.inner_text("#what")
+        failures = [each for each in told(finished) if each.failure is not None]
+        assert failures
+        assert f"{len(failures)} failed" in tab.inner_text("#tiles")
+        assert tab.locator("#gradient tbody tr").count() == 4
+        assert tab.locator("#chart-sure canvas").count() == 1
+        best = manual.status(finished).best
+        tab.click("[data-form=JSON]")
+        assert json.loads(tab.evaluate("navigator.clipboard.readText()")) == dict(
+            zip(["x0", "x1", "x2", "x3"], best.x.tolist(), strict=True)
+        )
+        assert tab.locator("#actions button").count() == 0
+
+
+def test_a_hostile_message_stays_text(finished, tab):
+    with Watch(finished) as watch:
+        tab.goto(watch.page_address)
+        drawn(tab, 60)
+        tab.fill("#search", "failed")
+        until(tab, "document.querySelectorAll('#table tbody tr').length < 50")
+        texts = tab.locator("#table .failed").all_inner_texts()
+        assert texts
+        assert all(HOSTILE in text for text in texts)
+        assert tab.locator("#table img, #advice img, #tip img").count() == 0
+        assert tab.title() != "owned"
+
+
+def test_the_table_is_searched_sorted_paged_and_saved(finished, tab):
+    with Watch(finished) as watch:
+        tab.goto(watch.page_address)
+        drawn(tab, 60)
+        assert tab.locator("#table tbody tr").count() == 50
+        tab.click("#next")
+        assert tab.inner_text("#place") == "51–60 of 60"
+        tab.click("#table [data-column=value]")
+        top = tab.locator("#table tbody tr").first.locator("td").nth(4).inner_text()
+        values = [each.value for each in told(finished) if each.value is not None]
+        assert float(top.replace("\u2212", "-")) == pytest.approx(max(values), rel=1e-5)
+        with tab.expect_download() as saved:
+            tab.click("#csv")
+        rows = list(csv.DictReader(io.StringIO(saved.value.path().read_text())))
+        assert len(rows) == 60
+        with_value = [row for row in rows if row["value"]]
+        assert [float(row["value"]) for row in with_value] == values
+        assert np.array_equal(
+            [[float(row[f"x{i}"]) for i in range(4)] for row in rows], [each.query.x for each in told(finished)]
+        )
+        assert {row["failure"] for row in rows} == {"", f"RuntimeError: {HOSTILE}"}
+
+
+def test_light_dark_and_narrow(finished, tab):
+    with Watch(finished) as watch:
+        tab.goto(watch.page_address)
+        drawn(tab, 60)
+        light = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+        tab.click("#theme")
+        tab.click("#theme")
+        assert tab.inner_text("#theme") == "Theme: dark"
+        assert tab.evaluate("getComputedStyle(document.body).backgroundColor") != light
+        drawn(tab, 60)
+        tab.set_viewport_size({"width": 360, "height": 700})
+        until(tab, "document.documentElement.scrollWidth <= 360")
+        tab.click("#theme")
+
+
+def test_with_the_token_the_page_acts(running, tab):
+    folder, gate = running
+    gate.allowed.release(1)
+    control = Deeds()
+    with Watch(folder, control=control) as watch:
+        tab.goto(watch.page_address)
+        drawn(tab, 1)
+        tab.click("[data-action=pause]")
+        tab.click("[data-action=stop]")  # once is not enough
+        tab.click("[data-action=stop]")
+        tab.fill("#remark-text", "the belt was changed")
+        tab.press("#remark-text", "Enter")
+        until(tab, "document.getElementById('remark-text').value === ''")
+        assert control.done == ["pause", "stop", ("remark", "the belt was changed")]
+
+
+def test_a_person_tells_a_value_with_the_keyboard(tmp_path, tab):
+    from gibo.server.control import ManualControl
+
+    first = manual_run(tmp_path / "run")[0]
+    with Watch(tmp_path / "run", control=ManualControl(tmp_path / "run")) as watch:
+        tab.goto(watch.page_address)
+        field = tab.get_by_label(f"value of query {first.id}", exact=True)
+        field.fill("-1,5")
+        field.press("Enter")
+        drawn(tab, 1)
+    (each,) = told(tmp_path / "run")
+    assert (each.query.id, each.value) == (first.id, -1.5)
+
+
+def test_without_the_token_there_is_nothing_to_press(running, tab):
+    folder, gate = running
+    gate.allowed.release(1)
+    with Watch(folder, control=Deeds()) as watch:
+        tab.goto(watch.address)
+        drawn(tab, 1)
+        assert tab.locator("#actions button, .tell").count() == 0
+        assert tab.is_hidden("#remark")
+
+
+def test_parameters_are_copied_in_forms_that_read_back(tmp_path, tab):
+    queries = manual_run(tmp_path / "run")
+    manual.tell(tmp_path / "run", queries[0].id, 1.0)
+    with Watch(tmp_path / "run") as watch:
+        tab.goto(watch.page_address)
+        drawn(tab, 1)
+        forms = (
+            "Object.fromEntries(Object.entries(FORMS).map(([name, form]) => [name, form([['gain', 1e-7], ['on', 2]])]))"
+        )
+        found = tab.evaluate(forms)
+    assert json.loads(found["JSON"]) == {"gain": 1e-7, "on": 2.0}
+    assert found["YAML"] == 'gain: 1.0e-7\n"on": 2.0\n'  # YAML 1.1 takes 1e-7 for a text, and on for true
+    import ast
+
+    assert ast.literal_eval(found["Python"]) == {"gain": 1e-7, "on": 2.0}
+
+
+def test_a_folder_of_trials(tmp_path, tab):
+    import gibo
+
+    for seed in range(3):
+        folder = tmp_path / "all" / f"trial-{seed}"
+        gibo.maximize(lambda x: -float((x**2).sum()), [1.0, 2.0], budget=20, seed=seed, journal=folder)
+    with Watch(tmp_path / "all") as watch:
+        tab.goto(watch.page_address)
+        tab.wait_for_selector("#chart-trials canvas")
+        assert tab.locator("#trial-table tbody tr").count() == 3
+        assert "of 3 trials" in tab.inner_text("#trial-tiles")
+        tab.click("text=trial-1")
+        drawn(tab, 20)
+        tab.click("#up")
+        tab.wait_for_selector("#chart-trials canvas")
+
+
+def test_a_report_is_a_page_of_its_own(finished, tmp_path, tab):
+    path = tmp_path / "report.html"
+    path.write_text(report(finished), encoding="utf-8")
+    tab.goto(path.as_uri())
+    drawn(tab, 60)
+    assert tab.requests == [path.as_uri()]
+    assert tab.inner_text("#state") == "Ended"
+    assert tab.title() != "owned"

@@ -1,0 +1,379 @@
+"""Ask and tell over HTTP and over lines: every client gets a clear answer, each value is recorded once."""
+
+import http.client
+import io
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from gibo.errors import InputError, InUseError, JournalError
+from gibo.runs import manual
+from gibo.runs.journal import Journal
+from gibo.server.bench import ManualBench
+from gibo.server.loopback import LARGEST_BODY
+from gibo.server.serve import Serve, serve_lines
+
+ROOT = Path(__file__).resolve().parents[2]
+GUIDE = (ROOT / "docs" / "serve.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    path = tmp_path / "run"
+    description = manual.Description(["gain", "lag"], [0.0] * 2, [1.0] * 2, [-5.0] * 2, [5.0] * 2, minimize=True)
+    manual.create(path, description)
+    return path
+
+
+@pytest.fixture
+def server(folder):
+    with ManualBench(folder) as bench, Serve(bench) as server:
+        yield server
+
+
+def call(server, method, path, body=None, raw=None, **headers):
+    """Status and content of an answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    try:
+        data = json.dumps(body) if raw is None and body is not None else raw
+        kind = {"Content-Type": "application/json"} if method == "POST" else {}
+        connection.request(method, path, data, kind | {name.replace("_", "-"): text for name, text in headers.items()})
+        answer = connection.getresponse()
+        content = answer.read()
+        return answer.status, json.loads(content) if "json" in answer.headers["Content-Type"] else content.decode()
+    finally:
+        connection.close()
+
+
+def told(folder):
+    with Journal.read(folder) as journal:
+        return {e.id: e.outcome for e, _ in journal.evaluations()}
+
+
+def lines(bench, *requests):
+    """The answers to lines; a request that is bytes is sent as it is."""
+    source = b"".join(each if isinstance(each, bytes) else json.dumps(each).encode() + b"\n" for each in requests)
+    sink = io.BytesIO()
+    serve_lines(bench, io.BytesIO(source), sink)
+    return [json.loads(line) for line in sink.getvalue().splitlines()]
+
+
+# -- what it does -----------------------------------------------------------------------------------------------------
+
+
+def test_a_run_over_http(server, folder):
+    for _ in range(8):
+        status, answer = call(server, "POST", "/ask", {})
+        assert status == 200
+        assert call(server, "POST", "/ask", {})[1] == answer  # the same ones until they are told
+        for query in answer["queries"]:
+            assert list(query["parameters"].values()) == query["x"]
+            value = (query["x"][0] - 1.0) ** 2 + query["x"][1] ** 2
+            assert call(server, "POST", "/tell", {"id": query["id"], "value": value})[1]["recorded"] is True
+    best = call(server, "GET", "/best")[1]
+    assert best["best"]["value"] == manual.status(folder).best.value < 1.0
+    status = call(server, "GET", "/status")[1]
+    assert (status["evaluations"], status["minimize"], status["names"]) == (len(told(folder)), True, ["gain", "lag"])
+    table = call(server, "GET", "/export")[1]
+    assert len(table["rows"]) == len(told(folder))
+    text = call(server, "GET", "/export?format=csv")[1]
+    assert text.splitlines()[0] == ",".join(table["columns"])
+
+
+@pytest.fixture
+def bench(folder):
+    with ManualBench(folder) as bench:
+        yield bench
+
+
+def test_lines_do_the_same(bench, folder):
+    (asked,) = lines(bench, {"do": "ask", "tag": "a"})
+    assert (asked["ok"], asked["tag"]) == (True, "a")
+    query = asked["queries"][0]
+    answers = lines(
+        bench, {"do": "tell", "id": query["id"], "value": 2.5}, {"do": "status"}, {"do": "best"}, {"do": "export"}
+    )
+    assert [each["ok"] for each in answers] == [True] * 4
+    assert answers[1]["evaluations"] == 1
+    assert answers[2]["best_seen"]["value"] == 2.5
+    assert told(folder)[query["id"]].value == 2.5
+
+
+def test_gradients_and_failures_are_recorded(server, folder):
+    first, *_ = call(server, "POST", "/ask", {})[1]["queries"]
+    gradient = {"id": first["id"], "value": 1.0, "gradient": [1.0, 2.0], "gradient_noise": 0.1}
+    assert call(server, "POST", "/tell", gradient) == (200, {"id": first["id"], "recorded": True})
+    assert call(server, "POST", "/tell", gradient) == (200, {"id": first["id"], "recorded": False})
+    answer = told(folder)[first["id"]]
+    assert (answer.gradient.tolist(), answer.gradient_noise.tolist()) == ([1.0, 2.0], [0.1, 0.1])
+    for query in call(server, "POST", "/ask", {})[1]["queries"]:
+        assert call(server, "POST", "/tell", {"id": query["id"], "failed": "joint limit"})[0] == 200
+        assert told(folder)[query["id"]].failure == "joint limit"
+    assert call(server, "GET", "/status")[1]["failures"] > 0
+
+
+def test_the_same_value_twice_is_no_error_and_another_one_is(server, folder):
+    number = call(server, "POST", "/ask", {})[1]["queries"][0]["id"]
+    assert call(server, "POST", "/tell", {"id": number, "value": 1.5})[1]["recorded"] is True
+    assert call(server, "POST", "/tell", {"id": number, "value": 1.5}) == (200, {"id": number, "recorded": False})
+    status, answer = call(server, "POST", "/tell", {"id": number, "value": 1.6})
+    assert status == 409
+    assert "1.5" in answer["error"]
+    assert call(server, "POST", "/tell", {"id": number, "failed": True})[0] == 409
+    assert told(folder)[number].value == 1.5
+
+
+def test_a_hundred_clients_at_once(tmp_path):
+    names, d = [f"p{i}" for i in range(4)], 4
+    description = manual.Description(
+        names, [0.0] * d, [1.0] * d, [-5.0] * d, [5.0] * d, settings={"M": 100, "N_m": 120, "fit": "never"}
+    )
+    manual.create(tmp_path / "run", description)
+    with ManualBench(tmp_path / "run") as bench, Serve(bench) as server:
+        queries = call(server, "POST", "/ask", {})[1]["queries"]
+        assert len(queries) >= 100
+
+        def tell(query):
+            # Each of them twice, as a client does whose connection broke.
+            answers = [
+                call(server, "POST", "/tell", {"id": query["id"], "value": float(query["id"])}) for _ in range(2)
+            ]
+            return [(status, answer["recorded"]) for status, answer in answers]
+
+        with ThreadPoolExecutor(100) as pool:
+            found = list(pool.map(tell, queries))
+    assert found == [[(200, True), (200, False)]] * len(queries)
+    assert {number: answer.value for number, answer in told(tmp_path / "run").items()} == {
+        query["id"]: float(query["id"]) for query in queries
+    }
+
+
+def test_while_it_serves_the_run_is_held_and_can_be_read(bench, folder, monkeypatch):
+    (first, *_) = bench.ask()["queries"]
+    monkeypatch.setattr(manual, "PATIENCE", 0.0)
+    with pytest.raises(InUseError):
+        manual.tell(folder, first["id"], 1.0)
+    assert manual.status(folder).evaluations == 0
+    bench.close()
+    manual.tell(folder, first["id"], 1.0)
+    assert bench.tell({"id": first["id"], "value": 1.0})["recorded"] is False  # it is opened again when it is needed
+
+
+def test_its_memory_is_what_a_journal_gives(bench, folder):
+    for _ in range(5):
+        for query in bench.ask()["queries"]:
+            bench.tell({"id": query["id"], "value": sum(x * x for x in query["x"])})
+    asked, status = bench.ask(), bench.status()
+    bench.close()
+    with ManualBench(folder) as again:
+        assert again.ask() == asked
+        assert again.status() == status
+
+
+def test_what_the_disk_did_not_take_is_not_said_to_be_recorded(bench, folder, monkeypatch):
+    (first, *_) = bench.ask()["queries"]
+    request = {"id": first["id"], "value": 1.0}
+
+    def full(self, evaluations):
+        raise JournalError("the disk is full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Journal, "told", full)
+        with pytest.raises(JournalError, match="full"):
+            bench.tell(request)
+    assert told(folder) == {}
+    assert bench.tell(request)["recorded"] is True
+    assert told(folder)[first["id"]].value == 1.0
+
+
+def test_what_was_not_recorded_as_asked_is_not_asked(bench, folder, monkeypatch):
+    def full(self, *_):
+        raise JournalError("the disk is full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Journal, "asked", full)
+        for _ in range(2):
+            with pytest.raises(JournalError, match="full"):
+                bench.ask()
+    (first, *_) = bench.ask()["queries"]
+    with Journal.read(folder) as journal:
+        assert first["id"] in journal.queries()
+
+
+# -- clients that err -------------------------------------------------------------------------------------------------
+
+WRONG = [
+    ({}, 400),
+    ({"id": 0}, 400),
+    ({"id": "0", "value": 1.0}, 400),
+    ({"id": True, "value": 1.0}, 400),
+    ({"id": 0.0, "value": 1.0}, 400),
+    ({"id": 0, "value": "1.0"}, 400),
+    ({"id": 0, "value": True}, 400),
+    ({"id": 0, "value": [1.0]}, 400),
+    ({"id": 0, "value": 1.0, "failed": True}, 400),
+    ({"id": 0, "failed": 3}, 400),
+    ({"id": 0, "value": 1.0, "gradient": [1.0, 2.0]}, 400),
+    ({"id": 0, "value": 1.0, "gradient": [1.0], "gradient_noise": 0.1}, 400),
+    ({"id": 0, "value": 1.0, "gradient": [1.0, None], "gradient_noise": 0.1}, 400),
+    ({"id": 0, "value": 1.0, "gradient": [1.0, 2.0], "gradient_noise": -0.1}, 400),
+    ({"id": 0, "value": 1.0, "gradient_noise": 0.1}, 400),
+    ({"id": 0, "worth": 1.0}, 400),
+    ({"id": 10**40, "value": 1.0}, 409),
+    ({"id": 77, "value": 1.0}, 409),
+    ({"id": -1, "value": 1.0}, 409),
+]
+
+
+@pytest.mark.parametrize(("request_", "status"), WRONG)
+def test_wrong_tells_get_a_clear_answer(server, folder, request_, status):
+    call(server, "POST", "/ask", {})
+    found, answer = call(server, "POST", "/tell", request_)
+    assert found == status
+    assert answer["error"]
+    (line,) = lines(server.bench, {"do": "tell", **request_})
+    assert line == {"ok": False, "error": answer["error"]}
+    assert told(folder) == {}
+
+
+@pytest.mark.parametrize("raw", [b'{"id": 0, "val', b"\xff\xfe", b"[" * 100_000, b'{"id": 0, "value": NaN}', b"7"])
+def test_what_is_no_json_object(server, folder, raw):
+    call(server, "POST", "/ask", {})
+    status, answer = call(server, "POST", "/tell", raw=raw)
+    assert (status, "JSON" in answer["error"]) == (400, True)
+    assert lines(server.bench, raw + b"\n", {"do": "status"})[1]["ok"]
+    assert told(folder) == {}
+
+
+def test_addresses_methods_and_senders(server):
+    assert call(server, "GET", "/ask")[0] == 405
+    assert call(server, "GET", "/../run/journal.sqlite")[0] == 404
+    assert call(server, "GET", "/export?format=exe")[0] == 400
+    assert call(server, "POST", "/ask", {"n": 3})[0] == 400
+    assert call(server, "POST", "/ask", {}, Content_Type="text/plain")[0] == 415
+    assert call(server, "POST", "/ask", {}, Origin="http://evil.example")[0] == 403
+    assert call(server, "GET", "/status", Host="evil.example")[0] == 403
+
+
+def test_a_gigabyte_is_refused_before_it_is_read(server):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as client:
+        head = f"POST /tell HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Type: application/json\r\n"
+        client.sendall(f"{head}Content-Length: {1 << 30}\r\n\r\n".encode() + b" " * 100_000)
+        assert b" 413 " in client.recv(100)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as client:
+        client.sendall(f"{head}Content-Length: {1 << 30}\r\nExpect: 100-continue\r\n\r\n".encode())
+        assert b" 413 " in client.recv(100)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as client:
+        client.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+        assert b" 411 " in client.recv(100)
+    assert call(server, "GET", "/status")[0] == 200
+
+
+def test_a_line_that_is_too_long_is_passed_over(bench):
+    long = b'{"do": "' + b"x" * (3 * LARGEST_BODY) + b'"}\n'
+    first, second = lines(bench, long, {"do": "status"})
+    assert (first["ok"], second["ok"]) == (False, True)
+    assert str(LARGEST_BODY) in first["error"]
+
+
+def test_half_a_line_is_answered_and_not_done(bench, folder):
+    lines(bench, {"do": "ask"})
+    (answer,) = lines(bench, b'{"do": "tell", "id": 0, "value": 1')
+    assert answer["ok"] is False
+    assert told(folder) == {}
+
+
+def test_a_client_that_leaves_before_the_answer(server, folder):
+    call(server, "POST", "/ask", {})
+    body = b'{"id": 0, "value": 1.5}'
+    head = f"POST /tell HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Type: application/json\r\n"
+    for data in (body, body[:9]):  # whole, and cut off in the middle
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as client:
+            client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + data)
+            client.shutdown(socket.SHUT_WR)
+            client.recv(1)
+    assert call(server, "POST", "/tell", {"id": 0, "value": 1.5}) == (200, {"id": 0, "recorded": False})
+
+
+def test_a_reader_of_lines_that_leaves_ends_the_server(bench):
+    class Gone(io.BytesIO):
+        def write(self, data):
+            raise BrokenPipeError
+
+    serve_lines(bench, io.BytesIO(b'{"do": "status"}\n' * 3), Gone())
+
+
+def test_an_error_of_ours_ends_one_request_alone(folder, capfd):
+    class Broken(ManualBench):
+        def best(self):
+            raise ZeroDivisionError
+
+    with Broken(folder) as bench, Serve(bench) as server:
+        assert call(server, "GET", "/best")[0] == 500
+        assert call(server, "GET", "/status")[0] == 200
+    assert "ZeroDivisionError" in capfd.readouterr().err
+
+
+def test_a_folder_without_a_run(tmp_path):
+    with pytest.raises(InputError, match="there is no run"):
+        ManualBench(tmp_path)
+
+
+# -- the guide's programs ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch):
+    """A folder in which the command gibo is this one."""
+    command = tmp_path / "bin" / "gibo"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "from gibo.cli import entry; entry()" "$@"\n')
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def program(language):
+    (found,) = re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)
+    return found
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl on this machine")
+def test_the_shell_script(workplace):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    output = run("bash", "-euc", program("bash").replace("8643", str(port)))
+    assert json.loads(output.splitlines()[-1])["best"]["value"] < 0.0
+    assert len(told(workplace / "bench-sh")) == output.count('"recorded":true') >= 6
+
+
+def test_the_python_program(workplace):
+    output = run(sys.executable, "-c", program("python"))
+    assert "'value': " in output
+    assert manual.status(workplace / "bench-py").best.value > -0.5
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler on this machine")
+def test_the_cpp_program(workplace):
+    (workplace / "bench.cpp").write_text(program("cpp"))
+    run("c++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-o", "bench", "bench.cpp")
+    output = run("./bench")
+    assert json.loads(output.splitlines()[-1])["ok"] is True
+    assert manual.status(workplace / "bench-cpp").best.value > -0.5

@@ -1,0 +1,353 @@
+"""The page's server: who may speak to it, what it answers, and that it only reads."""
+
+import hashlib
+import http.client
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+from watching import Deeds
+
+import gibo
+from gibo.cli import main
+from gibo.errors import InputError
+from gibo.runs import manual
+from gibo.runs.store import FILE
+from gibo.server.advice import advice
+from gibo.server.snapshot import Reader, Since, snapshot
+from gibo.server.trials import Trials
+from gibo.server.watch import Watch, watch
+
+DATA = Path(__file__).parent.parent / "data"
+
+
+def request(server, method, path, body=None, **headers):
+    """Status, headers and body of an answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    try:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, body, named)
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read()
+    finally:
+        connection.close()
+
+
+def events(server, path, count):
+    """The first events of a stream."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    found = []
+    while len(found) < count:
+        line = answer.readline().decode()
+        if line.startswith("data: "):
+            found.append(json.loads(line[6:]))
+    connection.close()
+    return found
+
+
+# -- the snapshot -----------------------------------------------------------------------------------------------------
+
+
+def test_the_belief_is_the_optimisers_own(finished):
+    s, status = snapshot(finished), manual.status(finished)
+    assert s["belief"]["x"] == status.best.x.tolist()
+    assert s["belief"]["value"] == pytest.approx(status.best.value, rel=1e-9)
+    assert s["best_seen"]["value"] == status.best_seen.value
+    assert s["belief"]["sd"] > 0.0
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_gradient_observations_are_part_of_the_belief_and_signs_are_the_users(tmp_path, sign):
+    def bowl(x):
+        return gibo.Outcome(-sign * float((x**2).sum()), gradient=-sign * 2.0 * x, gradient_noise=1e-4)
+
+    solve = gibo.maximize if sign > 0 else gibo.minimize
+    result = solve(bowl, [0.5, 1.0, 2.0], budget=24, scale=0.3, journal=tmp_path / "run")
+    s = snapshot(tmp_path / "run")
+    assert s["minimize"] is (sign < 0)
+    assert s["belief"]["value"] == pytest.approx(result.value, rel=1e-6, abs=1e-9)
+    # The run stands one step further than its last batch, where the gradient of the page is taken.
+    with gibo.runs.journal.Journal.read(tmp_path / "run") as journal:
+        iterates = journal.iterates()
+    truth = -sign * 2.0 * iterates[max(iterates)]
+    assert np.allclose(s["gradient"]["mean"], truth, atol=0.2)
+
+
+@pytest.mark.parametrize("name", ["journal-v1", "journal-v1-train", "journal-v1-workers"])
+def test_journals_of_earlier_versions_have_a_page(tmp_path, name):
+    shutil.copy(DATA / name / FILE, tmp_path / FILE)
+    with gibo.Journal.read(tmp_path) as journal:
+        told, trained = [e for e, _ in journal.evaluations()], journal.spec().training is not None
+    s = snapshot(tmp_path)
+    assert json.loads(json.dumps(s, allow_nan=False)) == s
+    assert s["evaluations"]["kind"] == [e.kind for e in told]
+    if not trained and s["optimizer"] == "GIBO":
+        assert s["belief"]["value"] is not None
+        assert len(s["gradient"]["mean"]) == len(s["parameters"])
+
+
+def test_increments_add_up_to_the_whole(finished):
+    whole = snapshot(finished)
+    with Reader(finished) as reader:
+        part = reader.snapshot(Since(40, 5))
+    for table, first in (("evaluations", 40), ("iterations", 5)):
+        assert part[table]["first"] == first
+        for name, column in part[table].items():
+            if name not in ("first", "belief", "belief_sd"):
+                assert column == whole[table][name][first:]
+
+
+def test_a_snapshot_is_plain_json(finished):
+    s = snapshot(finished)
+    assert json.loads(json.dumps(s, allow_nan=False)) == s
+
+
+def test_reading_leaves_the_journal_as_it_was(finished):
+    path = finished / "journal.sqlite"
+    before = hashlib.sha256(path.read_bytes()).digest()
+    with Watch(finished) as server:
+        assert request(server, "GET", "/api/snapshot")[0] == 200
+    assert hashlib.sha256(path.read_bytes()).digest() == before
+
+
+def test_the_version_changes_with_the_journal(tmp_path):
+    manual.create(tmp_path, manual.Description(["a"], [0.0], [1.0], [-5.0], [5.0]))
+    with Reader(tmp_path) as reader:
+        before = reader.version()
+        assert reader.version() == before
+        manual.ask(tmp_path)
+        assert reader.version() != before
+
+
+@pytest.mark.parametrize("method", ["ars", "random-search", "vanilla-bo"])
+def test_optimisers_without_our_model_have_a_page_too(tmp_path, method):
+    manual.create(tmp_path, manual.Description(["a", "b"], [0.0] * 2, [1.0] * 2, [-5.0] * 2, [5.0] * 2, method))
+    for query in manual.ask(tmp_path).queries:
+        manual.tell(tmp_path, query.id, -float((query.x**2).sum()))
+    s = snapshot(tmp_path)
+    assert s["gradient"] is None
+    assert len(s["evaluations"]["id"]) == s["count"] > 0
+    assert s["state"] == "waiting"
+
+
+def test_trials_of_one_folder_have_a_mean_and_a_band(tmp_path):
+    for seed in range(2):
+        gibo.maximize(
+            lambda x: -float((x**2).sum()), [1.0, 2.0], budget=12, seed=seed, journal=tmp_path / f"trial-{seed}"
+        )
+    trials = Trials(tmp_path)
+    try:
+        (group,) = trials.snapshot()["groups"]
+        assert [trial["name"] for trial in group["trials"]] == ["trial-0", "trial-1"]
+        a, b = (dict(zip(t["curve"]["x"], t["curve"]["y"], strict=True)) for t in group["trials"])
+        x, band = group["band"]["x"][-1], group["band"]
+        assert band["mean"][-1] == pytest.approx((a[x] + b[x]) / 2.0)
+        assert band["high"][-1] - band["mean"][-1] == pytest.approx(abs(a[x] - b[x]) / 2.0)
+    finally:
+        trials.close()
+
+
+def test_a_process_that_has_gone_is_seen(tmp_path):
+    code = (
+        "import sys, gibo; from gibo.runs.journal import Journal; from gibo.runs.spec import RunSpec\n"
+        "Journal.create(sys.argv[1], RunSpec.of(gibo.GIBO([0.0]))).begin({})"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "run")], check=True)
+    s = snapshot(tmp_path / "run")
+    assert s["state"] == "gone"
+    assert [each["code"] for each in s["advice"]] == ["process_gone"]
+
+
+# -- advice -----------------------------------------------------------------------------------------------------------
+
+
+def codes(s, recent=(), ascents=()):
+    return [each["code"] for each in advice(s, recent, ascents)]
+
+
+def test_a_good_run_gets_no_advice(finished):
+    s = {**snapshot(finished), "belief": None}
+    assert codes(s, [(float(i), None) for i in range(20)], [0.9] * 10) == []
+
+
+def test_advice_where_something_is_off(finished):
+    s = {**snapshot(finished), "belief": None}
+    assert codes(s, [(float(i), "crash" if i > 3 else None) for i in range(10)]) == ["all_failing"]
+    assert codes(s, [(float(i), "crash" if i % 2 else None) for i in range(19)]) == ["many_failing"]
+    assert codes(s, ascents=[0.9, 0.5, 0.55, 0.5, 0.4, 0.5]) == ["no_ascent"]
+    assert codes({**s, "lengthscale": [50.0] * 4}) == ["scale_small"]
+    assert codes({**s, "lengthscale": [0.05] * 4}) == ["scale_large"]
+    assert codes({**s, "state": "gone"}) == ["process_gone"]
+    assert codes({**s, "state": "running", "now": 1000.0}, [(float(i), None) for i in range(9)]) == ["silence"]
+    assert codes({**s, "belief": {"x": [0.0, 2.0, 0.0, 0.0], "value": 1.0, "sd": None}}) == ["at_bound"]
+
+
+# -- the server -------------------------------------------------------------------------------------------------------
+
+
+def test_it_listens_on_this_machine_alone(finished):
+    with Watch(finished) as server:
+        assert server.socket.getsockname()[0] == "127.0.0.1"
+        assert server.page_address == f"http://127.0.0.1:{server.port}/"
+
+
+def test_every_answer_is_guarded(finished):
+    with Watch(finished) as server:
+        for path, status in (("/", 200), ("/api/snapshot", 200), ("/nothing", 404), ("/../../etc/passwd", 404)):
+            code, headers, _ = request(server, "GET", path)
+            assert code == status
+            assert headers["X-Content-Type-Options"] == "nosniff"
+            assert headers["Cache-Control"] == "no-store"
+            assert "default-src 'none'" in headers["Content-Security-Policy"]
+            assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+            assert "unsafe" not in headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "127.0.0.1"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "cors"},
+    ],
+)
+def test_other_sites_are_refused(finished, headers):
+    with Watch(finished) as server:
+        assert request(server, "GET", "/api/snapshot", **headers)[0] == 403
+        assert request(server, "GET", "/api/events", **headers)[0] == 403
+
+
+def test_a_link_on_another_site_may_lead_here(finished):
+    with Watch(finished) as server:
+        assert request(server, "GET", "/", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate")[0] == 200
+
+
+def test_without_control_nothing_can_be_changed(finished):
+    with Watch(finished) as server:
+        body = json.dumps({"action": "stop"})
+        answer = request(
+            server, "POST", "/api/control", body, Content_Type="application/json", X_Gibo_Token=server.token
+        )
+        assert answer[0] == 403
+
+
+def test_control_needs_the_token_the_origin_and_sense(finished):
+    control = Deeds()
+    with Watch(finished, control=control) as server:
+        kind, token = {"Content_Type": "application/json"}, {"X_Gibo_Token": server.token}
+
+        def post(body, **headers):
+            return request(server, "POST", "/api/control", body, **headers)[0]
+
+        assert post('{"action": "stop"}', **kind) == 403
+        assert post('{"action": "stop"}', **kind, X_Gibo_Token="x" + server.token[1:]) == 403
+        assert post('{"action": "stop"}', **kind, **token, Origin="http://evil.example") == 403
+        assert post('{"action": "stop"}', **token) == 415
+        assert post('{"action": "sto', **kind, **token) == 400
+        assert post('["stop"]', **kind, **token) == 400
+        assert post('{"action": "explode"}', **kind, **token) == 400
+        assert post('{"action": "tell", "id": "0", "value": 1}', **kind, **token) == 400
+        assert post('{"action": "tell", "id": 0, "value": true}', **kind, **token) == 400
+        assert post(f'{{"action": "remark", "text": "{"x" * 3000}"}}', **kind, **token) == 400
+        assert post(b" " * (2 << 20), **kind, **token) == 413
+        assert request(server, "GET", "/api/control", **token)[0] == 405
+        assert control.done == []
+        assert post('{"action": "stop"}', **kind, **token, Origin=server.address) == 200
+        assert post('{"action": "tell", "id": 4, "value": 1}', **kind, **token) == 200
+        assert post('{"action": "mark_failed", "id": 4}', **kind, **token) == 200
+        assert control.done == ["stop", ("tell", 4, 1.0), ("mark_failed", 4, "marked as failed by hand")]
+
+
+def test_only_what_is_new_is_sent(running):
+    folder, gate = running
+    gate.allowed.release(3)
+    with Watch(folder) as server:
+        first = events(server, "/api/events?evaluations=0&iterations=0", 1)[0]
+        known = len(first["evaluations"]["id"])
+        later = events(server, f"/api/events?evaluations={known}&iterations=0", 1)[0]
+        assert later["evaluations"]["first"] == known
+        assert request(server, "GET", "/api/events?evaluations=x")[0] == 400
+
+
+def test_trials_are_asked_for_by_name_only(tmp_path, finished):
+    gibo.maximize(lambda x: -float((x**2).sum()), [1.0], budget=5, journal=tmp_path / "all" / "trial-0")
+    with Watch(tmp_path / "all") as server:
+        assert request(server, "GET", "/api/snapshot?trial=trial-0")[0] == 200
+        for name in ("../robot", "..", "trial-0/../trial-0", str(finished)):
+            assert request(server, "GET", f"/api/snapshot?trial={name}")[0] == 404
+
+
+def test_a_client_that_says_nothing_or_leaves_does_no_harm(finished, capfd):
+    with Watch(finished) as server:
+        silent = socket.create_connection(("127.0.0.1", server.port))
+        rude = socket.create_connection(("127.0.0.1", server.port))
+        rude.sendall(b"POST /api/control HTTP/1.1\r\nContent-Length: 100\r\n\r\nhalf")
+        rude.close()
+        garbage = socket.create_connection(("127.0.0.1", server.port))
+        garbage.sendall(b"\x00\xff\r\n\r\n")
+        garbage.recv(1000)
+        garbage.close()
+        leaving = socket.create_connection(("127.0.0.1", server.port))
+        leaving.sendall(f"GET /api/events HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode())
+        leaving.recv(100)
+        leaving.close()
+        assert request(server, "GET", "/api/snapshot")[0] == 200
+        silent.close()
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_the_usual_port_or_a_free_one(finished):
+    servers = [watch(finished), watch(finished)]
+    try:
+        assert servers[0].port != servers[1].port
+        with pytest.raises(InputError, match="cannot listen"):
+            Watch(finished, servers[0].port)
+    finally:
+        for server in servers:
+            server.server_close()
+
+
+def test_the_command_lines_mistakes(tmp_path, capsys):
+    assert main(["watch", str(tmp_path)]) == 2
+    assert "there is no run" in capsys.readouterr().err
+    assert main(["report", str(tmp_path / "missing")]) == 2
+    assert main(["watch", str(tmp_path), "--port", "99999"]) == 2
+
+
+def test_the_watch_command(finished):
+    command = [
+        sys.executable,
+        "-c",
+        "from gibo.cli import entry; entry()",
+        "watch",
+        str(finished),
+        "--port=0",
+        "--control",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            address = process.stdout.readline().split()[-1]
+            assert "#token=" in address
+            with urllib.request.urlopen(address.split("#")[0] + "api/snapshot", timeout=10) as answer:
+                assert json.load(answer)["control"] == ["mark_failed", "tell"]
+        finally:
+            process.send_signal(signal.SIGINT)
+    assert process.returncode == 0
+
+
+def test_the_report_command(finished, tmp_path, capsys):
+    assert main(["report", str(finished), "-o", str(tmp_path / "report.html")]) == 0
+    html = (tmp_path / "report.html").read_text()
+    assert "<script>document.title" not in html  # the hostile message is in it, and is data
+    assert "Leon Sorokin" in html  # the chart library's licence goes with it

@@ -462,3 +462,26 @@ def test_nothing_to_draw_yet(runs, tmp_path, capsys):
     assert "nothing to draw yet" in error_of(capsys, ["plot", str(tmp_path)])
     with pytest.raises(InputError, match="there is no run"):
         read_curve(tmp_path)
+
+
+@pytest.mark.parametrize("command", ["evaluate", "play"])
+def test_a_module_that_a_journal_names_is_imported_only_if_the_user_says_so(command, tmp_path, capsys, monkeypatch):
+    (tmp_path / "strange_robot.py").write_text(
+        "import gymnasium\n"
+        "if 'Strange-v0' not in gymnasium.registry:\n"
+        "    gymnasium.register('Strange-v0', 'gymnasium.envs.classic_control:CartPoleEnv', max_episode_steps=20)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    out = str(tmp_path / "run")
+    assert main(["train", "strange_robot:Strange-v0", "--budget", "3", "--out", out]) == 0
+    del sys.modules["strange_robot"]
+    more = ["--video", str(tmp_path / "x.gif")] if command == "play" else []
+    for words in (["status", f"{out}/trial-00"], ["best", f"{out}/trial-00"], ["export", f"{out}/trial-00"]):
+        assert main(words) == 0
+    capsys.readouterr()
+    assert main([command, out, *more]) == 2
+    assert "--allow-module" in capsys.readouterr().err
+    assert "strange_robot" not in sys.modules
+    if command == "evaluate":
+        assert main([command, out, "--allow-module", "--episodes", "1"]) == 0
+        assert "strange_robot" in sys.modules

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from gibo._checks import describe_error
 from gibo.cli.output import say
-from gibo.cli.train import like_ctrl_c, trial_folders
+from gibo.cli.train import add_allow_module, like_ctrl_c, trial_folders
 from gibo.errors import InputError, MissingExtraError
 from gibo.runs.interrupts import defer_interrupts
 
@@ -47,6 +47,7 @@ def add_commands(commands: Any) -> None:
     play.add_argument(
         "--seed", type=int, default=0, metavar="N", help="the episodes are those of gibo evaluate --seed N (default: 0)"
     )
+    add_allow_module(play)
     play.add_argument("--video", type=Path, metavar="FILE", help=".mp4 or .gif: write a video, open no window")
 
 
@@ -63,7 +64,7 @@ def _play(arguments: argparse.Namespace) -> int:
     if arguments.video is not None:
         _check_video(arguments.video)
     folder = _trial_folder(arguments.folder, arguments.trial)
-    trial = read_trial(folder)
+    trial = read_trial(folder, arguments.allow_module)
     with like_ctrl_c(), trial.training.task() as task, closing(_Screen(task, arguments.video)) as screen:
         for e in range(arguments.episodes):
             seed = int(np.random.SeedSequence((arguments.seed, e, 1)).generate_state(1)[0])  # as in Task.evaluate

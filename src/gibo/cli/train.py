@@ -96,6 +96,7 @@ def add_commands(commands: Any) -> None:
     evaluate.add_argument("folder", type=Path, metavar="RUN", help="of gibo train")
     evaluate.add_argument("--episodes", type=int, default=20, metavar="N", help="per trial (default: 20)")
     evaluate.add_argument("--seed", type=int, default=0, metavar="N")
+    add_allow_module(evaluate)
 
 
 def _train(arguments: argparse.Namespace) -> int:
@@ -220,7 +221,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         raise InputError(f"--episodes: expected at least 1, got {arguments.episodes}")
     folders = trial_folders(arguments.folder)
     for folder in folders:
-        trial = read_trial(folder)
+        trial = read_trial(folder, arguments.allow_module)
         with trial.training.task() as task:
             policy = trial.policy
             played = task.evaluate(policy.theta, arguments.episodes, arguments.seed, policy.normalization)
@@ -230,6 +231,12 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         mean = f"mean {statistics.fmean(returns):.1f}, standard deviation {spread:.1f}"
         say(f"{folder}: {len(returns)} episodes, {mean}, 10 % {low:.1f}, median {middle:.1f}, 90 % {high:.1f}")
     return 0
+
+
+def add_allow_module(command: argparse.ArgumentParser) -> None:
+    """For commands that make the environment which a run's journal names."""
+    text = "import the module that the run's environment is in (module:Env-v0); only if you trust the folder"
+    command.add_argument("--allow-module", action="store_true", help=text)
 
 
 def trial_folders(folder: Path) -> list[Path]:

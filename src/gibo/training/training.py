@@ -179,10 +179,20 @@ class Trial(NamedTuple):
     policy: Policy
 
 
-def read_trial(folder: Path | str) -> Trial:
-    """What was trained in a folder, how it went, and the policy that it has come to, also while it is running."""
+def read_trial(folder: Path | str, allow_module: bool = False) -> Trial:
+    """What was trained in a folder, how it went, and the policy that it has come to, also while it is running.
+
+    The environment is made for this. An id such as ``"module:Env-v0"`` makes Gymnasium import that module, which a file
+    from elsewhere must not decide; it is an error unless allowed.
+    """
     with Journal.read(folder) as journal:
         training = training_of(journal)
+        module, colon, _ = training.environment.partition(":")
+        if colon and not allow_module:
+            raise InputError(
+                f"{folder}: its environment {training.environment!r:.80} would import the module {module!r:.80}; if "
+                "you trust it, say --allow-module"
+            )
         told = sorted((e for e, _ in journal.evaluations()), key=lambda e: e.id)
         with training.task() as task:
             normalizer = training.normalizer(task.architecture)

@@ -26,11 +26,11 @@ def _tuple(value):
 
 def test_results_of_every_study_are_kept():
     studies = {name for name, each in STUDIES.items() if each.cells}
-    # The leaderboard has a page of its own, docs/leaderboard.md, which says that none of its results are kept yet.
-    assert {kept_study(RESULTS / name).name for name in KEPT} == studies - {"leaderboard"}
+    assert {kept_study(RESULTS / name).name for name in KEPT} == studies
 
 
-@pytest.mark.parametrize("name", KEPT)
+# The leaderboard's also says what is not installed here, and how long the methods took.
+@pytest.mark.parametrize("name", [name for name in KEPT if not name.startswith("leaderboard")])
 def test_the_summary_is_what_the_data_say(name):
     folder = RESULTS / name
     report = kept_study(folder).report()
@@ -64,7 +64,7 @@ def test_the_curves_are_what_the_data_say(name):
         for column in statistics[0]:
             expected = np.array([row[column] for row in statistics])
             expected[~np.isfinite(expected)] = np.nan
-            np.testing.assert_allclose(curves[arm][column], expected, rtol=1e-3, atol=1e-9)
+            np.testing.assert_allclose(curves[arm][column], expected, rtol=1e-3, atol=1e-6)  # of rounded data
 
 
 def test_what_the_table_names_is_there():

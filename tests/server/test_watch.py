@@ -335,14 +335,18 @@ def test_the_watch_command(finished):
         "--port=0",
         "--control",
     ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    # A shell's background jobs ignore Ctrl-C, and so would what is started here.
+    listening = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **listening) as process:
         try:
             address = process.stdout.readline().split()[-1]
             assert "#token=" in address
             with urllib.request.urlopen(address.split("#")[0] + "api/snapshot", timeout=10) as answer:
                 assert json.load(answer)["control"] == ["mark_failed", "tell"]
-        finally:
             process.send_signal(signal.SIGINT)
+            process.wait(30)
+        finally:
+            process.kill()
     assert process.returncode == 0
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from gibo.cli import manual, play, plot, reproduce, serve, train, watch
+from gibo.cli import completion, manual, play, plot, reproduce, serve, train, watch
 from gibo.cli.output import complain
 from gibo.errors import GiboError, InUseError
 
@@ -43,6 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="gibo", description="Local policy search with Bayesian optimisation.")
+    parser.add_argument("--version", action="version", version=f"gibo {sys.modules['gibo'].__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     train.add_commands(commands)
     play.add_commands(commands)
@@ -51,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     reproduce.add_commands(commands)
     watch.add_commands(commands)
     serve.add_commands(commands)
+    completion.add_commands(commands)
     return parser
 
 

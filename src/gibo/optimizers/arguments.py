@@ -59,3 +59,12 @@ def option_names(kind: type[Any]) -> list[str]:
         if not any(p.kind is p.VAR_KEYWORD for p in parameters):
             break
     return names
+
+
+def check_number(d: int, most: int | None, name: str) -> None:
+    """That an optimiser can cope with this many parameters."""
+    if most is not None and d > most:
+        raise InputError(
+            f"x0: {name} is for hundreds of parameters, at most {most}, got {d}; where they are the weights of images, "
+            "give the policy features of the images instead"
+        )

@@ -27,7 +27,7 @@ from gibo._linalg import Array
 from gibo._serialize import check_plain, register, to_plain
 from gibo.errors import GiboError, InputError, QueryError
 from gibo.jacobian import Jacobian
-from gibo.optimizers.arguments import arguments_of, make
+from gibo.optimizers.arguments import arguments_of, check_number, make
 from gibo.optimizers.atomic import AllOrNothing
 from gibo.optimizers.events import (
     EXTERNAL,
@@ -77,6 +77,7 @@ class Optimizer(ABC):
     uses_late_values: ClassVar[bool] = False
     # Whether `_propose` or `_update` change something in place; then an interrupted one is made again from the log.
     changes_in_place: ClassVar[bool] = False
+    most_parameters: ClassVar[int | None] = 5000  # most keep d × d matrices; None: any number will do
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -88,6 +89,7 @@ class Optimizer(ABC):
     ) -> None:
         self.x0 = as_vector("x0", x0)
         self.d = len(self.x0)
+        check_number(self.d, self.most_parameters, type(self).__name__)
         self.scale = one_per_parameter("scale", scale, self.d)
         if not (self.scale > 0).all():
             raise InputError(f"scale: expected positive number(s), got {scale!r:.80}")

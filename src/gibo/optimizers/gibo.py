@@ -28,10 +28,11 @@ from gibo.acquisition.plan import plan
 from gibo.errors import InputError, NumericalError
 from gibo.jacobian import Jacobian
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import ITERATE, QUERY, Best, Evaluation, Iteration
+from gibo.optimizers.log import Iteration
 from gibo.optimizers.scale_search import WIDEN, look
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.surrogate import Model, Surrogate
+from gibo.outcome import ITERATE, QUERY, Best, Evaluation
 from gibo.steps import direction
 
 

@@ -26,9 +26,9 @@ from gibo.gp import GaussianProcess
 from gibo.jacobian import Jacobian
 from gibo.kernels import KERNELS
 from gibo.map_fit import fit
-from gibo.optimizers.events import Evaluation
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.units import LEAST_VALUES, Units
+from gibo.outcome import Evaluation
 from gibo.priors import Prior
 
 # An entry of a gradient whose noise variance is this many times its prior variance says nothing. A gradient without any

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from gibo._checks import printable
 from gibo._linalg import Array
 from gibo.jacobian import Jacobian
-from gibo.optimizers.events import ITERATE, Best, Evaluation, Iteration
+from gibo.optimizers.log import Iteration
+from gibo.outcome import ITERATE, Best, Evaluation
 from gibo.runs.session import Session
 
 

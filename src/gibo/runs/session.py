@@ -16,9 +16,8 @@ from gibo._linalg import Array
 from gibo.errors import InputError, JournalError
 from gibo.jacobian import Jacobian
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import EXTERNAL, Asked, Best, Evaluation, Event, Query, Reparametrized, Told
-from gibo.optimizers.log import replay
-from gibo.outcome import Outcome
+from gibo.optimizers.log import Asked, Event, Reparametrized, Told, replay
+from gibo.outcome import EXTERNAL, Best, Evaluation, Outcome, Query
 from gibo.runs.journal import Journal, has_journal
 from gibo.runs.spec import RunSpec
 

@@ -156,10 +156,14 @@ def as_point(x: npt.ArrayLike, d: int) -> Array:
 
 
 class Best(NamedTuple):
-    """A point and its value; for a point chosen by a model the value is the model's mean there."""
+    """A point and its value; for a point chosen by a model the value is the model's mean there.
+
+    `interval` is what a model believes of the value without noise: it lies within (low, high) with 90 % probability.
+    """
 
     x: Array
     value: float
+    interval: tuple[float, float] | None = None
 
 
 def checked(given: Any, d: int, what: str = "value", seconds: float = 0.0) -> Outcome:

@@ -102,7 +102,8 @@ class GIBO(Optimizer):
             mean = model.mean(np.array(X))
             caution = self.settings.caution
             i = int((model.lower_bound(np.array(X), caution) if caution else mean).argmax())
-        return Best(X[i].copy(), float(mean[i]))
+            interval = model.interval(X[i])
+        return Best(X[i].copy(), float(mean[i]), interval)
 
     def jacobian(self) -> Jacobian:
         """Posterior of the objective's gradient at the iterate, from the window's data."""

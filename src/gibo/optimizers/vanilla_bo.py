@@ -144,7 +144,8 @@ class VanillaBO(Optimizer):
         if not eligible.any():
             return None
         i = int(np.where(eligible, mean, -np.inf).argmax())
-        return Best(X[i], float(model.units.shift + model.units.spread * mean[i]))
+        value = float(model.units.shift + model.units.spread * mean[i])
+        return Best(X[i], value, model.interval(X[i]))
 
     def jacobian(self) -> Jacobian:
         """Posterior of the objective's gradient at the iterate."""

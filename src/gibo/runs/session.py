@@ -240,4 +240,7 @@ class Session:
         return [Evaluation(e.query, e.outcome.signed(self.sign)) for e in self.optimizer.evaluations]
 
     def _signed(self, best: Best | None) -> Best | None:
-        return None if best is None else Best(best.x, self.sign * best.value)
+        if best is None:
+            return None
+        interval = best.interval if best.interval is None or self.sign > 0 else (-best.interval[1], -best.interval[0])
+        return Best(best.x, self.sign * best.value, interval)

@@ -21,7 +21,8 @@ from gibo.optimizers.base import Optimizer
 from gibo.optimizers.events import Best, Evaluation, Query
 from gibo.optimizers.settings import Settings
 from gibo.outcome import Outcome, checked
-from gibo.runs.journal import Journal, Start
+from gibo.runs.journal import Journal
+from gibo.runs.records import Start
 from gibo.runs.session import Reparametrizer, Session
 from gibo.runs.spec import RunSpec
 

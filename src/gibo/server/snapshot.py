@@ -36,8 +36,9 @@ import numpy as np
 
 from gibo.errors import GiboError, JournalError
 from gibo.optimizers.events import EXTERNAL, Evaluation, outcome_from_plain, query_from_plain
-from gibo.runs.journal import OLD_EXTERNAL, Journal, Start
+from gibo.runs.journal import OLD_EXTERNAL, Journal
 from gibo.runs.lock import in_use
+from gibo.runs.records import Start
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import FILE
 from gibo.server.advice import advice

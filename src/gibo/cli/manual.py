@@ -18,7 +18,7 @@ from gibo.errors import InputError
 
 if TYPE_CHECKING:
     from gibo._linalg import Array
-    from gibo.optimizers.events import Best, Query
+    from gibo.outcome import Best, Query
     from gibo.runs.journal import Journal
 
 EXAMPLE = """

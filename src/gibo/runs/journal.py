@@ -32,21 +32,9 @@ import numpy as np
 from gibo._linalg import Array
 from gibo._serialize import to_plain
 from gibo.errors import InputError, JournalError, MissingExtraError
-from gibo.optimizers.events import (
-    EXTERNAL,
-    Asked,
-    Evaluation,
-    Event,
-    Iteration,
-    Proceeded,
-    Query,
-    Stepped,
-    Told,
-    iteration_from_plain,
-    outcome_from_plain,
-    query_from_plain,
-)
-from gibo.outcome import Outcome
+from gibo.optimizers.log import Asked, Event, Iteration, Proceeded, Stepped, Told
+from gibo.optimizers.state import iteration_from_plain, outcome_from_plain, query_from_plain
+from gibo.outcome import EXTERNAL, Evaluation, Outcome, Query
 from gibo.runs.records import Action, Start, action, checked_start, versions
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import Layout, Store, is_there, sound

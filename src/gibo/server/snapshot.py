@@ -35,7 +35,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gibo.errors import GiboError, JournalError
-from gibo.optimizers.events import EXTERNAL, Evaluation, outcome_from_plain, query_from_plain
+from gibo.optimizers.state import outcome_from_plain, query_from_plain
+from gibo.outcome import EXTERNAL, Evaluation
 from gibo.runs.journal import OLD_EXTERNAL, Journal
 from gibo.runs.lock import in_use
 from gibo.runs.records import Start

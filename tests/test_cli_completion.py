@@ -13,8 +13,8 @@ BASH = 'source "$1"; COMP_WORDS=(gibo {words} "$2"); COMP_CWORD={count}; _gibo; 
 FISH = 'source $argv[1]; complete -C "gibo {words} $argv[2]" | string replace -r "\\t.*" ""; true'
 # Zsh tells only its line editor what it completes; with these stand-ins the function itself is asked.
 ZSH = (
-    'compdef() {{ }}; _files() {{ print -l run-1 }}; _describe() {{ print -l -- "${{(@)${{(@P)2}}%%:*}}" }}; source "$1"; '
-    'words=(gibo {words} "$2"); CURRENT={after}; PREFIX="$2"; _gibo | grep -- "^$2"'
+    'compdef() {{ }}; _files() {{ print -l run-1 }}; _describe() {{ print -l -- "${{(@)${{(@P)2}}%%:*}}" }}; '
+    'source "$1"; words=(gibo {words} "$2"); CURRENT={after}; PREFIX="$2"; _gibo | grep -- "^$2"'
 )
 
 

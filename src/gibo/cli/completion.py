@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from gibo.cli.output import say
+from gibo.cli import parser_of, say
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -28,11 +28,11 @@ def add_commands(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help="one of %(choices)s")
-    completion.set_defaults(run=lambda arguments: _completion(arguments, commands))
+    completion.set_defaults(run=_completion)
 
 
-def _completion(arguments: argparse.Namespace, commands: Any) -> int:
-    found = list(_commands(commands))
+def _completion(arguments: argparse.Namespace) -> int:
+    found = list(_commands(parser_of()))
     say({"bash": _bash, "zsh": _zsh, "fish": _fish}[arguments.shell](found))
     return 0
 
@@ -46,8 +46,9 @@ class _Command(NamedTuple):
     words: list[str]
 
 
-def _commands(commands: Any) -> Iterator[_Command]:
+def _commands(whole: argparse.ArgumentParser) -> Iterator[_Command]:
     """What the parsers know; arguments without choices are files, runs or numbers, and shells offer files."""
+    (commands,) = (action for action in whole._actions if isinstance(action, argparse._SubParsersAction))
     helps = {action.dest: _line(action.help) for action in commands._choices_actions}
     for name, parser in commands.choices.items():
         options = {

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gibo.cli.output import say
+from gibo.cli import say
 from gibo.errors import InputError, missing_extra
 
 if TYPE_CHECKING:

@@ -107,6 +107,15 @@ class Journal:
         """Where it is."""
         return self._store.folder
 
+    def __repr__(self) -> str:
+        return f"Journal({str(self.folder)!r})"
+
+    def to_dataframe(self, library: str | None = None) -> Any:
+        """A data frame with a row for each query, pending ones too; see `Result.to_dataframe`."""
+        from gibo.runs.table import columns_of_journal, data_frame  # here, because few need it
+
+        return data_frame(columns_of_journal(self), library)
+
     def explained(self) -> AbstractContextManager[None]:
         """What cannot be made sense of, in this block, is damage of the journal."""
         return sound(self.folder, InputError, MissingExtraError)

@@ -6,6 +6,7 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -78,6 +79,9 @@ class History:
             certainty=np.array([step.certainty for step in steps]),
         )
 
+    def __repr__(self) -> str:
+        return f"History({len(self)} evaluations, {len(self.evaluations)} iterations)"
+
     def __len__(self) -> int:
         """Number of evaluations, failures included."""
         return len(self.value)
@@ -143,6 +147,27 @@ class Result:
             f"{value} at x = {np.array2string(self.x, precision=4, threshold=12)}\n"
             f"best value seen {seen}; {self.evaluations} evaluations{failed}"
         )
+
+    def __repr__(self) -> str:
+        x = np.array2string(self.x, precision=4, threshold=12, separator=", ")
+        return f"Result(value={self.value:.6g}, x={x}, evaluations={self.evaluations}, status={self.status.name})"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        from gibo.runs.show import result_html  # here, because few need it
+
+        return result_html(self)
+
+    def to_dataframe(self, library: str | None = None) -> Any:
+        """A data frame with a row for each evaluation: of pandas, or of polars where only that is installed.
+
+        Args:
+            library: "pandas" or "polars", to have that one.
+        """
+        from gibo.runs.table import columns_of, data_frame
+
+        evaluations = [Evaluation(e.query, e.outcome.signed(self._sign)) for e in self._evaluations]
+        return data_frame(columns_of(evaluations, [f"x{i}" for i in range(len(self.x))]), library)
 
     @property
     def evaluations(self) -> int:

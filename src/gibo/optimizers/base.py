@@ -26,7 +26,7 @@ from gibo._checks import as_bounds, as_vector, not_too_many, one_per_parameter
 from gibo._linalg import Array
 from gibo._serialize import check_plain, register, to_plain
 from gibo.errors import GiboError, InputError, QueryError
-from gibo.jacobian import Jacobian
+from gibo.gp import Jacobian
 from gibo.optimizers.log import (
     AllOrNothing,
     Asked,

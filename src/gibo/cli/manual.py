@@ -200,12 +200,12 @@ def _best(arguments: argparse.Namespace) -> int:
 
 def _export(arguments: argparse.Namespace) -> int:
     from gibo.runs.journal import Journal
-    from gibo.runs.table import columns_of_journal, encoded, format_of
+    from gibo.runs.table import encoded, format_of
 
     if arguments.format == "parquet" and arguments.out is None:
         raise InputError("--format parquet: it is no text; name a file, with --out FILE")
     with Journal.read(arguments.folder) as journal:
-        columns = columns_of_journal(journal)
+        columns = journal.columns()
     data = encoded(columns, arguments.format or format_of(arguments.out))
     if arguments.out is None:
         sys.stdout.write(data.decode())

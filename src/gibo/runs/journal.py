@@ -38,6 +38,7 @@ from gibo.outcome import EXTERNAL, Evaluation, Outcome, Query
 from gibo.runs.records import Action, Start, action, checked_start, versions
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import Layout, Store, is_there, sound
+from gibo.runs.table import Columns, columns_of_queries, data_frame
 
 SCHEMA = 2
 
@@ -112,9 +113,11 @@ class Journal:
 
     def to_dataframe(self, library: str | None = None) -> Any:
         """A data frame with a row for each query, pending ones too; see `Result.to_dataframe`."""
-        from gibo.runs.table import columns_of_journal, data_frame  # here, because few need it
+        return data_frame(self.columns(), library)
 
-        return data_frame(columns_of_journal(self), library)
+    def columns(self) -> Columns:
+        """Every query and what became of it, as columns by their names; see `gibo.runs.table`."""
+        return columns_of_queries(self.queries().values(), self.evaluations(), self.spec().parameter_names)
 
     def explained(self) -> AbstractContextManager[None]:
         """What cannot be made sense of, in this block, is damage of the journal."""

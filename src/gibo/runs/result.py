@@ -17,6 +17,8 @@ from gibo.gp import Jacobian
 from gibo.optimizers.log import Iteration
 from gibo.outcome import ITERATE, Best, Evaluation
 from gibo.runs.session import Session
+from gibo.runs.show import as_html, values_svg
+from gibo.runs.table import columns_of, data_frame
 
 
 class Status(enum.Enum):
@@ -154,9 +156,8 @@ class Result:
 
     def _repr_html_(self) -> str:
         """What notebooks show."""
-        from gibo.runs.show import result_html  # here, because few need it
-
-        return result_html(self)
+        history = self.history
+        return as_html(str(self), values_svg(history.value, history.is_iterate, self.value, self.interval))
 
     def to_dataframe(self, library: str | None = None) -> Any:
         """A data frame with a row for each evaluation: of pandas, or of polars where only that is installed.
@@ -164,8 +165,6 @@ class Result:
         Args:
             library: "pandas" or "polars", to have that one.
         """
-        from gibo.runs.table import columns_of, data_frame
-
         evaluations = [Evaluation(e.query, e.outcome.signed(self._sign)) for e in self._evaluations]
         return data_frame(columns_of(evaluations, [f"x{i}" for i in range(len(self.x))]), library)
 

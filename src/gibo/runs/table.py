@@ -8,14 +8,11 @@ import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gibo._checks import printable
 from gibo.errors import InputError, MissingExtraError, missing_extra
 from gibo.outcome import Evaluation, Outcome, Query
-
-if TYPE_CHECKING:
-    from gibo.runs.journal import Journal
 
 Columns = dict[str, list[Any]]
 
@@ -29,14 +26,16 @@ def columns_of(evaluations: Sequence[Evaluation], names: Sequence[str]) -> Colum
     return _columns(names, ((e.query, e.outcome, {}) for e in evaluations))
 
 
-def columns_of_journal(journal: Journal) -> Columns:
-    """Of a journal, with what is pending; times are seconds since 1970."""
-    told = {e.id: (e.outcome, at) for e, at in journal.evaluations()}
+def columns_of_queries(
+    queries: Iterable[tuple[Query, float | None]], told: Iterable[tuple[Evaluation, float]], names: Sequence[str]
+) -> Columns:
+    """Of queries and what was told, both with their times (seconds since 1970), also of those that are pending."""
+    answers = {e.id: (e.outcome, at) for e, at in told}
     rows = []
-    for query, asked in journal.queries().values():
-        outcome, at = told.get(query.id, (None, None))
+    for query, asked in queries:
+        outcome, at = answers.get(query.id, (None, None))
         rows.append((query, outcome, {"asked": asked, "told": at}))
-    return _columns(journal.spec().parameter_names, rows)
+    return _columns(names, rows)
 
 
 def _columns(names: Sequence[str], rows: Iterable[tuple[Query, Outcome | None, Mapping[str, float | None]]]) -> Columns:

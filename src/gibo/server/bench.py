@@ -17,7 +17,7 @@ from gibo.outcome import Best, Evaluation, Outcome, Query, told_outcome
 from gibo.runs import manual
 from gibo.runs.journal import Journal
 from gibo.runs.session import Session
-from gibo.runs.table import columns_of_journal, rows_of
+from gibo.runs.table import rows_of
 
 
 class Bench(Protocol):
@@ -147,7 +147,7 @@ class ManualBench:
 
     def export(self) -> dict[str, Any]:
         with Journal.read(self.folder) as journal:
-            columns, *rows = rows_of(columns_of_journal(journal))
+            columns, *rows = rows_of(journal.columns())
         return {"columns": columns, "rows": rows}
 
     def _named(self, x: Array) -> dict[str, float]:

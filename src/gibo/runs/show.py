@@ -51,11 +51,11 @@ def values_svg(
     if not math.isnan(believed):
         y = up(believed)
         parts.append(f'<line x1="{LEFT}" y1="{y}" x2="{WIDTH - 8}" y2="{y}" stroke="{BLUE}"/>')
-    for i, (value, is_iterate) in enumerate(zip(values, is_iterate, strict=True)):
+    for i, (value, strong) in enumerate(zip(values, is_iterate, strict=True)):
         if math.isnan(value):
             y = HEIGHT - BOTTOM + 3
             parts.append(f'<path d="M{across(i) - 3} {y - 3}l6 6m0 -6l-6 6" stroke="{ORANGE}"/>')
         else:
-            look = f'r="3" fill="{BLUE}"' if is_iterate else f'r="2" fill="{GREY}"'
+            look = f'r="3" fill="{BLUE}"' if strong else f'r="2" fill="{GREY}"'
             parts.append(f'<circle cx="{across(i)}" cy="{up(value)}" {look}/>')
     return "".join([*parts, "</svg>"])

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from gibo.cli import manual, play, plot, reproduce, serve, train, watch
+from gibo.cli import manual, play, plot, reproduce, serve, status, train, watch
 from gibo.cli.output import complain
 from gibo.errors import GiboError, InUseError
 
@@ -48,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     play.add_commands(commands)
     plot.add_commands(commands)
     manual.add_commands(commands)
+    status.add_commands(commands)
     reproduce.add_commands(commands)
     watch.add_commands(commands)
     serve.add_commands(commands)

@@ -107,6 +107,18 @@ class Best(NamedTuple):
     value: float
 
 
+class Estimate(NamedTuple):
+    """What a value is believed to be: its mean, and between which two numbers it lies with a probability of 90 %."""
+
+    value: float
+    low: float
+    high: float
+
+    def signed(self, sign: float) -> Estimate:
+        """The same multiplied by 1 or −1."""
+        return Estimate(sign * self.value, *sorted((sign * self.low, sign * self.high)))
+
+
 @dataclass(frozen=True, eq=False)
 class Iteration:
     """What a model-based optimiser knew when it made a step, in the user's units.

@@ -20,13 +20,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gibo._checks import as_vector, finite, positive
-from gibo._linalg import Array
+from gibo._linalg import Array, single_thread
 from gibo.errors import InputError
 from gibo.gp import GaussianProcess
 from gibo.jacobian import Jacobian
 from gibo.kernels import KERNELS
 from gibo.map_fit import fit
-from gibo.optimizers.events import Evaluation
+from gibo.optimizers.events import Estimate, Evaluation, Reparametrized
+from gibo.optimizers.log import Log
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.units import LEAST_VALUES, Units
 from gibo.priors import Prior
@@ -34,6 +35,8 @@ from gibo.priors import Prior
 # An entry of a gradient whose noise variance is this many times its prior variance says nothing. A gradient without any
 # other entries is left out of the model.
 SAYS_NOTHING = 1e6
+# Standard deviations on either side of the mean that hold 90 % of a normal distribution.
+NINETY = 1.6449
 # A factor of a thousand either way.
 LARGEST_LOG_FACTOR = 7.0
 
@@ -76,6 +79,12 @@ class Model:
         """What it is at least, within beta standard deviations, at X (p, d)."""
         mean, variance = (np.asarray(moment) for moment in self.gp.predict(X / self.scale))
         return self.units.invert(mean - beta * np.sqrt(variance))
+
+    def belief(self, x: Array) -> Estimate:
+        """What the objective is believed to be at x (d,), noise taken out: the one place where intervals are made."""
+        mean, variance = self.gp.predict(x / self.scale)
+        half = NINETY * math.sqrt(max(float(variance), 0.0))
+        return Estimate(*self.units.invert(np.array([mean, mean - half, mean + half])).tolist())
 
     def jacobian(self, x: Array) -> Jacobian:
         """The posterior of the objective's gradient at x (d,)."""
@@ -151,6 +160,17 @@ class Surrogate:
         fitted = fit(self.given(evaluations).gp, self._priors())
         warning = None if fitted.warning is None else fitted.warning.message
         return replace(self, hyperparameters=Hyperparameters.of(fitted.gp, len(self.scale)), warning=warning)
+
+    def belief_at_start(self, log: Log, x0: Array) -> Estimate | None:
+        """What a model that is fitted to the first window alone believes about x0; None where nothing is known of it.
+
+        The present hyperparameters belong to the present window, whose values spread otherwise.
+        """
+        first = log.valued[: self.settings.sizes[1]]
+        if not first or any(isinstance(event, Reparametrized) for event in log.events):
+            return None  # in the latter case what was told first is not where it was
+        with single_thread():
+            return Surrogate.initial(self.settings, self.scale).fit(first).given(first).belief(x0)
 
     def expecting_gradient(
         self, evaluations: Sequence[Evaluation], recent: Sequence[Evaluation], x: Array, noise: Array, N_g: int

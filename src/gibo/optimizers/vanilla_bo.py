@@ -27,7 +27,7 @@ from gibo.acquisition.noisy_improvement import LogNoisyExpectedImprovement
 from gibo.errors import InputError
 from gibo.jacobian import Jacobian
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import QUERY, Best, Evaluation
+from gibo.optimizers.events import QUERY, Best, Estimate, Evaluation
 from gibo.optimizers.settings import Hyperparameter, Settings
 from gibo.optimizers.surrogate import Model, Surrogate
 from gibo.priors import LogNormal, Prior
@@ -145,6 +145,14 @@ class VanillaBO(Optimizer):
             return None
         i = int(np.where(eligible, mean, -np.inf).argmax())
         return Best(X[i], float(model.units.shift + model.units.spread * mean[i]))
+
+    def belief(self, x: Array) -> Estimate | None:
+        with single_thread():
+            model, rows = self._model()
+            return model.belief(x) if rows else None
+
+    def belief_at_start(self) -> Estimate | None:
+        return self.belief(self.x0)  # nothing is left behind
 
     def jacobian(self) -> Jacobian:
         """Posterior of the objective's gradient at the iterate."""

@@ -18,10 +18,13 @@ from gibo.errors import InputError, QueryError
 from gibo.optimizers import methods
 from gibo.optimizers.arguments import Bounds
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import Best, Evaluation, Query
+from gibo.optimizers.events import ITERATE, Best, Evaluation, Query
 from gibo.optimizers.settings import Settings
 from gibo.outcome import Outcome, checked
-from gibo.runs.journal import Journal, Start
+from gibo.runs.advice import Advice
+from gibo.runs.journal import BY_HAND, Journal, Start
+from gibo.runs.result import Result
+from gibo.runs.result import Status as Ending
 from gibo.runs.session import Reparametrizer, Session
 from gibo.runs.spec import RunSpec
 
@@ -80,8 +83,12 @@ class Status:
         best: the point that the optimiser recommends and what it believes its value to be; None before any value.
         best_seen: the best value told.
         iterate: where the optimiser stands.
-        probability_of_ascent: of the last step, by the model; None without one.
+        probability_of_ascent, certainty: of the last step, by the model; None without one.
+        interval: see `gibo.runs.result.Result`, as for advice.
         starts: the processes that ran it.
+        state: "running", "killed", "waiting" (for somebody to tell) or "ended".
+        values: all of them, in the order of their ids; failures left out.
+        returns: of the episodes at the iterates, or of all where no iterate is evaluated, if it is a run of gibo train.
     """
 
     optimizer: str
@@ -95,7 +102,13 @@ class Status:
     best_seen: Best | None
     iterate: Array
     probability_of_ascent: float | None
+    certainty: float | None
+    interval: tuple[float, float] | None
+    advice: list[Advice]
     starts: list[Start]
+    state: str
+    values: list[float]
+    returns: list[float]
 
 
 def create(folder: Path | str, description: Description) -> None:
@@ -104,7 +117,7 @@ def create(folder: Path | str, description: Description) -> None:
     spec = RunSpec.of(optimizer, sign=-1.0 if description.minimize else 1.0, names=description.names)
     with Journal.create(folder, spec) as journal:
         journal.begin({})
-        journal.end("made for evaluations by hand")
+        journal.end(BY_HAND)
 
 
 class Batch(NamedTuple):
@@ -151,6 +164,7 @@ def status(folder: Path | str, learns: Callable[[Journal], Reparametrizer | None
         spec, told = journal.spec(), journal.evaluations()
         session = Session.of(journal, learns(journal))
         optimizer, steps = session.optimizer, session.optimizer.log.iterations
+        result = Result.of(session, Ending.CALLBACK, "")
         return Status(
             optimizer=spec.optimizer,
             names=spec.parameter_names,
@@ -159,12 +173,25 @@ def status(folder: Path | str, learns: Callable[[Journal], Reparametrizer | None
             failures=sum(e.failure is not None for e, _ in told),
             pending=optimizer.pending,
             iteration=optimizer.iteration,
-            best=session.best,
-            best_seen=session.best_seen,
+            best=None if math.isnan(result.value) else Best(result.x, result.value),
+            best_seen=result.best_seen,
             iterate=optimizer.iterate,
             probability_of_ascent=steps[-1].probability_of_ascent if steps else None,
+            certainty=steps[-1].certainty if steps else None,
+            interval=result.interval,
+            advice=result.advice,
             starts=journal.starts(),
+            state=journal.state(),
+            values=[e.value for e in session.evaluations if e.value is not None],
+            returns=_returns(session.evaluations),
         )
+
+
+def _returns(told: Sequence[Evaluation]) -> list[float]:
+    """The environment's own, in the order of the ids; the objective's value may be another one."""
+    known = [(e.kind, float(e.outcome.info["return"])) for e in told if "return" in e.outcome.info]
+    at_iterates = [value for kind, value in known if kind == ITERATE]
+    return at_iterates or [value for _, value in known]
 
 
 def table(folder: Path | str) -> list[list[Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gibo._checks import as_number, describe, finite, positive, positive_int
+from gibo._checks import as_number, describe, finite, natural, positive, positive_int
 from gibo.errors import InputError
 from gibo.outcome import LARGEST
 
@@ -42,8 +42,7 @@ class RunOptions:
         positive_int("max_failures", self.max_failures)
         if self.workers is not None:
             positive_int("workers", self.workers)
-        if isinstance(self.retries, bool) or not isinstance(self.retries, int) or self.retries < 0:
-            raise InputError(f"retries: expected a whole number of at least 0, got {self.retries!r:.80}")
+        natural("retries", self.retries)
         if self.callback is not None and not callable(self.callback):
             raise InputError(f"callback: expected a function of a Result, got {describe(self.callback)}")
         self._set("target", finite)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,8 +13,10 @@ import numpy.typing as npt
 
 from gibo._checks import printable
 from gibo._linalg import Array
+from gibo.errors import NumericalError
 from gibo.jacobian import Jacobian
-from gibo.optimizers.events import ITERATE, Best, Evaluation, Iteration
+from gibo.optimizers.events import ITERATE, Best, Estimate, Evaluation, Iteration
+from gibo.runs.advice import Advice, Facts, remarks, verdict
 from gibo.runs.session import Session
 
 
@@ -98,6 +101,9 @@ class Result:
         reason: why the run ended, for a person to read.
         failures: the evaluations that failed, by id: ``failure`` says why, ``outcome.traceback`` where.
         warnings: what the model had to do to carry on, such as a fit that was passed over; and why there is no value.
+        start: what is believed about the value at x0; None while the run goes on, and for an optimiser without a model.
+        interval: between which two numbers the objective at x lies, by the model, with a probability of 90 %.
+        advice: a verdict on what was reached, and what to try next: objects with a ``code`` and a ``text``.
     """
 
     x: Array
@@ -107,6 +113,9 @@ class Result:
     jacobian: Jacobian | None
     status: Status
     reason: str
+    start: Estimate | None
+    interval: tuple[float, float] | None
+    advice: list[Advice]
     _evaluations: tuple[Evaluation, ...] = field(repr=False)
     _steps: tuple[Iteration, ...] = field(repr=False)
     _sign: float = field(repr=False)
@@ -115,14 +124,24 @@ class Result:
     def of(cls, session: Session, status: Status, reason: str) -> Result:
         """Where a run is."""
         optimizer, best = session.optimizer, session.best
+        x = optimizer.iterate if best is None else best.x
+        start = end = None
+        with suppress(NumericalError):  # a belief that cannot be worked out must not cost the result
+            end = session.belief(x)
+            start = None if status is Status.RUNNING else session.belief_at_start()
+        facts = Facts.of(session, x)
+        said = [] if status is Status.RUNNING else [verdict(facts, start, end)]
         return cls(
-            x=optimizer.iterate if best is None else best.x,
+            x=x,
             value=np.nan if best is None else best.value,
             best_seen=session.best_seen,
             iterate=optimizer.iterate,
             jacobian=session.jacobian,
             status=status,
             reason=reason,
+            start=start,
+            interval=None if end is None else (end.low, end.high),
+            advice=[*said, *(remark for remark in remarks(facts) if remark.code not in {each.code for each in said})],
             _evaluations=tuple(optimizer.evaluations),
             _steps=tuple(optimizer.log.iterations),
             _sign=session.sign,
@@ -133,11 +152,13 @@ class Result:
         seen = "none" if self.best_seen is None else f"{self.best_seen.value:.6g}"
         failed = f", {len(self.failures)} of them failed" if self.failures else ""
         value = f"no value ({self._why_no_value})" if np.isnan(self.value) else f"value {self.value:.6g} by the model"
-        return (
-            f"{printable(self.reason)}\n"
-            f"{value} at x = {np.array2string(self.x, precision=4, threshold=12)}\n"
-            f"best value seen {seen}; {self.evaluations} evaluations{failed}"
-        )
+        lines = [
+            printable(self.reason),
+            *(printable(advice.text) for advice in self.advice),
+            f"{value} at x = {np.array2string(self.x, precision=4, threshold=12)}",
+            f"best value seen {seen}; {self.evaluations} evaluations{failed}",
+        ]
+        return "\n".join(lines)
 
     @property
     def evaluations(self) -> int:

@@ -16,11 +16,11 @@ from gibo._linalg import Array
 from gibo.errors import InputError, JournalError
 from gibo.jacobian import Jacobian
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import EXTERNAL, Asked, Best, Evaluation, Event, Query, Reparametrized, Told
+from gibo.optimizers.events import EXTERNAL, Asked, Best, Estimate, Evaluation, Event, Query, Reparametrized, Told
 from gibo.optimizers.log import replay
 from gibo.outcome import Outcome
 from gibo.runs.journal import Journal, has_journal
-from gibo.runs.spec import RunSpec
+from gibo.runs.spec import RunSpec, parameter_names
 
 
 class Reparametrizer(Protocol):
@@ -55,6 +55,7 @@ class Session:
         journal: Journal | None = None,
     ) -> None:
         self.optimizer, self.sign, self.reparametrizer, self.journal = optimizer, sign, reparametrizer, journal
+        self.names = parameter_names(optimizer.d) if journal is None else journal.spec().parameter_names
         self._infos: dict[int, Mapping[str, Any]] = {}  # of the iteration so far
         self._learnt = optimizer.iteration
         self._recorded = len(optimizer.log.events)
@@ -228,6 +229,16 @@ class Session:
     def best_seen(self) -> Best | None:
         """The best value told, noise included."""
         return self._signed(self.optimizer.best_seen)
+
+    def belief(self, x: Array) -> Estimate | None:
+        """What the model believes the objective to be at x (d,); None without one."""
+        estimate = self.optimizer.belief(x)
+        return None if estimate is None else estimate.signed(self.sign)
+
+    def belief_at_start(self) -> Estimate | None:
+        """The same at x0, by what was told first."""
+        estimate = self.optimizer.belief_at_start()
+        return None if estimate is None else estimate.signed(self.sign)
 
     @property
     def jacobian(self) -> Jacobian | None:

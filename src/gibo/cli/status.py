@@ -17,7 +17,7 @@ from gibo.errors import InputError
 
 if TYPE_CHECKING:
     from gibo._linalg import Array
-    from gibo.optimizers.events import Best, Query
+    from gibo.outcome import Best, Query
     from gibo.runs.journal import Journal
     from gibo.runs.manual import Status
 
@@ -67,8 +67,7 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _say_one(s: Status) -> None:
-    from gibo.runs.advice import in_words
-    from gibo.optimizers.events import Estimate
+    from gibo.runs.advice import estimate
 
     goal = "minimising" if s.minimize else "maximising"
     say(f"{s.optimizer}, {goal} over {len(s.names)} parameters: {printable(short(s.names))}")
@@ -76,13 +75,14 @@ def _say_one(s: Status) -> None:
     for advice in s.advice:
         say(printable(advice.text))
     if s.best is not None:
-        text = f"{s.best.value:.6g}" if s.interval is None else in_words(Estimate(s.best.value, *s.interval))
-        say(f"value {text} by the model at the recommended point (gibo best)")
+        say(
+            f"value {estimate(s.best) or format(s.best.value, '.6g')} by the model at the recommended point (gibo best)"
+        )
     if s.best_seen is not None:
         say(f"best value seen {s.best_seen.value:.6g}")
-    if s.returns:
-        first, last, best = _returns(s.returns)
-        say(f"returns of the environment: {first:.6g} at first, {last:.6g} on average of the last {LAST}, best {best:.6g}")
+    if s.returns[1]:
+        first, last, best = _returns(s)
+        say(f"{s.what}: {first:.6g} at first, {last:.6g} on average of the last {LAST}, best {best:.6g}")
     if s.probability_of_ascent is not None and s.certainty is not None and "all_alike" not in _codes(s):
         say(f"last step: probability of ascent {s.probability_of_ascent:.2f}, certainty {s.certainty:.2f} (see --help)")
     if s.starts:
@@ -92,13 +92,14 @@ def _say_one(s: Status) -> None:
 
 
 def _row(folder: Path, s: Status) -> list[Any]:
-    values = s.returns or s.values
-    first, last, best = _returns(values, s.minimize) if values else ("", "", "")
+    first, last, best = _returns(s) if s.returns[1] else ("", "", "")
     return [folder.name, s.state, s.evaluations, s.failures, first, last, best, _codes(s)[0].replace("_", " ")]
 
 
-def _returns(values: Sequence[float], minimize: bool = False) -> tuple[float, float, float]:
-    return values[0], statistics.fmean(values[-LAST:]), min(values) if minimize else max(values)
+def _returns(s: Status) -> tuple[float, float, float]:
+    """The first one at an iterate, the mean of the last ones there, and the best of all."""
+    at_iterates = s.returns[0] or s.returns[1]
+    return at_iterates[0], statistics.fmean(at_iterates[-LAST:]), (min if s.minimize else max)(s.returns[1])
 
 
 def _codes(s: Status) -> list[str]:
@@ -115,7 +116,7 @@ def _plain(s: Status) -> dict[str, Any]:
         "iteration": s.iteration,
         "pending": [plain_query(query, s.names) for query in s.pending],
         "best": _plain_best(s.best, s.names),
-        "interval": s.interval,
+        "interval": None if s.best is None else s.best.interval,
         "best_seen": _plain_best(s.best_seen, s.names),
         "iterate": named(s.iterate, s.names),
         "probability_of_ascent": s.probability_of_ascent,

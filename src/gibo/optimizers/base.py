@@ -27,31 +27,35 @@ from gibo._linalg import Array
 from gibo._serialize import check_plain, register, to_plain
 from gibo.errors import GiboError, InputError, QueryError
 from gibo.jacobian import Jacobian
-from gibo.optimizers.arguments import arguments_of, make
-from gibo.optimizers.atomic import AllOrNothing
-from gibo.optimizers.events import (
-    EXTERNAL,
-    STATE_FORMAT,
+from gibo.optimizers.log import (
+    AllOrNothing,
     Asked,
-    Best,
-    Estimate,
-    Evaluation,
     Event,
     Iteration,
+    Log,
     Proceeded,
-    Query,
     Reparametrized,
     Stepped,
     Told,
     Transform,
+    moved_points,
+    replay,
+)
+from gibo.optimizers.state import STATE_FORMAT, arguments_of, events_from_plain, events_to_plain, make
+from gibo.outcome import (
+    EXTERNAL,
+    LARGEST,
+    Best,
+    Evaluation,
+    Outcome,
+    Query,
     as_point,
-    events_from_plain,
-    events_to_plain,
     not_told_yet,
     read_only,
+    told_outcome,
 )
-from gibo.optimizers.log import Log, moved_points, replay
-from gibo.outcome import LARGEST, Outcome, told_outcome
+
+OTHER_QUERIES = "would ask other queries than it did: with another version of gibo or cma?"
 
 
 class Optimizer(ABC):
@@ -207,12 +211,8 @@ class Optimizer(ABC):
     def best(self) -> Best | None:
         """The point that the optimiser recommends, and what it believes its value to be; None before any value."""
 
-    def belief(self, x: Array) -> Estimate | None:
-        """What the optimiser believes the objective to be at x (d,), noise taken out; None for one without a model."""
-        return None
-
-    def belief_at_start(self) -> Estimate | None:
-        """The same at x0, from what was told first: the model's window may have left it behind."""
+    def at_start(self) -> Best | None:
+        """What the optimiser believes of x0, from what was told first; None for one without a model."""
         return None
 
     def jacobian(self) -> Jacobian | None:
@@ -325,7 +325,7 @@ class Optimizer(ABC):
             with AllOrNothing(self):
                 self._log.check_next(event.queries)
                 if not self._would_ask(event.queries):
-                    raise InputError(f"{type(self).__name__} would ask other queries than it did: another gibo or cma?")
+                    raise InputError(f"{type(self).__name__} {OTHER_QUERIES}")
                 self._log.ask(replace(event, memo=self._whole_memo()))
 
     # -- for the optimisers -------------------------------------------------------------------------------------------
@@ -367,7 +367,10 @@ class Optimizer(ABC):
 
         The update is made by the last `tell`; if that one was interrupted, by whatever comes next.
         """
-        self._mend()
+        if self._broken:  # a change in place was interrupted: make this optimiser again from its log
+            again = type(self).from_arguments(type(self).__name__, self.arguments())
+            replay(again, self._log.events)
+            self.__dict__.update(again.__dict__)
         if self._log.batch and not self.is_pending:
             with AllOrNothing(self):
                 self._update_with(self._log.close())
@@ -391,10 +394,3 @@ class Optimizer(ABC):
             and np.allclose(self.clip(x), query.x, rtol=1e-6, atol=1e-6 * float(np.abs(query.x).max()))
             for (x, kind), query in zip(proposals, queries, strict=True)
         )
-
-    def _mend(self) -> None:
-        """After an interrupted change in place: make this optimiser again from its log."""
-        if self._broken:
-            again = type(self).from_arguments(type(self).__name__, self.arguments())
-            replay(again, self._log.events)
-            self.__dict__.update(again.__dict__)

@@ -21,9 +21,9 @@ from gibo._linalg import Array, single_thread
 from gibo.errors import InputError
 from gibo.jacobian import Jacobian
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import ITERATE, QUERY, Best, Estimate, Evaluation
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.surrogate import Model, Surrogate
+from gibo.outcome import ITERATE, QUERY, Best, Evaluation
 from gibo.priors import LogNormal, SharedLogNormal
 
 
@@ -90,14 +90,8 @@ class LocalModelSearch(Optimizer):
         i = int(mean.argmax())
         return Best(X[i].copy(), float(mean[i]))
 
-    def belief(self, x: Array) -> Estimate | None:
-        if not self._window():
-            return None
-        with single_thread():
-            return self._model().belief(x)
-
-    def belief_at_start(self) -> Estimate | None:
-        return self._surrogate.belief_at_start(self._log, self.x0)
+    def at_start(self) -> Best | None:
+        return self._surrogate.at_start(self._log, self.x0)
 
     def jacobian(self) -> Jacobian:
         """Posterior of the objective's gradient at the iterate, from the window's data."""

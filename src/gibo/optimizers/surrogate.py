@@ -26,17 +26,17 @@ from gibo.gp import GaussianProcess
 from gibo.jacobian import Jacobian
 from gibo.kernels import KERNELS
 from gibo.map_fit import fit
-from gibo.optimizers.events import Estimate, Evaluation, Reparametrized
-from gibo.optimizers.log import Log
+from gibo.optimizers.log import Log, Reparametrized
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.units import LEAST_VALUES, Units
+from gibo.outcome import Best, Evaluation
 from gibo.priors import Prior
 
 # An entry of a gradient whose noise variance is this many times its prior variance says nothing. A gradient without any
 # other entries is left out of the model.
 SAYS_NOTHING = 1e6
-# Standard deviations on either side of the mean that hold 90 % of a normal distribution.
-NINETY = 1.6449
+# Standard deviations either way that hold 90 % of a normal distribution.
+Z90 = 1.6448536269514722
 # A factor of a thousand either way.
 LARGEST_LOG_FACTOR = 7.0
 
@@ -75,16 +75,20 @@ class Model:
         """What the objective is believed to be at X (p, d)."""
         return self.units.invert(np.asarray(self.gp.predict(X / self.scale).mean))
 
+    def interval(self, x: Array) -> tuple[float, float]:
+        """Within which the objective without noise is believed to lie at x (d,), with 90 % probability."""
+        mean, variance = self.gp.predict(x / self.scale)
+        low, high = self.units.invert(np.asarray(mean) + np.array([-Z90, Z90]) * math.sqrt(float(variance)))
+        return float(low), float(high)
+
+    def at(self, x: Array) -> Best:
+        """A point (d,) with what is believed of it."""
+        return Best(x.copy(), float(self.mean(x[None])[0]), self.interval(x))
+
     def lower_bound(self, X: Array, beta: float) -> Array:
         """What it is at least, within beta standard deviations, at X (p, d)."""
         mean, variance = (np.asarray(moment) for moment in self.gp.predict(X / self.scale))
         return self.units.invert(mean - beta * np.sqrt(variance))
-
-    def belief(self, x: Array) -> Estimate:
-        """What the objective is believed to be at x (d,), noise taken out: the one place where intervals are made."""
-        mean, variance = self.gp.predict(x / self.scale)
-        half = NINETY * math.sqrt(max(float(variance), 0.0))
-        return Estimate(*self.units.invert(np.array([mean, mean - half, mean + half])).tolist())
 
     def jacobian(self, x: Array) -> Jacobian:
         """The posterior of the objective's gradient at x (d,)."""
@@ -161,8 +165,8 @@ class Surrogate:
         warning = None if fitted.warning is None else fitted.warning.message
         return replace(self, hyperparameters=Hyperparameters.of(fitted.gp, len(self.scale)), warning=warning)
 
-    def belief_at_start(self, log: Log, x0: Array) -> Estimate | None:
-        """What a model that is fitted to the first window alone believes about x0; None where nothing is known of it.
+    def at_start(self, log: Log, x0: Array) -> Best | None:
+        """What a model that is fitted to the first window alone believes of x0; None where nothing is known of it.
 
         The present hyperparameters belong to the present window, whose values spread otherwise.
         """
@@ -170,7 +174,7 @@ class Surrogate:
         if not first or any(isinstance(event, Reparametrized) for event in log.events):
             return None  # in the latter case what was told first is not where it was
         with single_thread():
-            return Surrogate.initial(self.settings, self.scale).fit(first).given(first).belief(x0)
+            return Surrogate.initial(self.settings, self.scale).fit(first).given(first).at(x0)
 
     def expecting_gradient(
         self, evaluations: Sequence[Evaluation], recent: Sequence[Evaluation], x: Array, noise: Array, N_g: int

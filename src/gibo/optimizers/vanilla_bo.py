@@ -27,9 +27,9 @@ from gibo.acquisition.noisy_improvement import LogNoisyExpectedImprovement
 from gibo.errors import InputError
 from gibo.jacobian import Jacobian
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import QUERY, Best, Estimate, Evaluation
 from gibo.optimizers.settings import Hyperparameter, Settings
 from gibo.optimizers.surrogate import Model, Surrogate
+from gibo.outcome import QUERY, Best, Evaluation
 from gibo.priors import LogNormal, Prior
 
 
@@ -144,15 +144,13 @@ class VanillaBO(Optimizer):
         if not eligible.any():
             return None
         i = int(np.where(eligible, mean, -np.inf).argmax())
-        return Best(X[i], float(model.units.shift + model.units.spread * mean[i]))
+        value = float(model.units.shift + model.units.spread * mean[i])
+        return Best(X[i], value, model.interval(X[i]))
 
-    def belief(self, x: Array) -> Estimate | None:
+    def at_start(self) -> Best | None:
         with single_thread():
-            model, rows = self._model()
-            return model.belief(x) if rows else None
-
-    def belief_at_start(self) -> Estimate | None:
-        return self.belief(self.x0)  # nothing is left behind
+            model, rows = self._model()  # of all values: nothing is left behind
+            return model.at(self.x0) if rows else None
 
     def jacobian(self) -> Jacobian:
         """Posterior of the objective's gradient at the iterate."""

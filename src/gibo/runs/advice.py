@@ -10,12 +10,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, stdev
+from typing import NamedTuple
 
 import numpy as np
 
 from gibo._checks import printable
 from gibo._linalg import Array
-from gibo.optimizers.events import Asked, Estimate
+from gibo.optimizers.log import Asked
+from gibo.outcome import Best
 from gibo.runs.session import Session
 
 IN_A_ROW = 5  # failures, or uncertain steps
@@ -121,6 +123,25 @@ class Facts:
         )
 
 
+class Estimate(NamedTuple):
+    """A value with its 90 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        """``0.98 (0.95 to 1.01)``: as many digits as the interval is worth."""
+        width, largest = self.high - self.low, max(map(abs, self))
+        digits = 6 if width <= 0.0 or largest <= 0.0 else max(3, min(9, math.ceil(math.log10(largest / width)) + 1))
+        return f"{self.value:.{digits}g} ({self.low:.{digits}g} to {self.high:.{digits}g})"
+
+
+def estimate(best: Best | None) -> Estimate | None:
+    """What a model believes of a point's value; None without one."""
+    return None if best is None or best.interval is None else Estimate(best.value, *best.interval)
+
+
 def alike(values: Sequence[float | None]) -> float | None:
     """The one value that all have which have one; None if they differ, or are few."""
     known = [value for value in values if value is not None]
@@ -140,12 +161,17 @@ def remarks(facts: Facts) -> list[Advice]:
     return [advice for advice in found if advice is not None]
 
 
-def verdict(facts: Facts, start: Estimate | None, end: Estimate | None) -> Advice:
+def with_verdict(verdict: Advice, remarks: list[Advice]) -> list[Advice]:
+    """The verdict first, and nothing twice."""
+    return [verdict, *(remark for remark in remarks if remark.code != verdict.code)]
+
+
+def verdict(facts: Facts, start: Best | None, end: Best | None) -> Advice:
     """What a run has reached, in a sentence.
 
     Args:
         facts: see there.
-        start, end: what is believed about the start and the recommended point; None for an optimiser without a model.
+        start, end: the start and the recommended point, with what a model believes of them.
     """
     values, batch = facts.values, facts.batch
     known = [value for value in values if value is not None]
@@ -163,7 +189,8 @@ def verdict(facts: Facts, start: Estimate | None, end: Estimate | None) -> Advic
             f"budget of several iterations, {10 * batch} say."
         )
         return Advice("budget_small", text)
-    if start is None or end is None:
+    begun, reached = estimate(start), estimate(end)
+    if begun is None or reached is None:
         return _by_means(facts, known, batch)
     # A model that takes noise for a signal believes in the luckiest point; the values themselves must have risen, too.
     third = len(known) // 3
@@ -171,7 +198,7 @@ def verdict(facts: Facts, start: Estimate | None, end: Estimate | None) -> Advic
         return _too_few(known)
     risen = _rise(facts, _mean(known[:third]), _mean(known[-third:])) > LIKELY / NINETY
     at_end = "at the recommended point, in the model's 90 % intervals"
-    return _compared(facts, start, end, "at the start", at_end, risen)
+    return _compared(facts, begun, reached, "at the start", at_end, risen)
 
 
 def _by_means(facts: Facts, known: Sequence[float], batch: int) -> Advice:
@@ -193,7 +220,7 @@ def _mean(values: Sequence[float]) -> Estimate:
 
 
 def _compared(facts: Facts, start: Estimate, end: Estimate, at_start: str, at_end: str, risen: bool) -> Advice:
-    course = f"from {in_words(start)} {at_start} to {in_words(end)} {at_end}"
+    course = f"from {start} {at_start} to {end} {at_end}"
     if risen and _rise(facts, start, end) > 1.0:
         return Advice("improved", f"Improved by {abs(end.value - start.value):.3g}: {course}.")
     scale = _scale(facts)
@@ -207,14 +234,6 @@ def _rise(facts: Facts, start: Estimate, end: Estimate) -> float:
     doubt = math.hypot(start.high - start.low, end.high - end.low) / 2.0
     gain = (end.value - start.value) * (-1.0 if facts.minimize else 1.0)
     return gain / doubt if doubt > 0.0 else math.copysign(math.inf, gain) if gain else 0.0
-
-
-def in_words(estimate: Estimate) -> str:
-    """``0.98 (0.95 to 1.01)``: as many digits as the interval is worth."""
-    width = estimate.high - estimate.low
-    largest = max(abs(estimate.low), abs(estimate.high), abs(estimate.value))
-    digits = 6 if width <= 0.0 or largest <= 0.0 else max(3, min(9, math.ceil(math.log10(largest / width)) + 2))
-    return f"{estimate.value:.{digits}g} ({estimate.low:.{digits}g} to {estimate.high:.{digits}g})"
 
 
 # -- what is off ------------------------------------------------------------------------------------------------------

@@ -11,8 +11,7 @@ from typing import Any
 
 from gibo._checks import describe_error
 from gibo.errors import InputError
-from gibo.optimizers.events import Query
-from gibo.outcome import Outcome, checked
+from gibo.outcome import Outcome, Query, checked
 
 Objective = Callable[..., Any]
 

@@ -16,7 +16,7 @@ from itertools import takewhile
 
 from gibo._checks import describe_error, printable
 from gibo.errors import JournalError, RunError
-from gibo.optimizers.events import EXTERNAL, Evaluation, Query
+from gibo.outcome import EXTERNAL, Evaluation, Query
 from gibo.runs.interrupts import Interrupts
 from gibo.runs.options import RunOptions
 from gibo.runs.pools import Pool

@@ -16,13 +16,13 @@ from gibo._checks import as_number, describe
 from gibo._linalg import Array
 from gibo.errors import InputError, QueryError
 from gibo.optimizers import methods
-from gibo.optimizers.arguments import Bounds
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import ITERATE, Best, Evaluation, Query
 from gibo.optimizers.settings import Settings
-from gibo.outcome import Outcome, checked
+from gibo.optimizers.state import Bounds
+from gibo.outcome import ITERATE, Best, Evaluation, Outcome, Query, checked
 from gibo.runs.advice import Advice
-from gibo.runs.journal import BY_HAND, Journal, Start
+from gibo.runs.journal import Journal
+from gibo.runs.records import BY_HAND, Start
 from gibo.runs.result import Result
 from gibo.runs.result import Status as Ending
 from gibo.runs.session import Reparametrizer, Session
@@ -84,11 +84,11 @@ class Status:
         best_seen: the best value told.
         iterate: where the optimiser stands.
         probability_of_ascent, certainty: of the last step, by the model; None without one.
-        interval: see `gibo.runs.result.Result`, as for advice.
+        advice: see `gibo.runs.result.Result`.
         starts: the processes that ran it.
         state: "running", "killed", "waiting" (for somebody to tell) or "ended".
-        values: all of them, in the order of their ids; failures left out.
-        returns: of the episodes at the iterates, or of all where no iterate is evaluated, if it is a run of gibo train.
+        returns: the values at the iterates, and all of them, by id; of a run of gibo train, the environment's returns.
+        what: these are, in words.
     """
 
     optimizer: str
@@ -103,12 +103,11 @@ class Status:
     iterate: Array
     probability_of_ascent: float | None
     certainty: float | None
-    interval: tuple[float, float] | None
     advice: list[Advice]
     starts: list[Start]
     state: str
-    values: list[float]
-    returns: list[float]
+    returns: tuple[list[float], list[float]]
+    what: str
 
 
 def create(folder: Path | str, description: Description) -> None:
@@ -173,25 +172,22 @@ def status(folder: Path | str, learns: Callable[[Journal], Reparametrizer | None
             failures=sum(e.failure is not None for e, _ in told),
             pending=optimizer.pending,
             iteration=optimizer.iteration,
-            best=None if math.isnan(result.value) else Best(result.x, result.value),
+            best=None if math.isnan(result.value) else Best(result.x, result.value, result.interval),
             best_seen=result.best_seen,
             iterate=optimizer.iterate,
             probability_of_ascent=steps[-1].probability_of_ascent if steps else None,
             certainty=steps[-1].certainty if steps else None,
-            interval=result.interval,
             advice=result.advice,
             starts=journal.starts(),
             state=journal.state(),
-            values=[e.value for e in session.evaluations if e.value is not None],
             returns=_returns(session.evaluations),
+            what="values" if spec.training is None else "returns of episodes",
         )
 
 
-def _returns(told: Sequence[Evaluation]) -> list[float]:
-    """The environment's own, in the order of the ids; the objective's value may be another one."""
-    known = [(e.kind, float(e.outcome.info["return"])) for e in told if "return" in e.outcome.info]
-    at_iterates = [value for kind, value in known if kind == ITERATE]
-    return at_iterates or [value for _, value in known]
+def _returns(told: Sequence[Evaluation]) -> tuple[list[float], list[float]]:
+    known = [(e.kind, float(e.outcome.info.get("return", e.value))) for e in told if e.value is not None]
+    return [value for kind, value in known if kind == ITERATE], [value for _, value in known]
 
 
 def table(folder: Path | str) -> list[list[Any]]:

@@ -28,8 +28,7 @@ import numpy as np
 
 from gibo._checks import describe, describe_error, positive, positive_int
 from gibo.errors import InputError, RunError
-from gibo.optimizers.events import Evaluation, Query
-from gibo.outcome import Outcome
+from gibo.outcome import Evaluation, Outcome, Query
 from gibo.runs.evaluation import Objective, evaluate
 
 # How long a worker that was told to end may take before it is killed.

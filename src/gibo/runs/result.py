@@ -15,8 +15,9 @@ from gibo._checks import printable
 from gibo._linalg import Array
 from gibo.errors import NumericalError
 from gibo.jacobian import Jacobian
-from gibo.optimizers.events import ITERATE, Best, Estimate, Evaluation, Iteration
-from gibo.runs.advice import Advice, Facts, remarks, verdict
+from gibo.optimizers.log import Iteration
+from gibo.outcome import ITERATE, Best, Evaluation
+from gibo.runs.advice import Advice, Facts, remarks, verdict, with_verdict
 from gibo.runs.session import Session
 
 
@@ -93,6 +94,8 @@ class Result:
         x: (d,) the point that the optimiser recommends: for GIBO the best one by its model, not the luckiest value.
         value: what it believes the objective to be there, noise taken out; NaN if it has no opinion yet, and then
             `warnings` says why.
+        interval: (low, high), within which it believes the objective without noise to lie there, with 90 % probability;
+            None without a model.
         best_seen: the best point by its observed value, noise included; None if no evaluation had a value.
         iterate: (d,) where the optimiser stands.
         history: everything that was evaluated, as arrays.
@@ -101,20 +104,19 @@ class Result:
         reason: why the run ended, for a person to read.
         failures: the evaluations that failed, by id: ``failure`` says why, ``outcome.traceback`` where.
         warnings: what the model had to do to carry on, such as a fit that was passed over; and why there is no value.
-        start: what is believed about the value at x0; None while the run goes on, and for an optimiser without a model.
-        interval: between which two numbers the objective at x lies, by the model, with a probability of 90 %.
+        start: x0, and what is believed of it; None while the run goes on, and without a model.
         advice: a verdict on what was reached, and what to try next: objects with a ``code`` and a ``text``.
     """
 
     x: Array
     value: float
+    interval: tuple[float, float] | None
     best_seen: Best | None
     iterate: Array
     jacobian: Jacobian | None
     status: Status
     reason: str
-    start: Estimate | None
-    interval: tuple[float, float] | None
+    start: Best | None
     advice: list[Advice]
     _evaluations: tuple[Evaluation, ...] = field(repr=False)
     _steps: tuple[Iteration, ...] = field(repr=False)
@@ -123,25 +125,25 @@ class Result:
     @classmethod
     def of(cls, session: Session, status: Status, reason: str) -> Result:
         """Where a run is."""
-        optimizer, best = session.optimizer, session.best
+        optimizer, best, start = session.optimizer, session.best, None
         x = optimizer.iterate if best is None else best.x
-        start = end = None
-        with suppress(NumericalError):  # a belief that cannot be worked out must not cost the result
-            end = session.belief(x)
-            start = None if status is Status.RUNNING else session.belief_at_start()
         facts = Facts.of(session, x)
-        said = [] if status is Status.RUNNING else [verdict(facts, start, end)]
+        advice = remarks(facts)
+        if status is not Status.RUNNING:
+            with suppress(NumericalError):  # what cannot be worked out must not cost the result
+                start = session.at_start
+            advice = with_verdict(verdict(facts, start, best), advice)
         return cls(
             x=x,
             value=np.nan if best is None else best.value,
+            interval=None if best is None else best.interval,
             best_seen=session.best_seen,
             iterate=optimizer.iterate,
             jacobian=session.jacobian,
             status=status,
             reason=reason,
             start=start,
-            interval=None if end is None else (end.low, end.high),
-            advice=[*said, *(remark for remark in remarks(facts) if remark.code not in {each.code for each in said})],
+            advice=advice,
             _evaluations=tuple(optimizer.evaluations),
             _steps=tuple(optimizer.log.iterations),
             _sign=session.sign,

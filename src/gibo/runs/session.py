@@ -16,9 +16,8 @@ from gibo._linalg import Array
 from gibo.errors import InputError, JournalError
 from gibo.jacobian import Jacobian
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import EXTERNAL, Asked, Best, Estimate, Evaluation, Event, Query, Reparametrized, Told
-from gibo.optimizers.log import replay
-from gibo.outcome import Outcome
+from gibo.optimizers.log import Asked, Event, Reparametrized, Told, replay
+from gibo.outcome import EXTERNAL, Best, Evaluation, Outcome, Query
 from gibo.runs.journal import Journal, has_journal
 from gibo.runs.spec import RunSpec, parameter_names
 
@@ -230,15 +229,10 @@ class Session:
         """The best value told, noise included."""
         return self._signed(self.optimizer.best_seen)
 
-    def belief(self, x: Array) -> Estimate | None:
-        """What the model believes the objective to be at x (d,); None without one."""
-        estimate = self.optimizer.belief(x)
-        return None if estimate is None else estimate.signed(self.sign)
-
-    def belief_at_start(self) -> Estimate | None:
-        """The same at x0, by what was told first."""
-        estimate = self.optimizer.belief_at_start()
-        return None if estimate is None else estimate.signed(self.sign)
+    @property
+    def at_start(self) -> Best | None:
+        """What the optimiser believes of x0; None without a model."""
+        return self._signed(self.optimizer.at_start())
 
     @property
     def jacobian(self) -> Jacobian | None:
@@ -252,4 +246,7 @@ class Session:
         return [Evaluation(e.query, e.outcome.signed(self.sign)) for e in self.optimizer.evaluations]
 
     def _signed(self, best: Best | None) -> Best | None:
-        return None if best is None else Best(best.x, self.sign * best.value)
+        if best is None:
+            return None
+        interval = best.interval if best.interval is None or self.sign > 0 else (-best.interval[1], -best.interval[0])
+        return Best(best.x, self.sign * best.value, interval)

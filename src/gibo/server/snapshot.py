@@ -35,18 +35,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gibo.errors import GiboError, JournalError
-from gibo.optimizers.events import EXTERNAL, Evaluation, outcome_from_plain, query_from_plain
+from gibo.optimizers.state import outcome_from_plain, query_from_plain
+from gibo.outcome import EXTERNAL, Evaluation
 from gibo.runs.advice import RECENT, alike
-from gibo.runs.journal import OLD_EXTERNAL, Journal, Start
+from gibo.runs.journal import OLD_EXTERNAL, Journal
 from gibo.runs.lock import in_use
+from gibo.runs.records import BY_HAND, Start
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import FILE
 from gibo.server.advice import advice
 from gibo.server.belief import Belief
 
 FORMAT = 1
-# A run that was made by `gibo init` has no process of its own; it waits for somebody to tell.
-BY_HAND = "made for evaluations by hand"
 
 
 class Since(NamedTuple):

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gibo._linalg import Array
-from gibo._minimize import minimize
+from gibo._linalg import Array, minimize
 from gibo.errors import InputError, NumericalError
 from gibo.gp import GaussianProcess
 from gibo.priors import Prior

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gibo._checks import printable
-from gibo.cli.output import columns, complain, say
+from gibo.cli import columns, complain, say
 from gibo.cli.status import plain_query
 from gibo.errors import InputError
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gibo._checks import printable
-from gibo.cli.output import columns, say
+from gibo.cli import columns, say
 from gibo.cli.train import trial_folders
 from gibo.errors import InputError
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from gibo._checks import printable
 from gibo._linalg import Array
 from gibo.errors import NumericalError
-from gibo.jacobian import Jacobian
+from gibo.gp import Jacobian
 from gibo.optimizers.log import Iteration
 from gibo.outcome import ITERATE, Best, Evaluation
 from gibo.runs.advice import Advice, Facts, remarks, verdict, with_verdict

@@ -69,7 +69,7 @@ WITHIN_MODEL: dict[str, Maker] = {
 OUT_OF_MODEL: dict[str, Maker] = {
     "GIBO": _maker(GIBO, lambda f: {"settings": out_of_model(f.d)}),
     "ARS": _maker(ARS, lambda f: _ars(f, noise=0.01)),
-    "CMA-ES": _maker(CMAES, lambda f: {"sigma0": 0.5}),
+    "CMA-ES": _maker(CMAES, lambda f: {"sigma0": 0.5, "cap": None}),
     "Vanilla BO": _maker(
         VanillaBO,
         lambda f: {

@@ -25,10 +25,6 @@ COLUMNS = Columns(arm=("environment", "method"), repeat="trial", spent="episodes
 _PUBLISHED, _OWN = PRESETS["published"], PRESETS["gibo"]
 
 
-def _without_normalization(training: Training) -> Training:
-    return replace(training, options={"settings": replace(training.options["settings"], normalization="off")})
-
-
 @dataclass(frozen=True)
 class Comparison:
     """What a study compares: a budget, where to look in its table, and trainings by the name of their method."""
@@ -42,6 +38,16 @@ def _against_ars(
     environment: str, budget: int, marks: tuple[int, ...], ars: Training, **others: Training
 ) -> dict[str, Comparison]:
     methods = {"GIBO": _OWN[environment, "gibo"], **others, "ARS": ars}
+    return {environment: Comparison(budget, marks, methods)}
+
+
+def _ablated(
+    environment: str, budget: int, marks: tuple[int, ...], more: Mapping[str, Training] | None = None
+) -> dict[str, Comparison]:
+    """Our own settings whole, without normalisation of the gradient, and what else is given."""
+    whole = _OWN[environment, "gibo"]
+    without = replace(whole, options={"settings": replace(whole.options["settings"], normalization="off")})
+    methods = {"GIBO": whole, "without gradient normalisation": without, **(more or {})}
     return {environment: Comparison(budget, marks, methods)}
 
 
@@ -63,29 +69,17 @@ STUDIES: dict[str, dict[str, Comparison]] = {
     ),
     "hopper": _against_ars("Hopper-v5", 4000, (500, 1000, 2000, 4000), _longer_steps(_PUBLISHED["Hopper-v5", "ars"])),
     "cheetah": _against_ars("HalfCheetah-v5", 2000, (250, 500, 1000, 2000), _OWN["HalfCheetah-v5", "ars"]),
-    "ablation-gym": {
-        "CartPole-v1": Comparison(
-            100,
-            (25, 54, 100),
-            {"without gradient normalisation": _without_normalization(_OWN["CartPole-v1", "gibo"])},
-        ),
-        "Swimmer-v5": Comparison(
-            2000,
-            (500, 1000, 2000),
-            {"without gradient normalisation": _without_normalization(_OWN["Swimmer-v5", "gibo"])},
-        ),
-        # With nothing left out, and the data re-expressed: the study "hopper".
-        "Hopper-v5": Comparison(
-            2000,
-            (500, 1000, 1500, 2000),
-            {
-                "without gradient normalisation": _without_normalization(_OWN["Hopper-v5", "gibo"]),
-                "without state normalisation": replace(_OWN["Hopper-v5", "gibo"], normalize_states=False),
-                "iterate re-expressed": replace(_OWN["Hopper-v5", "gibo"], reexpressed="iterate"),
-                "published settings": _PUBLISHED["Hopper-v5", "gibo"],
-            },
-        ),
-    },
+    "ablation-gym": _ablated("CartPole-v1", 100, (25, 54, 100)) | _ablated("Swimmer-v5", 2000, (500, 1000, 2000)),
+    "ablation-hopper": _ablated(
+        "Hopper-v5",
+        2000,
+        (500, 1000, 1500, 2000),
+        {
+            "without state normalisation": replace(_OWN["Hopper-v5", "gibo"], normalize_states=False),
+            "iterate re-expressed": replace(_OWN["Hopper-v5", "gibo"], reexpressed="iterate"),
+            "published settings": _PUBLISHED["Hopper-v5", "gibo"],
+        },
+    ),
 }
 
 

@@ -21,6 +21,8 @@ LINE_STYLES = {
     "off": LineStyle(GREY, ":"),
     "active": LineStyle(BLUE, "-"),
     "random": LineStyle(ORANGE, "--"),
+    "our defaults, active": LineStyle(SKY, "-"),
+    "our defaults, random": LineStyle(PINK, "--"),
     "without gradient normalisation": LineStyle(GREY, ":"),
     "without state normalisation": LineStyle(PINK, "-."),
     "iterate re-expressed": LineStyle(SKY, "-"),

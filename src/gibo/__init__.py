@@ -40,12 +40,11 @@ from gibo.map_fit import fit
 from gibo.optimizers.ars import ARS
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.cma import CMAES
-from gibo.optimizers.events import Evaluation, Query
 from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.random_search import RandomSearch
 from gibo.optimizers.settings import Settings, out_of_model, within_model
 from gibo.optimizers.vanilla_bo import VanillaBO
-from gibo.outcome import Outcome
+from gibo.outcome import Evaluation, Outcome, Query
 from gibo.runs.api import maximize, minimize, resume, run
 from gibo.runs.journal import Journal
 from gibo.runs.loop import FailedEvaluationWarning

@@ -12,16 +12,8 @@ from every_optimizer import IMPATIENT, OPTIMIZERS, X0, D, every_optimizer
 
 from gibo import GIBO, InputError, Optimizer, Query, QueryError
 from gibo._serialize import Serializable
-from gibo.optimizers.events import (
-    Asked,
-    Proceeded,
-    Reparametrized,
-    Stepped,
-    Told,
-    events_from_plain,
-    events_to_plain,
-)
-from gibo.optimizers.log import replay
+from gibo.optimizers.log import Asked, Proceeded, Reparametrized, Stepped, Told, replay
+from gibo.optimizers.state import events_from_plain, events_to_plain
 from optimizer_helpers import advance, as_data, noisy, same_from_here_on, snapshot, through_json
 
 

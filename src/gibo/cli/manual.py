@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gibo._checks import printable
-from gibo.cli.output import complain, say
+from gibo.cli import complain, say
 from gibo.errors import InputError
 
 if TYPE_CHECKING:
     from gibo._linalg import Array
-    from gibo.optimizers.events import Best, Query
+    from gibo.outcome import Best, Query
     from gibo.runs.journal import Journal
 
 EXAMPLE = """

@@ -32,8 +32,8 @@ import numpy as np
 from gibo._checks import positive
 from gibo._linalg import Array
 from gibo.errors import InputError, MissingExtraError
-from gibo.optimizers.events import Query
 from gibo.optimizers.gibo import GIBO
+from gibo.outcome import Query
 from gibo.parameters import SHARE, Parameter, Parameters
 
 try:

@@ -19,7 +19,7 @@ from gibo._checks import batch_size, positive
 from gibo._linalg import Array
 from gibo.errors import InputError
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import QUERY, Best, Evaluation
+from gibo.outcome import QUERY, Best, Evaluation
 
 
 class ARS(Optimizer):

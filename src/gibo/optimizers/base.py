@@ -27,30 +27,33 @@ from gibo._linalg import Array
 from gibo._serialize import check_plain, register, to_plain
 from gibo.errors import GiboError, InputError, QueryError
 from gibo.jacobian import Jacobian
-from gibo.optimizers.arguments import arguments_of, make
-from gibo.optimizers.atomic import AllOrNothing
-from gibo.optimizers.events import (
-    EXTERNAL,
-    STATE_FORMAT,
+from gibo.optimizers.log import (
+    AllOrNothing,
     Asked,
-    Best,
-    Evaluation,
     Event,
     Iteration,
+    Log,
     Proceeded,
-    Query,
     Reparametrized,
     Stepped,
     Told,
     Transform,
+    moved_points,
+    replay,
+)
+from gibo.optimizers.state import STATE_FORMAT, arguments_of, events_from_plain, events_to_plain, make
+from gibo.outcome import (
+    EXTERNAL,
+    LARGEST,
+    Best,
+    Evaluation,
+    Outcome,
+    Query,
     as_point,
-    events_from_plain,
-    events_to_plain,
     not_told_yet,
     read_only,
+    told_outcome,
 )
-from gibo.optimizers.log import Log, moved_points, replay
-from gibo.outcome import LARGEST, Outcome, told_outcome
 
 OTHER_QUERIES = "would ask other queries than it did: with another version of gibo or cma?"
 
@@ -365,7 +368,10 @@ class Optimizer(ABC):
 
         The update is made by the last `tell`; if that one was interrupted, by whatever comes next.
         """
-        self._mend()
+        if self._broken:  # a change in place was interrupted: make this optimiser again from its log
+            again = type(self).from_arguments(type(self).__name__, self.arguments())
+            replay(again, self._log.events)
+            self.__dict__.update(again.__dict__)
         if self._log.batch and not self.is_pending:
             with AllOrNothing(self):
                 self._update_with(self._log.close())
@@ -389,10 +395,3 @@ class Optimizer(ABC):
             and np.allclose(self.clip(x), query.x, rtol=1e-6, atol=1e-6 * float(np.abs(query.x).max()))
             for (x, kind), query in zip(proposals, queries, strict=True)
         )
-
-    def _mend(self) -> None:
-        """After an interrupted change in place: make this optimiser again from its log."""
-        if self._broken:
-            again = type(self).from_arguments(type(self).__name__, self.arguments())
-            replay(again, self._log.events)
-            self.__dict__.update(again.__dict__)

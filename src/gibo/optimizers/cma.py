@@ -21,7 +21,7 @@ from gibo._checks import batch_size, positive
 from gibo._linalg import Array
 from gibo.errors import InputError, MissingExtraError
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import QUERY, Best, Evaluation
+from gibo.outcome import QUERY, Best, Evaluation
 
 # With fewer there are no two parents, or no one to discard.
 LEAST_POPULATION = 4

@@ -28,10 +28,11 @@ from gibo.acquisition.plan import plan
 from gibo.errors import InputError, NumericalError
 from gibo.jacobian import Jacobian
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import ITERATE, QUERY, Best, Evaluation, Iteration
+from gibo.optimizers.log import Iteration
 from gibo.optimizers.scale_search import WIDEN, look
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.surrogate import Model, Surrogate
+from gibo.outcome import ITERATE, QUERY, Best, Evaluation
 from gibo.steps import direction
 
 
@@ -101,7 +102,8 @@ class GIBO(Optimizer):
             mean = model.mean(np.array(X))
             caution = self.settings.caution
             i = int((model.lower_bound(np.array(X), caution) if caution else mean).argmax())
-        return Best(X[i].copy(), float(mean[i]))
+            interval = model.interval(X[i])
+        return Best(X[i].copy(), float(mean[i]), interval)
 
     def jacobian(self) -> Jacobian:
         """Posterior of the objective's gradient at the iterate, from the window's data."""

@@ -21,9 +21,9 @@ from gibo._linalg import Array, single_thread
 from gibo.errors import InputError
 from gibo.jacobian import Jacobian
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import ITERATE, QUERY, Best, Evaluation
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.surrogate import Model, Surrogate
+from gibo.outcome import ITERATE, QUERY, Best, Evaluation
 from gibo.priors import LogNormal, SharedLogNormal
 
 

@@ -26,14 +26,16 @@ from gibo.gp import GaussianProcess
 from gibo.jacobian import Jacobian
 from gibo.kernels import KERNELS
 from gibo.map_fit import fit
-from gibo.optimizers.events import Evaluation
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.units import LEAST_VALUES, Units
+from gibo.outcome import Evaluation
 from gibo.priors import Prior
 
 # An entry of a gradient whose noise variance is this many times its prior variance says nothing. A gradient without any
 # other entries is left out of the model.
 SAYS_NOTHING = 1e6
+# Standard deviations either way that hold 90 % of a normal distribution.
+Z90 = 1.6448536269514722
 # A factor of a thousand either way.
 LARGEST_LOG_FACTOR = 7.0
 
@@ -71,6 +73,12 @@ class Model:
     def mean(self, X: Array) -> Array:
         """What the objective is believed to be at X (p, d)."""
         return self.units.invert(np.asarray(self.gp.predict(X / self.scale).mean))
+
+    def interval(self, x: Array) -> tuple[float, float]:
+        """Within which the objective without noise is believed to lie at x (d,), with 90 % probability."""
+        mean, variance = self.gp.predict(x / self.scale)
+        low, high = self.units.invert(np.asarray(mean) + np.array([-Z90, Z90]) * math.sqrt(float(variance)))
+        return float(low), float(high)
 
     def lower_bound(self, X: Array, beta: float) -> Array:
         """What it is at least, within beta standard deviations, at X (p, d)."""

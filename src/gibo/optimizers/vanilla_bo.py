@@ -27,9 +27,9 @@ from gibo.acquisition.noisy_improvement import LogNoisyExpectedImprovement
 from gibo.errors import InputError
 from gibo.jacobian import Jacobian
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import QUERY, Best, Evaluation
 from gibo.optimizers.settings import Hyperparameter, Settings
 from gibo.optimizers.surrogate import Model, Surrogate
+from gibo.outcome import QUERY, Best, Evaluation
 from gibo.priors import LogNormal, Prior
 
 
@@ -144,7 +144,8 @@ class VanillaBO(Optimizer):
         if not eligible.any():
             return None
         i = int(np.where(eligible, mean, -np.inf).argmax())
-        return Best(X[i], float(model.units.shift + model.units.spread * mean[i]))
+        value = float(model.units.shift + model.units.spread * mean[i])
+        return Best(X[i], value, model.interval(X[i]))
 
     def jacobian(self) -> Jacobian:
         """Posterior of the objective's gradient at the iterate."""

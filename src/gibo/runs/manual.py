@@ -16,12 +16,12 @@ from gibo._checks import as_number, describe
 from gibo._linalg import Array
 from gibo.errors import InputError, QueryError
 from gibo.optimizers import methods
-from gibo.optimizers.arguments import Bounds
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import Best, Evaluation, Query
 from gibo.optimizers.settings import Settings
-from gibo.outcome import Outcome, checked
-from gibo.runs.journal import Journal, Start
+from gibo.optimizers.state import Bounds
+from gibo.outcome import Best, Evaluation, Outcome, Query, checked
+from gibo.runs.journal import Journal
+from gibo.runs.records import Start
 from gibo.runs.session import Reparametrizer, Session
 from gibo.runs.spec import RunSpec
 

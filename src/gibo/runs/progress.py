@@ -10,7 +10,7 @@ from typing import Protocol
 from gibo._checks import printable
 from gibo.errors import MissingExtraError
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import Evaluation
+from gibo.outcome import Evaluation
 
 
 class Progress(Protocol):

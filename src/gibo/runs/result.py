@@ -13,7 +13,8 @@ import numpy.typing as npt
 from gibo._checks import printable
 from gibo._linalg import Array
 from gibo.jacobian import Jacobian
-from gibo.optimizers.events import ITERATE, Best, Evaluation, Iteration
+from gibo.optimizers.log import Iteration
+from gibo.outcome import ITERATE, Best, Evaluation
 from gibo.runs.session import Session
 
 
@@ -90,6 +91,8 @@ class Result:
         x: (d,) the point that the optimiser recommends: for GIBO the best one by its model, not the luckiest value.
         value: what it believes the objective to be there, noise taken out; NaN if it has no opinion yet, and then
             `warnings` says why.
+        interval: (low, high), within which it believes the objective without noise to lie there, with 90 % probability;
+            None without a model.
         best_seen: the best point by its observed value, noise included; None if no evaluation had a value.
         iterate: (d,) where the optimiser stands.
         history: everything that was evaluated, as arrays.
@@ -102,6 +105,7 @@ class Result:
 
     x: Array
     value: float
+    interval: tuple[float, float] | None
     best_seen: Best | None
     iterate: Array
     jacobian: Jacobian | None
@@ -118,6 +122,7 @@ class Result:
         return cls(
             x=optimizer.iterate if best is None else best.x,
             value=np.nan if best is None else best.value,
+            interval=None if best is None else best.interval,
             best_seen=session.best_seen,
             iterate=optimizer.iterate,
             jacobian=session.jacobian,

@@ -16,9 +16,8 @@ from gibo._linalg import Array
 from gibo.errors import InputError, JournalError
 from gibo.jacobian import Jacobian
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import EXTERNAL, Asked, Best, Evaluation, Event, Query, Reparametrized, Told
-from gibo.optimizers.log import replay
-from gibo.outcome import Outcome
+from gibo.optimizers.log import Asked, Event, Reparametrized, Told, replay
+from gibo.outcome import EXTERNAL, Best, Evaluation, Outcome, Query
 from gibo.runs.journal import Journal, has_journal
 from gibo.runs.spec import RunSpec
 
@@ -241,4 +240,7 @@ class Session:
         return [Evaluation(e.query, e.outcome.signed(self.sign)) for e in self.optimizer.evaluations]
 
     def _signed(self, best: Best | None) -> Best | None:
-        return None if best is None else Best(best.x, self.sign * best.value)
+        if best is None:
+            return None
+        interval = best.interval if best.interval is None or self.sign > 0 else (-best.interval[1], -best.interval[0])
+        return Best(best.x, self.sign * best.value, interval)

@@ -13,8 +13,7 @@ import numpy as np
 from gibo._checks import describe
 from gibo._linalg import Array
 from gibo.errors import InputError, NumericalError, QueryError
-from gibo.optimizers.events import Best, Evaluation, Query
-from gibo.outcome import Outcome, told_outcome
+from gibo.outcome import Best, Evaluation, Outcome, Query, told_outcome
 from gibo.runs import manual
 from gibo.runs.journal import Journal
 from gibo.runs.session import Session

@@ -13,7 +13,7 @@ from gibo._serialize import to_plain
 from gibo.errors import InputError
 from gibo.optimizers import methods
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import Reparametrized
+from gibo.optimizers.log import Reparametrized
 from gibo.optimizers.settings import Settings
 from gibo.policies.architecture import Architecture, architecture
 from gibo.policies.normalizer import Normalization, Statistics, reexpress

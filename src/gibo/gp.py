@@ -144,7 +144,7 @@ class GaussianProcess:
         if not isinstance(self.kernel, Kernel):
             raise InputError(f"kernel: expected a kernel such as SquaredExponential(), got {describe(self.kernel)}")
         object.__setattr__(self, "noise", positive("noise", self.noise, or_zero=True))
-        if not self._mean_is_estimated:
+        if not (isinstance(self.mean, str) and self.mean == "estimated"):
             object.__setattr__(self, "mean", float(as_finite("mean", self.mean, ndim=0)))
 
     # -- data ---------------------------------------------------------------------------------------------------------
@@ -166,9 +166,10 @@ class GaussianProcess:
             gradients: (m, d) the observed gradients.
             gradient_noise: their noise variance: a number, or an array that broadcasts to (m, d).
         """
-        return self._given(_observations(X, y, gradient_X, gradients, gradient_noise))
+        return self.given(_observations(X, y, gradient_X, gradients, gradient_noise))
 
-    def _given(self, data: Observations) -> GaussianProcess:
+    def given(self, data: Observations) -> GaussianProcess:
+        """`condition` on data that were checked before."""
         K = self.kernel.joint(data.X, data.G, data.X, data.G)
         np.einsum("ii->i", K)[:] += data.noise(self.noise)
         return replace(self, observations=data, factor=linalg.cholesky(K))
@@ -195,7 +196,7 @@ class GaussianProcess:
         if new.X.shape[1] != old.X.shape[1]:
             raise InputError(f"X: expected points of {old.X.shape[1]} dimensions, got {new.X.shape[1]}")
         if len(new.G):
-            return self._given(old.append(new))
+            return self.given(old.append(new))
         B = self.kernel.joint(old.X, old.G, new.X, new.G)
         C = self.kernel.joint(new.X, new.G, new.X, new.G) + np.diag(new.noise(self.noise))
         return replace(self, observations=old.append(new), factor=linalg.extend(self.factor, B, C))
@@ -215,7 +216,7 @@ class GaussianProcess:
     @cached_property
     def prior_mean(self) -> float:
         """The constant prior mean m, estimated from the data if that was asked for."""
-        if not self._mean_is_estimated:
+        if self.mean != "estimated":
             return float(self.mean)
         if self.observations is None or self.factor is None or not self.n:
             return 0.0
@@ -291,10 +292,6 @@ class GaussianProcess:
         array = as_finite("x", x, ndim=2 if np.ndim(x) == 2 else 1)
         points = np.atleast_2d(array)
         return points if self.observations is None else as_points("x", points, self.observations.X.shape[1])
-
-    @property
-    def _mean_is_estimated(self) -> bool:
-        return isinstance(self.mean, str) and self.mean == "estimated"
 
 
 class LogLikelihoodGradient(NamedTuple):

@@ -152,7 +152,7 @@ class _Space:
         data = self.gp.observations
         assert data is not None  # log_posterior(gp) was computed before, so there are data
         model = replace(self.gp, kernel=kernel.with_hyperparameters(lengthscale, variance), noise=noise)
-        return model.condition(data.X, data.y, data.G, data.g, data.g_noise)
+        return model.given(data)
 
     def gradient(self, model: GaussianProcess, z: Array) -> Array:
         likelihood = model.log_likelihood_gradient()

@@ -232,7 +232,8 @@ class Surrogate:
     def prior(self) -> GaussianProcess:
         """The model before any data."""
         ell, variance, noise = self.hyperparameters
-        return GaussianProcess(KERNELS[self.settings.kernel](ell, variance), noise, self.settings.mean)
+        mean = 0.0 if self.settings.mean == "published" else self.settings.mean
+        return GaussianProcess(KERNELS[self.settings.kernel](ell, variance), noise, mean)
 
     def given(self, evaluations: Sequence[Evaluation], N_g: int = 0) -> Model:
         """The posterior given evaluations that have values, with the last N_g gradients among them."""
@@ -258,7 +259,10 @@ class Surrogate:
         """
         if self.settings.standardize and len({e.value for e in evaluations}) == 1:
             return self  # all the same, such as the highest score: any long lengthscale explains it, and says nothing
-        fitted = fit(self.given(evaluations).gp, self._priors())
+        gp = self.given(evaluations).gp
+        if self.settings.mean == "published":
+            gp = replace(gp, mean="estimated")
+        fitted = fit(gp, self._priors())
         warning = None if fitted.warning is None else fitted.warning.message
         return replace(self, hyperparameters=Hyperparameters.of(fitted.gp, len(self.scale)), warning=warning)
 

@@ -19,9 +19,9 @@ class Event:
         kind: which of them.
         step: evaluations spent by then, this one included.
         numbers: by their names, finite ones only. Of an evaluation ``value`` and the numbers of its info, such as
-            ``return`` in a run of gibo train; of an iteration ``uncertainty`` (trace of the gradient's covariance),
-            ``probability_of_ascent`` and ``certainty``; after the last of those that have come together also
-            ``believed``, what the model expects of the point that it recommends.
+            ``return`` in a run of gibo train; with the last of a batch also ``believed``, what the model expects of the
+            point that it recommends. Of an iteration ``uncertainty`` (trace of the gradient's covariance),
+            ``probability_of_ascent`` and ``certainty``.
     """
 
     kind: Literal["evaluation", "iteration"]
@@ -54,15 +54,16 @@ class events:  # it is used like a function
     def _new(self, result: Result) -> Iterator[Event]:
         columns, first = result.columns(self._evaluations), self._evaluations
         infos = {name.removeprefix("info."): column for name, column in columns.items() if name.startswith("info.")}
-        for i in range(len(columns["id"])):
+        count = len(columns["id"])
+        for i in range(count):
             numbers = {"value": columns["value"][i]} | {name: column[i] for name, column in infos.items()}
+            numbers |= {"believed": float(result.value)} if i == count - 1 else {}
             yield Event("evaluation", first + i + 1, _finite(numbers))
-        self._evaluations = first + len(columns["id"])
+        self._evaluations = first + count
         history, names = result.history, ("uncertainty", "probability_of_ascent", "certainty")
         last = len(history.evaluations)
         for i in range(self._iterations, last):
             numbers = {name: float(getattr(history, name)[i]) for name in names}
-            numbers |= {"believed": float(result.value)} if i == last - 1 else {}
             yield Event("iteration", int(history.evaluations[i]), _finite(numbers))
         self._iterations = last
 

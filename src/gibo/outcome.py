@@ -22,6 +22,8 @@ from gibo.errors import InputError
 
 # Squares and sums of anything smaller stay far inside the range of floats, so no formula needs a guard of its own.
 LARGEST = 1e100
+# In the message about a value that is of another type.
+NO_NUMBER = ": expected a number, got"
 # Characters of a message or traceback, and of an info as JSON, that are kept.
 LONGEST_TEXT = 4_000
 LONGEST_TRACEBACK = 20_000
@@ -179,7 +181,7 @@ def checked(given: Any, d: int, what: str = "value", seconds: float = 0.0) -> Ou
     if outcome.value is None:
         if outcome.failure is not None:
             return Outcome.failed(outcome.failure, seconds)
-        raise InputError(f"{what}: expected a number, got None; if there is none, say that the evaluation failed")
+        raise InputError(f"{what}{NO_NUMBER} None; if there is none, say that the evaluation failed")
     value = as_number(what, outcome.value) + 0.0  # not −0.0, which a database does not keep
     if not math.isfinite(value):
         raise InputError(f"{what}: expected a finite number, got {value}; a failed evaluation is told as failed")

@@ -28,6 +28,13 @@ A file of parameters:
     [parameters.damping]
     start = 0.1
     scale = 0.05
+
+or, with log scales and whole numbers, each with a kind (start and scale may be left out):
+
+    [parameters.gain]
+    kind = "log"                 # or "linear", "integer"; "free" has start and scale instead
+    low = 0.1
+    high = 100
 """
 
 
@@ -108,11 +115,11 @@ def _init(arguments: argparse.Namespace) -> int:
 def _ask(arguments: argparse.Namespace) -> int:
     from gibo.runs.manual import ask
 
-    queries, names = ask(arguments.folder, _say_waiting)
+    queries, naming = ask(arguments.folder, _say_waiting)
     if arguments.json:
-        say(json.dumps({"queries": [plain_query(query, names) for query in queries]}, indent=1))
+        say(json.dumps({"queries": [plain_query(query, naming) for query in queries]}, indent=1))
     else:
-        columns([["id", "kind", *names], *([query.id, query.kind, *query.x.tolist()] for query in queries)])
+        columns([["id", "kind", *naming.names], *([q.id, q.kind, *naming(q.x).values()] for q in queries)])
     return 0
 
 

@@ -16,10 +16,10 @@ from gibo.cli.train import trial_folders
 from gibo.errors import InputError
 
 if TYPE_CHECKING:
-    from gibo._linalg import Array
     from gibo.outcome import Best, Query
     from gibo.runs.journal import Journal
     from gibo.runs.manual import Status
+    from gibo.runs.spec import Naming
 
 WORDS = """
 probability of ascent  the model's own probability that the objective rises along the step that it made; 0.5 is a guess.
@@ -70,7 +70,7 @@ def _say_one(s: Status) -> None:
     from gibo.runs.advice import estimate
 
     goal = "minimising" if s.minimize else "maximising"
-    say(f"{s.optimizer}, {goal} over {len(s.names)} parameters: {printable(short(s.names))}")
+    say(f"{s.optimizer}, {goal} over {len(s.naming.names)} parameters: {printable(short(s.naming.names))}")
     say(f"{s.evaluations} evaluations ({s.failures} failed), {len(s.pending)} queries pending, iteration {s.iteration}")
     for advice in s.advice:
         say(printable(advice.text))
@@ -114,11 +114,11 @@ def _plain(s: Status) -> dict[str, Any]:
         "evaluations": s.evaluations,
         "failures": s.failures,
         "iteration": s.iteration,
-        "pending": [plain_query(query, s.names) for query in s.pending],
-        "best": _plain_best(s.best, s.names),
+        "pending": [plain_query(query, s.naming) for query in s.pending],
+        "best": _plain_best(s.best, s.naming),
         "interval": None if s.best is None else s.best.interval,
-        "best_seen": _plain_best(s.best_seen, s.names),
-        "iterate": named(s.iterate, s.names),
+        "best_seen": _plain_best(s.best_seen, s.naming),
+        "iterate": s.naming(s.iterate),
         "probability_of_ascent": s.probability_of_ascent,
         "certainty": s.certainty,
         "advice": [{"code": advice.code, "text": advice.text} for advice in s.advice],
@@ -133,11 +133,11 @@ def _best(arguments: argparse.Namespace) -> int:
     if s.best is None:
         raise InputError(f"{arguments.folder}: no evaluation has a value yet")
     if arguments.json:
-        best = {"best": _plain_best(s.best, s.names), "best_seen": _plain_best(s.best_seen, s.names)}
+        best = {"best": _plain_best(s.best, s.naming), "best_seen": _plain_best(s.best_seen, s.naming)}
         say(json.dumps(best, indent=1))
         return 0
     say(f"value {s.best.value:.6g} by the model at")
-    for name, number in zip(s.names, s.best.x.tolist(), strict=True):
+    for name, number in s.naming(s.best.x).items():
         say(f"  {printable(name)} = {number!r}")
     if s.best_seen is not None:
         say(f"best value seen {s.best_seen.value:.6g}")
@@ -160,16 +160,11 @@ def short(names: Sequence[str]) -> str:
     return f"{', '.join(names[:4])}, … {names[-1]}"
 
 
-def named(x: Array, names: list[str]) -> dict[str, float]:
-    """Numbers by name."""
-    return dict(zip(names, x.tolist(), strict=True))
-
-
-def plain_query(query: Query, names: list[str]) -> dict[str, Any]:
+def plain_query(query: Query, naming: Naming) -> dict[str, Any]:
     """A query as data for JSON."""
     head = {"id": query.id, "kind": query.kind, "iteration": query.iteration, "seed": query.seed}
-    return {**head, "x": query.x.tolist(), "parameters": named(query.x, names)}
+    return {**head, "x": query.x.tolist(), "parameters": naming(query.x)}
 
 
-def _plain_best(best: Best | None, names: list[str]) -> dict[str, Any] | None:
-    return None if best is None else {"value": best.value, "parameters": named(best.x, names)}
+def _plain_best(best: Best | None, naming: Naming) -> dict[str, Any] | None:
+    return None if best is None else {"value": best.value, "parameters": naming(best.x)}

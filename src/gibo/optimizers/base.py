@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -80,6 +80,7 @@ class Optimizer(ABC):
     uses_late_values: ClassVar[bool] = False
     # Whether `_propose` or `_update` change something in place; then an interrupted one is made again from the log.
     changes_in_place: ClassVar[bool] = False
+    rounding: Callable[[Array], Array] | None = None  # of a point (d,) the nearest one that can be evaluated
     most_parameters: ClassVar[int | None] = 5000  # most keep d × d matrices; None: any number will do
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -225,6 +226,10 @@ class Optimizer(ABC):
         """The nearest point within the bounds."""
         return x if self.bounds is None else np.clip(x, *self.bounds)
 
+    def evaluated(self, x: Array) -> Array:
+        """The nearest point at which an evaluation can take place."""
+        return self.clip(x) if self.rounding is None else self.rounding(self.clip(x))
+
     def reparametrize(self, transform: Transform, move_iterate: bool = False) -> None:
         """Move what was told to where the same values are now, and the iterate too if asked; between iterations only.
 
@@ -355,7 +360,7 @@ class Optimizer(ABC):
 
     def _query(self, number: int, x: Array, kind: str) -> Query:
         seed = int(np.random.SeedSequence((self.seed, number)).generate_state(1)[0])
-        return Query(number, read_only(self.clip(x).copy()), seed, kind, self._iteration)
+        return Query(number, read_only(self.evaluated(x).copy()), seed, kind, self._iteration)
 
     def _whole_memo(self) -> dict[str, Any] | None:
         own = self._memo()
@@ -365,10 +370,7 @@ class Optimizer(ABC):
         return plain
 
     def _settle(self) -> None:
-        """Make up for what was interrupted, and update if a batch is told.
-
-        The update is made by the last `tell`; if that one was interrupted, by whatever comes next.
-        """
+        """Make up for what was interrupted, and update if a batch is told, be it by an interrupted `tell`."""
         if self._broken:  # a change in place was interrupted: make this optimiser again from its log
             again = type(self).from_arguments(type(self).__name__, self.arguments())
             replay(again, self._log.events)
@@ -393,6 +395,6 @@ class Optimizer(ABC):
         return len(proposals) == len(queries) and all(
             kind == query.kind
             and query.iteration == self._iteration
-            and np.allclose(self.clip(x), query.x, rtol=1e-6, atol=1e-6 * float(np.abs(query.x).max()))
+            and np.allclose(self.evaluated(x), query.x, rtol=1e-6, atol=1e-6 * float(np.abs(query.x).max()))
             for (x, kind), query in zip(proposals, queries, strict=True)
         )

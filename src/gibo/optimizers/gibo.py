@@ -95,7 +95,7 @@ class GIBO(Optimizer):
             return None
         X = [e.x for e in window if np.array_equal(self.clip(e.x), e.x)]
         if not X or all(e.value is not None for e in self._log.since_id(window[0].id)):
-            X.append(self._iterate)
+            X.append(self.evaluated(self._iterate))
         with single_thread():
             model = self._model()
             mean = model.mean(np.array(X))

@@ -84,7 +84,7 @@ class LocalModelSearch(Optimizer):
         window = self._window()
         if not window:
             return None
-        X = np.array([*(e.x for e in window if np.array_equal(self.clip(e.x), e.x)), self._iterate])
+        X = np.array([*(e.x for e in window if np.array_equal(self.clip(e.x), e.x)), self.evaluated(self._iterate)])
         with single_thread():
             mean = self._model().mean(X)
         i = int(mean.argmax())

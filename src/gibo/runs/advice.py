@@ -103,7 +103,7 @@ class Facts:
         ]
         return cls(
             minimize=session.sign < 0,
-            names=session.names,
+            names=session.naming.names,
             scale=optimizer.scale.tolist(),
             lower=lower.tolist(),
             upper=upper.tolist(),

@@ -5,19 +5,22 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from concurrent.futures import Executor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import EllipsisType
 from typing import Any, ParamSpec
 
+import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import describe
+from gibo._checks import describe, describe_error
 from gibo.errors import InputError, JournalError
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.settings import Settings
+from gibo.parameters import Parameters
+from gibo.runs.call import Named, check_call
 from gibo.runs.interrupts import for_run, preparing
 from gibo.runs.journal import Journal
 from gibo.runs.loop import REMEMBERED, Loop, RunOptions
@@ -25,7 +28,7 @@ from gibo.runs.pools import Futures, InProcess, Objective, Pool
 from gibo.runs.progress import Progress, progress_bar
 from gibo.runs.result import Result, Status
 from gibo.runs.session import Reparametrizer, Session
-from gibo.runs.spec import RunSpec
+from gibo.runs.spec import Naming, RunSpec
 from gibo.runs.workers import Workers
 
 Callback = Callable[[Result], bool | None]
@@ -35,9 +38,10 @@ P = ParamSpec("P")
 @preparing
 def maximize(
     objective: Objective,
-    x0: npt.ArrayLike,
+    x0: npt.ArrayLike | None = None,
     *,
     budget: int,
+    parameters: Parameters | None = None,
     scale: npt.ArrayLike = 1.0,
     bounds: npt.ArrayLike | None = None,
     seed: int = 0,
@@ -66,6 +70,9 @@ def maximize(
             on an iterate. An evaluation that raises, or returns something else than a finite number, is recorded as
             failed, is not shown to the model, and the run goes on.
         x0: (d,) where to start.
+        parameters: or `gibo.parameters.Parameters`, with names, ranges and kinds: start, scale and bounds are theirs,
+            and the objective is called with a keyword argument for each, or, if it takes none of that name, with a
+            dictionary. `Result.parameters` has the recommended ones.
         budget: how many evaluations may be spent; with a journal, those of earlier starts included.
         scale: by how much a parameter must change to matter, roughly; a number or one per parameter.
         bounds: None, or (lower, upper) as numbers or vectors, or d pairs.
@@ -103,9 +110,18 @@ def maximize(
         >>> bool(abs(result.x - 1.0).max() < 0.1)
         True
     """
+    if parameters is not None:
+        if not isinstance(parameters, Parameters):
+            raise InputError(f"parameters: expected gibo.parameters.Parameters(...), got {describe(parameters)}")
+        if x0 is not None or bounds is not None or np.ndim(scale) or scale != 1.0:
+            raise InputError("parameters: they have start, scale and bounds; leave x0, scale and bounds out")
+        x0, scale, bounds = parameters.x0, parameters.scale, parameters.bounds
+    elif x0 is None:
+        raise InputError("x0: expected where to start, a vector (d,); or parameters=")
     return run(
         GIBO(x0, scale=scale, bounds=bounds, seed=seed, settings=settings),
         objective,
+        parameters=parameters,
         budget=budget,
         target=target,
         least_certainty=least_certainty,
@@ -210,6 +226,7 @@ def resume(
         sign=spec.sign,
         penalty=spec.penalty,
         quorum=spec.quorum,
+        parameters=spec.naming.parameters,
         callback=callback,
         progress=progress,
         watch=watch,
@@ -239,6 +256,7 @@ def run(
     max_failures: int = 10,
     reparametrizer: Reparametrizer | None = None,
     training: dict[str, Any] | None = None,
+    parameters: Parameters | None = None,
     sign: float = 1.0,
 ) -> Result:
     """Run any optimiser on an objective.
@@ -252,6 +270,7 @@ def run(
         objective: see `maximize`, as for all that is not named here.
         reparametrizer: learns from the evaluations' info between the iterations; see `gibo.runs.session`.
         training: what the objective is, as plain data, for the journal: it is an error to continue with another one.
+        parameters: what the optimiser's vector stands for; the objective gets them by name.
         sign: −1 minimises.
 
     Returns:
@@ -290,12 +309,24 @@ def run(
             raise InputError("quorum: with a state normaliser, an iteration needs all of its values; leave it at 1")
         if options.quorum < 1.0 and not optimizer.uses_late_values:
             raise InputError(f"quorum: {type(optimizer).__name__} needs all values of an iteration; leave it at 1")
+        if parameters is not None:
+            objective = Named(objective, parameters)
+        check_call(objective, reparametrizer)
+        naming = None if parameters is None else Naming(list(parameters), parameters)
         pool = make_pool(objective, options, executor)
         closing.callback(pool.close)
         if journal is None:
-            session = Session(optimizer, float(sign), reparametrizer)
+            session = Session(optimizer, float(sign), reparametrizer, naming=naming)
         else:
-            spec = RunSpec.of(optimizer, sign=float(sign), penalty=penalty, quorum=options.quorum, training=training)
+            spec = RunSpec.of(
+                optimizer,
+                sign=float(sign),
+                penalty=penalty,
+                quorum=options.quorum,
+                training=training,
+                names=None if naming is None else naming.names,
+                parameters=None if parameters is None else parameters.to_plain(),
+            )
             session = Session.begin(Path(journal), optimizer, spec, reparametrizer)
         if session.journal is not None:
             closing.callback(session.journal.close)
@@ -305,7 +336,12 @@ def run(
 
                 closing.enter_context(page_beside(session.journal.folder))
         bar = closing.enter_context(progress_bar(budget)) if progress is True else progress or None
-        status, reason = Loop(session, options, pool, interrupts, bar).until_done()
+        try:
+            status, reason = Loop(session, options, pool, interrupts, bar).until_done()
+        except Exception as error:
+            with suppress(JournalError):
+                session.end(f"stopped: {describe_error(error)}")
+            raise
         try:
             session.end(reason)
         except JournalError as error:  # the result is in hand; if this is news, it is said

@@ -118,7 +118,7 @@ class Journal:
 
     def columns(self) -> Columns:
         """Every query and what became of it, as columns by their names; see `gibo.runs.table`."""
-        return columns_of_queries(self.queries().values(), self.evaluations(), self.spec().parameter_names)
+        return columns_of_queries(self.queries().values(), self.evaluations(), self.spec().naming)
 
     def explained(self) -> AbstractContextManager[None]:
         """What cannot be made sense of, in this block, is damage of the journal."""

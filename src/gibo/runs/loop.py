@@ -8,6 +8,7 @@ receive  each outcome is on the disk before the optimiser is told               
 from __future__ import annotations
 
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,7 +18,7 @@ from typing import Any
 
 from gibo._checks import as_number, describe, describe_error, finite, positive, positive_int, printable
 from gibo.errors import InputError, JournalError, RunError
-from gibo.outcome import EXTERNAL, LARGEST, Evaluation, Query
+from gibo.outcome import EXTERNAL, LARGEST, NO_NUMBER, Evaluation, Query
 from gibo.runs.interrupts import Interrupts
 from gibo.runs.pools import Pool
 from gibo.runs.progress import Progress, Standing
@@ -82,6 +83,10 @@ class RunOptions:
     def _set(self, name: str, check: Callable[[str, Any], float]) -> None:
         value = getattr(self, name)
         object.__setattr__(self, name, None if value is None else check(name, value))
+
+
+class CallbackWarning(UserWarning):
+    """A callback raised, with its traceback; the run ends with the result in hand."""
 
 
 class Loop:
@@ -150,6 +155,9 @@ class Loop:
     def receive(self, last: bool = False) -> int:
         """Record and tell the outcomes that have arrived; a failed one may be tried again. Returns how many."""
         arrived = self.pool.take()
+        if not self.optimizer.log.evaluations and arrived and NO_NUMBER in (arrived[0].failure or ""):
+            # The first one of all: a slip in the program, not bad luck; nothing is recorded.
+            raise InputError(f"{arrived[0].failure}; a run that has begun passes over such an evaluation")
         settled: list[Evaluation] = []
         failed: list[Evaluation] = []
         for e in arrived:
@@ -242,14 +250,18 @@ class Loop:
 
     def call_back(self) -> tuple[Status, str] | None:
         """Show the callback how things stand; returns why it wants the run to end, or None."""
-        if self.options.callback is None or self.enough() is not None:
+        if self.options.callback is None:
             return None
+        over = self.enough()
         try:
             with self.interrupts.allowed():
                 stop = bool(self.options.callback(Result.of(self.session, Status.RUNNING, "running")))
         except Exception as error:  # a mistake in a callback must not cost the results
+            trace = printable("".join(traceback.format_exception(error)), lines=True)
+            with suppress(CallbackWarning):
+                warnings.warn(f"the callback raised:\n{trace}", CallbackWarning, stacklevel=_callers_level())
             return Status.ERROR, f"stopped: the callback raised {describe_error(error)}"
-        return (Status.CALLBACK, "the callback asked to stop") if stop else None
+        return (Status.CALLBACK, "the callback asked to stop") if stop and over is None else None
 
     # -- what is shown ------------------------------------------------------------------------------------------------
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from gibo._checks import as_number, describe
 from gibo._linalg import Array
@@ -20,13 +22,14 @@ from gibo.optimizers.base import Optimizer
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.state import Bounds
 from gibo.outcome import ITERATE, Best, Evaluation, Outcome, Query, checked
+from gibo.parameters import Parameters
 from gibo.runs.advice import Advice
 from gibo.runs.journal import Journal
 from gibo.runs.records import BY_HAND, Start
 from gibo.runs.result import Result
 from gibo.runs.result import Status as Ending
 from gibo.runs.session import Reparametrizer, Session
-from gibo.runs.spec import RunSpec
+from gibo.runs.spec import Naming, RunSpec
 
 # Two programs that drive one run may meet; each holds the journal for a moment only.
 PATIENCE = 60.0
@@ -43,6 +46,7 @@ class Description:
         minimize: whether small values are good.
         seed: of all random choices.
         settings: those of `gibo.Settings` that differ from the default.
+        parameters: what the numbers were made from, if they have kinds, such as log scales and whole numbers.
     """
 
     names: list[str]
@@ -54,6 +58,14 @@ class Description:
     minimize: bool = False
     seed: int = 0
     settings: Mapping[str, Any] | None = None
+    parameters: Parameters | None = None
+
+    @classmethod
+    def of(cls, parameters: Parameters, **others: Any) -> Description:
+        """Of parameters with kinds."""
+        low, high = parameters.bounds or (np.full(parameters.d, -math.inf), np.full(parameters.d, math.inf))
+        start, scale, lower, upper = (each.tolist() for each in (parameters.x0, parameters.scale, low, high))
+        return replace(cls(list(parameters), start, scale, lower, upper, **others), parameters=parameters)
 
     def optimizer(self) -> Optimizer:
         """A fresh one."""
@@ -76,7 +88,7 @@ class Status:
 
     Attributes:
         optimizer: the name of its class.
-        names: of the parameters.
+        naming: of the parameters.
         evaluations, failures: how many were told, and how many of them had no value.
         pending: the queries that were asked and not told.
         iteration: of the optimiser.
@@ -92,7 +104,7 @@ class Status:
     """
 
     optimizer: str
-    names: list[str]
+    naming: Naming
     minimize: bool
     evaluations: int
     failures: int
@@ -113,24 +125,26 @@ class Status:
 def create(folder: Path | str, description: Description) -> None:
     """Begin a run."""
     optimizer = description.optimizer()
-    spec = RunSpec.of(optimizer, sign=-1.0 if description.minimize else 1.0, names=description.names)
+    kinds = None if description.parameters is None else description.parameters.to_plain()
+    sign = -1.0 if description.minimize else 1.0
+    spec = RunSpec.of(optimizer, sign=sign, names=description.names, parameters=kinds)
     with Journal.create(folder, spec) as journal:
         journal.begin({})
         journal.end(BY_HAND)
 
 
 class Batch(NamedTuple):
-    """Queries to evaluate, and the names of their parameters."""
+    """Queries to evaluate, and how a person calls their points."""
 
     queries: list[Query]
-    names: list[str]
+    naming: Naming
 
 
 def ask(folder: Path | str, waiting: Callable[[], None] | None = None) -> Batch:
     """The queries to evaluate next; the same ones until they are told."""
     with Journal.open(folder, PATIENCE, waiting) as journal:
         _refuse_normalized(journal)
-        return Batch(Session.of(journal).ask(), journal.spec().parameter_names)
+        return Batch(Session.of(journal).ask(), journal.spec().naming)
 
 
 def tell(
@@ -166,7 +180,7 @@ def status(folder: Path | str, learns: Callable[[Journal], Reparametrizer | None
         result = Result.of(session, Ending.CALLBACK, "")
         return Status(
             optimizer=spec.optimizer,
-            names=spec.parameter_names,
+            naming=spec.naming,
             minimize=spec.sign < 0,
             evaluations=len(told),
             failures=sum(e.failure is not None for e, _ in told),
@@ -222,6 +236,12 @@ def _description(data: Mapping[str, Any]) -> Description:
     parameters = data.get("parameters")
     if not isinstance(parameters, dict) or not parameters:
         raise InputError("expected a table [parameters.NAME] for each parameter, got none")
+    for name, kind in (("method", str), ("minimize", bool), ("seed", int), ("settings", dict)):
+        if name in data and not isinstance(data[name], kind):
+            raise InputError(f"{name}: got {describe(data[name])}")
+    rest = {name: data[name] for name in ("method", "minimize", "seed", "settings") if name in data}
+    if any(isinstance(entry, dict) and "kind" in entry for entry in parameters.values()):
+        return Description.of(Parameters.from_plain(parameters), **rest)
     columns: dict[str, list[float]] = {name: [] for name in ("start", "scale", "lower", "upper")}
     default = {"scale": 1.0, "lower": -math.inf, "upper": math.inf}
     for name, entry in parameters.items():
@@ -232,10 +252,6 @@ def _description(data: Mapping[str, Any]) -> Description:
             raise InputError(f"parameters.{name}: start is missing, where the search begins")
         for column, numbers in columns.items():
             numbers.append(as_number(f"parameters.{name}.{column}", entry.get(column, default.get(column))))
-    for name, kind in (("method", str), ("minimize", bool), ("seed", int), ("settings", dict)):
-        if name in data and not isinstance(data[name], kind):
-            raise InputError(f"{name}: got {describe(data[name])}")
-    rest = {name: data[name] for name in ("method", "minimize", "seed", "settings") if name in data}
     start, scale, lower, upper = columns.values()
     return Description(list(parameters), start, scale, lower, upper, **rest)
 

@@ -21,6 +21,7 @@ from gibo.outcome import ITERATE, Best, Evaluation
 from gibo.runs.advice import Advice, Facts, remarks, verdict, with_verdict
 from gibo.runs.session import Session
 from gibo.runs.show import as_html, values_svg
+from gibo.runs.spec import Naming
 from gibo.runs.table import Columns, columns_of, data_frame
 
 
@@ -98,6 +99,7 @@ class Result:
 
     Attributes:
         x: (d,) the point that the optimiser recommends: for GIBO the best one by its model, not the luckiest value.
+        parameters: the same by name: of a run with `gibo.parameters.Parameters`, the values that the objective gets.
         value: what it believes the objective to be there, noise taken out; NaN if it has no opinion yet, and then
             `warnings` says why.
         interval: (low, high), within which it believes the objective without noise to lie there, with 90 % probability;
@@ -127,6 +129,7 @@ class Result:
     _evaluations: tuple[Evaluation, ...] = field(repr=False)
     _steps: tuple[Iteration, ...] = field(repr=False)
     _sign: float = field(repr=False)
+    _naming: Naming = field(repr=False)
 
     @classmethod
     def of(cls, session: Session, status: Status, reason: str) -> Result:
@@ -153,6 +156,7 @@ class Result:
             _evaluations=tuple(optimizer.evaluations),
             _steps=tuple(optimizer.log.iterations),
             _sign=session.sign,
+            _naming=session.naming,
         )
 
     def __str__(self) -> str:
@@ -163,10 +167,20 @@ class Result:
         lines = [
             printable(self.reason),
             *(printable(advice.text) for advice in self.advice),
-            f"{value} at x = {np.array2string(self.x, precision=4, threshold=12)}",
+            f"{value} at {self._where}",
             f"best value seen {seen}; {self.evaluations} evaluations{failed}",
         ]
         return "\n".join(lines)
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        return self._naming(self.x)
+
+    @property
+    def _where(self) -> str:
+        if self._naming.parameters is None:
+            return f"x = {np.array2string(self.x, precision=4, threshold=12)}"
+        return ", ".join(f"{name} = {value:.4g}" for name, value in self.parameters.items())
 
     def __repr__(self) -> str:
         x = np.array2string(self.x, precision=4, threshold=12, separator=", ")
@@ -188,7 +202,7 @@ class Result:
     def columns(self, since: int = 0) -> Columns:
         """The evaluations from a number on, as columns by their names; see `gibo.runs.table`."""
         evaluations = [Evaluation(e.query, e.outcome.signed(self._sign)) for e in self._evaluations[since:]]
-        return columns_of(evaluations, [f"x{i}" for i in range(len(self.x))])
+        return columns_of(evaluations, self._naming)
 
     @property
     def evaluations(self) -> int:

@@ -19,7 +19,7 @@ from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Event, Reparametrized, Told, replay
 from gibo.outcome import EXTERNAL, Best, Evaluation, Outcome, Query
 from gibo.runs.journal import Journal, has_journal
-from gibo.runs.spec import RunSpec, parameter_names
+from gibo.runs.spec import Naming, RunSpec, parameter_names
 
 
 class Reparametrizer(Protocol):
@@ -44,6 +44,7 @@ class Session:
         sign: 1 where the objective is maximised, −1 where it is minimised.
         reparametrizer: what learns between iterations, a fresh one.
         journal: where everything is recorded first; None: nowhere.
+        naming: of the parameters; that of the journal, or x0, x1, … if None.
     """
 
     def __init__(
@@ -52,9 +53,12 @@ class Session:
         sign: float = 1.0,
         reparametrizer: Reparametrizer | None = None,
         journal: Journal | None = None,
+        naming: Naming | None = None,
     ) -> None:
         self.optimizer, self.sign, self.reparametrizer, self.journal = optimizer, sign, reparametrizer, journal
-        self.names = parameter_names(optimizer.d) if journal is None else journal.spec().parameter_names
+        known = Naming(parameter_names(optimizer.d)) if journal is None else journal.spec().naming
+        self.naming = naming or known
+        optimizer.rounding = self.naming.rounding
         self._infos: dict[int, Mapping[str, Any]] = {}  # of the iteration so far
         self._learnt = optimizer.iteration
         self._recorded = len(optimizer.log.events)

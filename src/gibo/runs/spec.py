@@ -2,13 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from gibo._checks import as_number, as_vector, finite
+from gibo._linalg import Array
 from gibo._serialize import to_plain
+from gibo.errors import InputError
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.settings import Settings
+from gibo.parameters import Parameters
+
+
+@dataclass(frozen=True)
+class Naming:
+    """How a person calls a point: numbers by name, on their own scales, whole where they are."""
+
+    names: list[str]
+    parameters: Parameters | None = None
+
+    def __call__(self, x: Array) -> dict[str, float]:
+        """Of a point (d,)."""
+        return (
+            dict(zip(self.names, x.tolist(), strict=True)) if self.parameters is None else self.parameters.to_values(x)
+        )
+
+    def point(self, values: Mapping[str, Any]) -> Array:
+        """The inverse; a value for each name is needed."""
+        if self.parameters is not None:
+            return self.parameters.to_vector(values)
+        if set(values) != set(self.names):
+            wrong = sorted(set(values) ^ set(self.names))[0]
+            raise InputError(f"{wrong!r:.80}: expected a value for each of {', '.join(self.names[:12])}")
+        return as_vector("x", [as_number(name, values[name]) for name in self.names])
+
+    @property
+    def rounding(self) -> Callable[[Array], Array] | None:
+        """Where whole numbers are evaluated; None if there are none."""
+        p = self.parameters
+        return p.rounded if p is not None and any(p[name].kind == "integer" for name in p) else None
 
 
 @dataclass(frozen=True)
@@ -23,6 +56,7 @@ class RunSpec:
         penalty: what a failed evaluation counts as; None if it is passed over.
         quorum: the share of an iteration's queries after which the next one may start.
         training: what is trained, where that is known, as plain data.
+        parameters: `gibo.parameters.Parameters` as plain data, where the run has them.
     """
 
     optimizer: str
@@ -32,6 +66,7 @@ class RunSpec:
     penalty: float | None = None
     quorum: float = 1.0
     training: dict[str, Any] | None = None
+    parameters: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, optimizer: Optimizer, **others: Any) -> RunSpec:
@@ -49,19 +84,25 @@ class RunSpec:
             isinstance(self.names, list) and len(self.names) == d and all(isinstance(name, str) for name in self.names)
         ):
             raise ValueError(f"expected {d} names of parameters")
+        if self.parameters is not None and list(Parameters.from_plain(self.parameters)) != self.names:
+            raise ValueError("the parameters and their names are not the same")
         if self.penalty is not None:
             finite("penalty", self.penalty)
         if not 0.0 < as_number("quorum", self.quorum) <= 1.0:
             raise ValueError("the quorum is a share")
 
     @property
-    def parameter_names(self) -> list[str]:
-        """x0, x1, … if they have none."""
-        return self.names or parameter_names(len(self.arguments["x0"]))
+    def naming(self) -> Naming:
+        """How a person calls a point."""
+        if self.parameters is not None:
+            return Naming(self.names or [], Parameters.from_plain(self.parameters))
+        return Naming(self.names or parameter_names(len(self.arguments["x0"])))
 
     def fresh_optimizer(self) -> Optimizer:
         """The optimiser before anything was asked."""
-        return Optimizer.from_arguments(self.optimizer, self.arguments)
+        optimizer = Optimizer.from_arguments(self.optimizer, self.arguments)
+        optimizer.rounding = self.naming.rounding
+        return optimizer
 
     def differences(self, saved: RunSpec) -> str:
         """What differs from that of a journal, for a person to read; empty if nothing does. Names do not matter."""
@@ -74,7 +115,7 @@ class RunSpec:
         """Everything by its name, what is known of the training first."""
         flat: dict[str, Any] = {**_filled(self.training or {})}
         flat |= {"optimizer": self.optimizer, "sign": self.sign, "penalty": self.penalty, "quorum": self.quorum}
-        flat |= _filled(self.arguments)
+        flat |= _filled(self.arguments) | (self.parameters or {})
         settings = flat.pop("settings", None)
         return flat | (settings if isinstance(settings, dict) else {})
 

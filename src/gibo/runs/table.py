@@ -13,6 +13,7 @@ from typing import Any
 from gibo._checks import printable
 from gibo.errors import InputError, MissingExtraError, missing_extra
 from gibo.outcome import Evaluation, Outcome, Query
+from gibo.runs.spec import Naming
 
 Columns = dict[str, list[Any]]
 
@@ -21,13 +22,13 @@ FRAMES = ("pandas", "polars")
 BEFORE, AFTER = ("id", "iteration", "kind"), ("value", "failure", "seconds", "asked", "told", "seed")
 
 
-def columns_of(evaluations: Sequence[Evaluation], names: Sequence[str]) -> Columns:
+def columns_of(evaluations: Sequence[Evaluation], naming: Naming) -> Columns:
     """Of evaluations in the objective's own sign; what is not known is None."""
-    return _columns(names, ((e.query, e.outcome, {}) for e in evaluations))
+    return _columns(naming, ((e.query, e.outcome, {}) for e in evaluations))
 
 
 def columns_of_queries(
-    queries: Iterable[tuple[Query, float | None]], told: Iterable[tuple[Evaluation, float]], names: Sequence[str]
+    queries: Iterable[tuple[Query, float | None]], told: Iterable[tuple[Evaluation, float]], naming: Naming
 ) -> Columns:
     """Of queries and what was told, both with their times (seconds since 1970), also of those that are pending."""
     answers = {e.id: (e.outcome, at) for e, at in told}
@@ -35,18 +36,18 @@ def columns_of_queries(
     for query, asked in queries:
         outcome, at = answers.get(query.id, (None, None))
         rows.append((query, outcome, {"asked": asked, "told": at}))
-    return _columns(names, rows)
+    return _columns(naming, rows)
 
 
-def _columns(names: Sequence[str], rows: Iterable[tuple[Query, Outcome | None, Mapping[str, float | None]]]) -> Columns:
+def _columns(naming: Naming, rows: Iterable[tuple[Query, Outcome | None, Mapping[str, float | None]]]) -> Columns:
     """The parameters by their names; numbers in the info of the evaluations, such as a return, come last."""
     rows = list(rows)
-    named = [f"parameter {name}" if name in (*BEFORE, *AFTER) else name for name in names]
+    named = [f"parameter {name}" if name in (*BEFORE, *AFTER) else name for name in naming.names]
     columns: Columns = {name: [] for name in (*BEFORE, *named, *AFTER)}
     infos = [{} if outcome is None else _numbers(outcome.info) for _, outcome, _ in rows]
     for query, outcome, times in rows:
         known = outcome or Outcome(None)
-        cells = [query.id, query.iteration, query.kind, *query.x.tolist(), known.value, known.failure]
+        cells = [query.id, query.iteration, query.kind, *naming(query.x).values(), known.value, known.failure]
         cells += [known.seconds, times.get("asked"), times.get("told"), query.seed]
         for column, cell in zip(columns.values(), cells, strict=True):
             column.append(cell)

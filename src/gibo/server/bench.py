@@ -11,7 +11,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from gibo._checks import describe
-from gibo._linalg import Array
 from gibo.errors import InputError, NumericalError, QueryError
 from gibo.outcome import Best, Evaluation, Outcome, Query, told_outcome
 from gibo.runs import manual
@@ -78,7 +77,7 @@ class ManualBench:
             spec = journal.spec()
             if spec.training is not None:
                 raise InputError(f"{self.folder}: a run of gibo train evaluates its own queries")
-            self.names = spec.parameter_names
+            self.naming = spec.naming
             return Session.of(journal)
         except BaseException:
             journal.close()
@@ -110,7 +109,7 @@ class ManualBench:
 
     def tell(self, request: dict[str, Any]) -> dict[str, Any]:
         with self._run() as session:
-            number, outcome = as_outcome(request, len(self.names))
+            number, outcome = as_outcome(request, len(self.naming.names))
             log = session.optimizer.log
             if number in log.evaluations:
                 known = log.evaluations[number].outcome.signed(session.sign)
@@ -130,14 +129,14 @@ class ManualBench:
             return {
                 "optimizer": type(optimizer).__name__,
                 "minimize": session.sign < 0,
-                "names": self.names,
+                "names": self.naming.names,
                 "evaluations": len(told),
                 "failures": sum(e.failure is not None for e in told),
                 "iteration": optimizer.iteration,
                 "pending": [self._query(query) for query in optimizer.pending],
                 "best": self._best(session.best),
                 "best_seen": self._best(session.best_seen),
-                "iterate": self._named(optimizer.iterate),
+                "iterate": self.naming(optimizer.iterate),
                 "probability_of_ascent": steps[-1].probability_of_ascent if steps else None,
             }
 
@@ -150,15 +149,12 @@ class ManualBench:
             columns, *rows = rows_of(journal.columns())
         return {"columns": columns, "rows": rows}
 
-    def _named(self, x: Array) -> dict[str, float]:
-        return dict(zip(self.names, x.tolist(), strict=True))
-
     def _query(self, query: Query) -> dict[str, Any]:
         head = {"id": query.id, "kind": query.kind, "iteration": query.iteration, "seed": query.seed}
-        return {**head, "x": query.x.tolist(), "parameters": self._named(query.x)}
+        return {**head, "x": query.x.tolist(), "parameters": self.naming(query.x)}
 
     def _best(self, best: Best | None) -> dict[str, Any] | None:
-        return None if best is None else {"value": best.value, "parameters": self._named(best.x)}
+        return None if best is None else {"value": best.value, "parameters": self.naming(best.x)}
 
 
 def as_outcome(request: dict[str, Any], d: int) -> tuple[int, Outcome]:

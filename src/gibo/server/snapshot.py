@@ -345,7 +345,9 @@ def _lives(process: int) -> bool:
 
 
 def _parameters(spec: RunSpec) -> list[dict[str, Any]]:
-    arguments, names = spec.arguments, spec.parameter_names
+    arguments, kinds = spec.arguments, spec.parameters or {}
+    # The page has the numbers as the optimiser has them.
+    names = [f"ln {name}" if _is_log(kinds.get(name, {})) else name for name in spec.naming.names]
     bounds = arguments.get("bounds") or {}
     lower, upper = (
         np.broadcast_to(np.array(bounds.get(side, none), dtype=float), len(names))
@@ -361,6 +363,10 @@ def _parameters(spec: RunSpec) -> list[dict[str, Any]]:
         }
         for i, name in enumerate(names)
     ]
+
+
+def _is_log(kind: dict[str, Any]) -> bool:
+    return kind.get("kind") == "log" or bool(kind.get("log"))
 
 
 def _settings(spec: RunSpec, starts: list[Start]) -> dict[str, Any]:

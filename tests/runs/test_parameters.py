@@ -1,0 +1,127 @@
+"""Runs over parameters with names, ranges, log scales and whole numbers."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import gibo
+from gibo.cli import main
+from gibo.errors import InputError
+from gibo.parameters import Parameters, integer, linear, log
+
+PARAMETERS = Parameters(gain=log(0.1, 100), delay=integer(1, 9), angle=linear(-1, 1, start=0.2))
+
+
+def loss(gain, delay, angle):
+    assert isinstance(delay, int)
+    return math.log(gain / 5.0) ** 2 + 0.3 * (delay - 3) ** 2 + (angle + 0.4) ** 2
+
+
+def test_the_objective_is_called_by_keyword_and_the_result_has_names():
+    result = gibo.minimize(loss, parameters=PARAMETERS, budget=60)
+    assert result.parameters["delay"] == 3
+    assert result.parameters["gain"] == pytest.approx(5.0, rel=0.3)
+    assert "delay = 3" in str(result)
+    assert list(result.columns())[3:6] == ["gain", "delay", "angle"]
+    assert result.columns()["gain"][0] == PARAMETERS["gain"].start  # not its logarithm
+
+
+def test_an_objective_without_such_keywords_gets_a_dictionary():
+    result = gibo.minimize(lambda values: loss(**values), parameters=PARAMETERS, budget=12)
+    assert result.history.x.tolist() == gibo.minimize(loss, parameters=PARAMETERS, budget=12).history.x.tolist()
+
+
+def test_seed_and_kind_are_handed_on():
+    kinds = []
+    gibo.maximize(lambda seed, kind, **values: kinds.append((kind, seed)) or 0.0, parameters=PARAMETERS, budget=2)
+    assert kinds[0][0] == "iterate"
+    assert kinds[0][1] != kinds[1][1]
+
+
+def test_whole_numbers_are_modelled_where_they_are_evaluated(tmp_path):
+    result = gibo.minimize(loss, parameters=PARAMETERS, budget=30, journal=tmp_path)
+    assert set(result.history.x[:, 1]) <= set(range(1, 10))
+    assert not (result.iterate[1]).is_integer()  # between them the search moves freely
+    again = gibo.resume(tmp_path, loss, budget=40)
+    straight = gibo.minimize(loss, parameters=PARAMETERS, budget=40)
+    assert again.history.x.tolist() == straight.history.x.tolist()
+    assert again.parameters == straight.parameters
+
+
+def test_another_kind_of_parameter_is_another_run(tmp_path):
+    whole, real = Parameters(delay=integer(0, 10, scale=1.0)), Parameters(delay=linear(0, 10, start=5.0, scale=1.0))
+    gibo.maximize(lambda delay: -delay, parameters=whole, budget=3, journal=tmp_path)
+    with pytest.raises(InputError, match="holds another run: delay was"):
+        gibo.maximize(lambda delay: -delay, parameters=real, budget=3, journal=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: gibo.maximize(lambda gain: 1.0, parameters=PARAMETERS, budget=3), "keywords gain, delay, angle, and"),
+        (lambda: gibo.maximize(loss, [0.0], parameters=PARAMETERS, budget=3), "leave x0, scale and bounds out"),
+        (lambda: gibo.maximize(loss, parameters={"gain": 1}, budget=3), "expected gibo.parameters.Parameters"),
+        (lambda: gibo.maximize(loss, budget=3), "x0: expected where to start"),
+        (lambda: gibo.maximize(lambda: 1.0, [0.0], budget=3), "called with a vector, and takes"),
+        (lambda: gibo.maximize(lambda x, y: 1.0, [0.0], budget=3), "missing a required argument: 'y'"),
+        (lambda: gibo.maximize(lambda x: None, [0.0], budget=3), "expected a number, got None"),
+        (lambda: gibo.maximize(lambda x: "12", [0.0], budget=3, workers=1), "expected a number, got str '12'"),
+    ],
+    ids=range(8),
+)
+def test_a_slip_in_the_program_is_an_error_before_anything_is_spent(call, text):
+    with pytest.raises(InputError, match=text):
+        call()
+
+
+def test_after_such_a_slip_the_same_call_goes_on_with_what_is_right(tmp_path):
+    with pytest.raises(InputError, match="got None"):
+        gibo.maximize(lambda x: None, [0.0, 0.0], budget=3, journal=tmp_path)
+    assert gibo.maximize(lambda x: float(x.sum()), [0.0, 0.0], budget=3, journal=tmp_path).evaluations == 3
+
+
+def test_the_command_line_speaks_of_the_same_names(tmp_path, capsys):
+    file, run = tmp_path / "bench.toml", tmp_path / "run"
+    tables = [f"[parameters.{name}]\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in table.items())
+              for name, table in PARAMETERS.to_plain().items()]  # fmt: skip
+    file.write_text("minimize = true\n" + "".join(tables))
+    assert main(["init", str(run), "--parameters", str(file)]) == 0
+    assert main(["ask", str(run), "--json"]) == 0
+    queries = json.loads(capsys.readouterr().out.partition("\n")[2])["queries"]
+    assert queries[0]["parameters"] == PARAMETERS.to_values(PARAMETERS.x0)
+    for query in queries:
+        assert main(["tell", str(run), str(query["id"]), str(loss(**query["parameters"]))]) == 0
+    assert main(["best", str(run)]) == 0
+    assert "  delay = 5" in capsys.readouterr().out.splitlines()
+    assert main(["export", str(run)]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split(",")[3:6] == ["3.16227766017", "5", "0.2"]
+    assert gibo.resume(run, loss, budget=6).evaluations == 6
+
+
+def test_fixed_and_conditional_parameters_are_refused_in_a_file(tmp_path, capsys):
+    file = tmp_path / "bench.toml"
+    for line, text in (
+        ('kind = "fixed"', "fixed parameters are not searched"),
+        ('kind = "log"\nif = "x"', "depend on"),
+    ):
+        file.write_text(f"[parameters.gain]\n{line}\nlow = 1\nhigh = 2\n")
+        assert main(["init", str(tmp_path / "run"), "--parameters", str(file)]) == 2
+        assert text in capsys.readouterr().err
+
+
+def test_the_callback_hears_of_the_last_iteration_too_and_its_error_is_shown_whole():
+    seen = []
+    gibo.maximize(
+        lambda x: float(x.sum()), [0.0, 0.0], budget=8, callback=lambda result: seen.append(result.evaluations)
+    )
+    assert seen == [2, 4, 6, 8]
+    with pytest.warns(UserWarning, match="(?s)the callback raised:.*in slip.*ZeroDivisionError"):
+        result = gibo.maximize(lambda x: 1.0, np.zeros(2), budget=8, callback=slip)
+    assert result.status is gibo.runs.result.Status.ERROR
+    assert result.evaluations == 2
+
+
+def slip(result):
+    return 1 / 0

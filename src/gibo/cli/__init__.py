@@ -20,7 +20,7 @@ COMMANDS = {
     "train": ("train", "evaluate"),
     "play": ("play",),
     "plot": ("plot",),
-    "manual": ("init", "ask", "tell", "export"),
+    "manual": ("init", "ask", "tell", "import", "export"),
     "status": ("status", "best"),
     "reproduce": ("reproduce", "figures"),
     "watch": ("watch", "report"),

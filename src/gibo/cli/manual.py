@@ -68,8 +68,22 @@ def add_commands(commands: Any) -> None:
     for command in (ask, tell, export):
         command.add_argument("folder", type=Path, metavar="RUN")
     ask.add_argument("--json", action="store_true", help="for programs: all digits")
-    tell.add_argument("id", metavar="ID", help="the query's number")
+    tell.add_argument("id", metavar="ID", help="the query's number; with --at there is none")
     tell.add_argument("value", nargs="?", metavar="VALUE", help="what its evaluation gave")
+    tell.add_argument(
+        "--at",
+        metavar="NAME=X,...",
+        help="a point from elsewhere: gibo tell RUN --at gain=2.5,delay=3 VALUE",
+    )
+    load = commands.add_parser(
+        "import",
+        help="tell a run values of points from elsewhere, from a CSV file",
+        description="Tell a run values of points that it did not ask for. The file has a head with the names of the "
+        "parameters and value, as gibo export writes it; other columns, and rows without a value, are left out.",
+    )
+    load.set_defaults(run=_import)
+    load.add_argument("folder", type=Path, metavar="RUN")
+    load.add_argument("file", type=Path, metavar="FILE")
     tell.add_argument(
         "--failed", nargs="?", const="failed", metavar="REASON", help="there is no value; the search goes on without it"
     )
@@ -124,20 +138,43 @@ def _ask(arguments: argparse.Namespace) -> int:
 
 
 def _tell(arguments: argparse.Namespace) -> int:
-    from gibo.runs.manual import tell
+    from gibo.runs.manual import tell, tell_elsewhere
 
+    if arguments.at is not None:
+        if arguments.value is not None or arguments.failed is not None:
+            raise InputError("tell: with --at, give a value and nothing else: gibo tell RUN --at NAME=X,... VALUE")
+        tell_elsewhere(arguments.folder, [(_point(arguments.at), _number("VALUE", arguments.id))], _say_waiting)
+        return 0
     if not re.fullmatch(r"\d{1,15}", arguments.id):
         raise InputError(f"ID: expected a query's number, as gibo ask shows it, got {arguments.id.strip()!r}")
-    value = None
-    if arguments.value is not None:
-        if "_" in arguments.value:  # Python would take 1_5 for 15
-            raise InputError(f"VALUE: expected a number, got {arguments.value!r}; or --failed")
-        try:
-            value = float(arguments.value)
-        except ValueError:
-            raise InputError(f"VALUE: expected a number, got {arguments.value!r}; or --failed") from None
+    value = None if arguments.value is None else _number("VALUE", arguments.value, "; or --failed")
     tell(arguments.folder, int(arguments.id), value, arguments.failed, _say_waiting)
     return 0
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    from gibo.runs.manual import names_of, read_values, tell_elsewhere
+
+    data = read_values(arguments.file, names_of(arguments.folder))
+    tell_elsewhere(arguments.folder, data, _say_waiting)
+    say(f"{len(data)} values: {arguments.folder}")
+    return 0
+
+
+def _point(text: str) -> dict[str, float]:
+    pairs = [part.partition("=") for part in text.split(",")]
+    if any(not equals for _, equals, _ in pairs) or len({name for name, *_ in pairs}) < len(pairs):
+        raise InputError(f"--at: expected NAME=X, once for each parameter and separated by commas, got {text!r:.80}")
+    return {name.strip(): _number(f"--at {name}", number) for name, _, number in pairs}
+
+
+def _number(name: str, text: str, hint: str = "") -> float:
+    try:
+        if "_" not in text:  # Python would take 1_5 for 15
+            return float(text)
+    except ValueError:
+        pass
+    raise InputError(f"{name}: expected a number, got {text!r}{hint}")
 
 
 def _export(arguments: argparse.Namespace) -> int:

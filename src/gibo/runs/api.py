@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -42,6 +42,7 @@ def maximize(
     *,
     budget: int,
     parameters: Parameters | None = None,
+    data: Iterable[tuple[Any, Any]] = (),
     scale: npt.ArrayLike = 1.0,
     bounds: npt.ArrayLike | None = None,
     seed: int = 0,
@@ -73,6 +74,8 @@ def maximize(
         parameters: or `gibo.parameters.Parameters`, with names, ranges and kinds: start, scale and bounds are theirs,
             and the objective is called with a keyword argument for each, or, if it takes none of that name, with a
             dictionary. `Result.parameters` has the recommended ones.
+        data: what is known already: pairs of a point, a vector or a dictionary by name, and its value. They are told
+            before anything is evaluated, and not counted; a journal keeps them.
         budget: how many evaluations may be spent; with a journal, those of earlier starts included.
         scale: by how much a parameter must change to matter, roughly; a number or one per parameter.
         bounds: None, or (lower, upper) as numbers or vectors, or d pairs.
@@ -122,6 +125,7 @@ def maximize(
         GIBO(x0, scale=scale, bounds=bounds, seed=seed, settings=settings),
         objective,
         parameters=parameters,
+        data=data,
         budget=budget,
         target=target,
         least_certainty=least_certainty,
@@ -257,6 +261,7 @@ def run(
     reparametrizer: Reparametrizer | None = None,
     training: dict[str, Any] | None = None,
     parameters: Parameters | None = None,
+    data: Iterable[tuple[Any, Any]] = (),
     sign: float = 1.0,
 ) -> Result:
     """Run any optimiser on an objective.
@@ -271,6 +276,7 @@ def run(
         reparametrizer: learns from the evaluations' info between the iterations; see `gibo.runs.session`.
         training: what the objective is, as plain data, for the journal: it is an error to continue with another one.
         parameters: what the optimiser's vector stands for; the objective gets them by name.
+        data: see `maximize`.
         sign: −1 minimises.
 
     Returns:
@@ -331,10 +337,12 @@ def run(
         if session.journal is not None:
             closing.callback(session.journal.close)
             session.journal.begin(options.remembered())
-            if watch:
-                from gibo.server.beside import page_beside  # here, because few need it
+        if not optimizer.log.events:  # a run that goes on was told before
+            session.tell_elsewhere(data)
+        if session.journal is not None and watch:
+            from gibo.server.beside import page_beside  # here, because few need it
 
-                closing.enter_context(page_beside(session.journal.folder))
+            closing.enter_context(page_beside(session.journal.folder))
         bar = closing.enter_context(progress_bar(budget)) if progress is True else progress or None
         try:
             status, reason = Loop(session, options, pool, interrupts, bar).until_done()

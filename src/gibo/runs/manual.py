@@ -5,6 +5,7 @@ Each function opens the run's journal, does one thing and closes it again, so th
 
 from __future__ import annotations
 
+import csv
 import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -169,6 +170,49 @@ def tell(
             pending = ", ".join(map(str, sorted(asked.keys() - told))) or "none; ask for some"
             raise QueryError(f"query {number} is unknown; those that are pending: {pending}")
         journal.told([Evaluation(asked[number][0], outcome)])
+
+
+def tell_elsewhere(
+    folder: Path | str,
+    data: Sequence[tuple[Mapping[str, Any], Any]],
+    waiting: Callable[[], None] | None = None,
+) -> None:
+    """Record values of points that nobody asked for, each by the names of its parameters; all of them or none."""
+    with Journal.open(folder, PATIENCE, waiting) as journal:
+        _refuse_normalized(journal)
+        Session.of(journal).tell_elsewhere(data)
+
+
+def read_values(path: Path, names: Sequence[str]) -> list[tuple[dict[str, float], float]]:
+    """Points and values from a CSV file that has a column for each parameter and one named value; others are left.
+
+    Rows without a value are left out, so that what `gibo export` gives can be read.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: not readable as CSV: {error}") from None
+    missing = [name for name in (*names, "value") if not rows or name not in rows[0]]
+    if missing:
+        raise InputError(f"{path}: expected rows below a head with {', '.join([*names, 'value'])}; no {missing[0]}")
+    found = []
+    for line, row in enumerate(rows, start=2):
+        if not row["value"]:
+            continue
+        try:
+            found.append(({name: float(row[name]) for name in names}, float(row["value"])))
+        except (TypeError, ValueError):
+            raise InputError(f"{path}, line {line}: expected numbers, got {describe(row)}") from None
+    return found
+
+
+def names_of(folder: Path | str) -> list[str]:
+    """Those of a run's parameters."""
+    with Journal.read(folder) as journal:
+        return journal.spec().naming.names
 
 
 def status(folder: Path | str, learns: Callable[[Journal], Reparametrizer | None] = lambda journal: None) -> Status:

@@ -12,12 +12,13 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
+from gibo._checks import describe
 from gibo._linalg import Array
 from gibo.errors import InputError, JournalError
 from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Event, Reparametrized, Told, replay
-from gibo.outcome import EXTERNAL, Best, Evaluation, Outcome, Query
+from gibo.outcome import EXTERNAL, Best, Evaluation, Outcome, Query, as_point, checked
 from gibo.runs.journal import Journal, has_journal
 from gibo.runs.spec import Naming, RunSpec, parameter_names
 
@@ -153,6 +154,21 @@ class Session:
         query = self.optimizer.external(x)
         self.tell([Evaluation(query, outcome)])
         return query
+
+    def tell_elsewhere(self, data: Iterable[tuple[Any, Any]]) -> None:
+        """Points that nobody asked for, as vectors (d,) or by name, and their values; all of them are checked first."""
+        d, checked_data = self.optimizer.d, []
+        for i, item in enumerate(data):
+            try:
+                point, value = item
+                x = self.naming.point(point) if isinstance(point, Mapping) else as_point(point, d)
+                checked_data.append((self.optimizer.evaluated(x), checked(value, d)))
+            except InputError as error:
+                raise InputError(f"data[{i}]: {error}") from None
+            except (TypeError, ValueError):
+                raise InputError(f"data[{i}]: expected a point and its value, got {describe(item)}") from None
+        for x, outcome in checked_data:
+            self.tell_external(x, outcome)
 
     def proceed(self) -> None:
         """Go on without what is pending."""

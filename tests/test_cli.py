@@ -88,10 +88,10 @@ def test_a_mistake_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys, wo
 
 def test_every_command_is_listed_and_is_where_the_table_says():
     every = {command for commands in cli.COMMANDS.values() for command in commands}
-    assert choices(cli._parser()) == choices(cli._parser("--help")) == every
+    assert choices(cli.parser_of()) == choices(cli.parser_of("--help")) == every
     for commands in cli.COMMANDS.values():
         for command in commands:
-            assert choices(cli._parser(command)) == set(commands)
+            assert choices(cli.parser_of(command)) == set(commands)
 
 
 def choices(parser):
@@ -99,7 +99,7 @@ def choices(parser):
 
 
 def test_a_command_loads_no_other_commands():
-    code = "import sys; from gibo import cli; cli._parser('ask'); print(*(n for n in sys.modules if n > 'gibo.cli.'))"
+    code = "import sys; from gibo import cli; cli.parser_of('ask'); print(*(n for n in sys.modules if n > 'gibo.cli.'))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert [name for name in done.stdout.split() if name.startswith("gibo.cli.")] == ["gibo.cli.manual"]
 

@@ -242,12 +242,12 @@ def test_points_that_a_callback_tells_are_recorded_in_the_objectives_sign(tmp_pa
     gibo.run(optimizer, lambda x: float(x @ x) + 1.0, budget=9, journal=tmp_path, sign=-1.0, callback=callback)
     assert state_of(tmp_path) == optimizer.state()
     elsewhere = [e for e in told_in(tmp_path) if e.kind == "external"]
-    assert len(elsewhere) == 6  # none after the last iteration
+    assert len(elsewhere) == 9  # also after the last iteration
     assert (elsewhere[0].value, elsewhere[0].x.tolist()) == (5.0, [0.03, 0.3])
     assert (elsewhere[1].gradient.tolist(), elsewhere[1].gradient_noise.tolist()) == ([-1.0, -2.0], [0.5, 0.5])
     assert elsewhere[2].failure == "no idea"
     again = gibo.resume(tmp_path, lambda x: float(x @ x) + 1.0, budget=12)
-    assert again.evaluations == 12 + 6  # points from elsewhere are not of the budget
+    assert again.evaluations == 12 + 9  # points from elsewhere are not of the budget
 
 
 def test_a_point_told_in_the_callback_that_stops_the_run_is_recorded_too(tmp_path):

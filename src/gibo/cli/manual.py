@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from gibo.cli import columns, complain, say
-from gibo.cli.status import plain_query
 from gibo.errors import InputError
 
 EXAMPLE = """
@@ -131,7 +130,7 @@ def _ask(arguments: argparse.Namespace) -> int:
 
     queries, naming = ask(arguments.folder, _say_waiting)
     if arguments.json:
-        say(json.dumps({"queries": [plain_query(query, naming) for query in queries]}, indent=1))
+        say(json.dumps({"queries": [naming.query(query) for query in queries]}, indent=1))
     else:
         columns([["id", "kind", *naming.names], *([q.id, q.kind, *naming(q.x).values()] for q in queries)])
     return 0

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from gibo._checks import printable
 from gibo.cli import columns, say
-from gibo.cli.train import trial_folders
 from gibo.errors import InputError
 
 if TYPE_CHECKING:
-    from gibo.outcome import Best, Query
+    from gibo.outcome import Best
     from gibo.runs.journal import Journal
     from gibo.runs.manual import Status
     from gibo.runs.spec import Naming
@@ -50,6 +49,7 @@ def add_commands(commands: Any) -> None:
 
 
 def _status(arguments: argparse.Namespace) -> int:
+    from gibo.cli.train import trial_folders
     from gibo.runs.manual import status
 
     found = {folder: status(folder, _learns) for folder in trial_folders(arguments.folder)}
@@ -114,7 +114,7 @@ def _plain(s: Status) -> dict[str, Any]:
         "evaluations": s.evaluations,
         "failures": s.failures,
         "iteration": s.iteration,
-        "pending": [plain_query(query, s.naming) for query in s.pending],
+        "pending": [s.naming.query(query) for query in s.pending],
         "best": _plain_best(s.best, s.naming),
         "interval": None if s.best is None else s.best.interval,
         "best_seen": _plain_best(s.best_seen, s.naming),
@@ -158,12 +158,6 @@ def short(names: Sequence[str]) -> str:
     if len(names) <= SHOWN:
         return ", ".join(names)
     return f"{', '.join(names[:4])}, … {names[-1]}"
-
-
-def plain_query(query: Query, naming: Naming) -> dict[str, Any]:
-    """A query as data for JSON."""
-    head = {"id": query.id, "kind": query.kind, "iteration": query.iteration, "seed": query.seed}
-    return {**head, "x": query.x.tolist(), "parameters": naming(query.x)}
 
 
 def _plain_best(best: Best | None, naming: Naming) -> dict[str, Any] | None:

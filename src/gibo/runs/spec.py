@@ -12,6 +12,7 @@ from gibo._serialize import to_plain
 from gibo.errors import InputError
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.settings import Settings
+from gibo.outcome import Query
 from gibo.parameters import Parameters
 
 
@@ -27,6 +28,11 @@ class Naming:
         return (
             dict(zip(self.names, x.tolist(), strict=True)) if self.parameters is None else self.parameters.to_values(x)
         )
+
+    def query(self, query: Query) -> dict[str, Any]:
+        """A query as data for JSON."""
+        head = {"id": query.id, "kind": query.kind, "iteration": query.iteration, "seed": query.seed}
+        return {**head, "x": query.x.tolist(), "parameters": self(query.x)}
 
     def point(self, values: Mapping[str, Any]) -> Array:
         """The inverse; a value for each name is needed."""

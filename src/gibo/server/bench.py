@@ -12,7 +12,7 @@ import numpy as np
 
 from gibo._checks import describe
 from gibo.errors import InputError, NumericalError, QueryError
-from gibo.outcome import Best, Evaluation, Outcome, Query, told_outcome
+from gibo.outcome import Best, Evaluation, Outcome, told_outcome
 from gibo.runs import manual
 from gibo.runs.journal import Journal
 from gibo.runs.session import Session
@@ -105,7 +105,7 @@ class ManualBench:
 
     def ask(self) -> dict[str, Any]:
         with self._run() as session:
-            return {"queries": [self._query(query) for query in session.ask()]}
+            return {"queries": [self.naming.query(query) for query in session.ask()]}
 
     def tell(self, request: dict[str, Any]) -> dict[str, Any]:
         with self._run() as session:
@@ -133,7 +133,7 @@ class ManualBench:
                 "evaluations": len(told),
                 "failures": sum(e.failure is not None for e in told),
                 "iteration": optimizer.iteration,
-                "pending": [self._query(query) for query in optimizer.pending],
+                "pending": [self.naming.query(query) for query in optimizer.pending],
                 "best": self._best(session.best),
                 "best_seen": self._best(session.best_seen),
                 "iterate": self.naming(optimizer.iterate),
@@ -148,10 +148,6 @@ class ManualBench:
         with Journal.read(self.folder) as journal:
             columns, *rows = rows_of(journal.columns())
         return {"columns": columns, "rows": rows}
-
-    def _query(self, query: Query) -> dict[str, Any]:
-        head = {"id": query.id, "kind": query.kind, "iteration": query.iteration, "seed": query.seed}
-        return {**head, "x": query.x.tolist(), "parameters": self.naming(query.x)}
 
     def _best(self, best: Best | None) -> dict[str, Any] | None:
         return None if best is None else {"value": best.value, "parameters": self.naming(best.x)}

@@ -64,6 +64,8 @@ class Settings(Serializable):
             the box, the ablation that shows what choosing is worth.
         least_share: an iteration asks fewer than M queries when the next one would remove less than this share of the
             gradient's remaining uncertainty. Default 0: always M.
+        least_gain: or when one has removed less than this of it, in the model's units: the published code's rule, with
+            0.1 in one of its two runs of the synthetic study. Default 0: always M. See `gibo reproduce stopping`.
         fit: ``"each"`` (default): hyperparameters with a prior are fitted in each iteration, once `fit_from` values are
             there; ``"full"``: once the window is full, as the published code does; ``"never"``: they stay where they
             start, at their prior's mean.
@@ -104,6 +106,7 @@ class Settings(Serializable):
     delta_unit: Literal["lengthscales", "absolute"] = "lengthscales"
     sampling: Literal["active", "random"] = "active"
     least_share: float = 0.0
+    least_gain: float = 0.0
     fit: Literal["each", "full", "never"] = "each"
     fit_from: int | None = None
     fit_after_iterate: bool = False
@@ -140,7 +143,8 @@ class Settings(Serializable):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise InputError(f"{name}: expected True or False, got {getattr(self, name)!r:.80}")
         object.__setattr__(self, "delta", positive("delta", self.delta))
-        object.__setattr__(self, "least_share", positive("least_share", self.least_share, or_zero=True))
+        for name in ("least_share", "least_gain"):
+            object.__setattr__(self, name, positive(name, getattr(self, name), or_zero=True))
         if not isinstance(self.step, StepRule):
             raise InputError(
                 f"step: expected GradientAscent(...), Adam(...) or another StepRule, got {self.step!r:.80}"

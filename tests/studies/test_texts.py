@@ -153,6 +153,18 @@ def claims():
         for d in ("12", "16", "20", "24", "28", "32", "36")
     ]
     yield (R,), f"in 12 and more dimensions by {100 * min(shares):.0f} to {100 * max(shares):.0f} %"
+    stop = {(name, d): regrets("stopping", name, d) for name in ("M = d", "M = d/2") for d in ("8", "20", "36")}
+    stop |= {
+        (name, d): regrets("stopping", name, d) for name in ("least gain 0.1", "least share 0.05") for d in ("20", "36")
+    }
+    gains = [
+        f"{stop['least gain 0.1', d][0]:.3f} instead of {stop['M = d', d][0]:.3f} at d = {d}" for d in ("20", "36")
+    ]
+    yield (R,), " and ".join(gains)
+    for name in ("least share 0.05", "M = d/2"):
+        yield (R,), f"{stop[name, '20'][0]:.3f} and {stop[name, '36'][0]:.3f}"
+    yield (R,), f"({stop['least share 0.05', '36'][2]:.3f} against {stop['M = d', '36'][2]:.3f})"
+    yield (R,), f"({stop['M = d/2', '8'][2]:.3f} against {stop['M = d', '8'][2]:.3f})"
     for method, published in (("GIBO (published)", True), ("GIBO (fixed mean)", False)):
         costs = [cost(method, steps) for steps in ("18000", "39000")]
         between = " after 18000 and " if published else " and "

@@ -154,6 +154,12 @@ def claims():
         for d in ("12", "16", "20", "24", "28", "32", "36")
     ]
     yield (R,), f"in 12 and more dimensions by {100 * min(shares):.0f} to {100 * max(shares):.0f} %"
+    for study, methods in (
+        ("within-model", ("ARS (tuned)", "ARS", "GIBO")),
+        ("out-of-model", ("ARS (tuned)", "CMA-ES (tuned)", "GIBO", "GIBO, our defaults")),
+    ):
+        for method in methods:
+            yield (R,), three(regrets(study, method, "36"))
     stop = {(name, d): regrets("stopping", name, d) for name in ("M = d", "M = d/2") for d in ("8", "20", "36")}
     stop |= {
         (name, d): regrets("stopping", name, d) for name in ("least gain 0.1", "least share 0.05") for d in ("20", "36")
@@ -217,3 +223,12 @@ def test_who_is_ahead_after_100_values():
     assert ahead("Vanilla BO") == [4, 12, 16, 20]
     for name in (N, D, R):
         assert re.search(r"CMA-ES is (ahead of it )?(ahead )?in 20 dimensions and in 28 and more", text(name)), name
+
+
+def test_tuned_baselines_are_ahead_early_and_behind_in_the_end():
+    for d in ("8", "12", "16", "20", "24", "28", "32", "36"):
+        for method in ("ARS (tuned)", "CMA-ES (tuned)"):
+            tuned, gibo, ours = (regrets("out-of-model", name, d) for name in (method, "GIBO", "GIBO, our defaults"))
+            assert tuned[2] > gibo[2]
+            assert all(a > b for a, b in zip(tuned, ours, strict=True))
+    assert regret("out-of-model", "ARS (tuned)", "36", "100") < regret("out-of-model", "GIBO", "36", "100")

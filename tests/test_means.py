@@ -8,7 +8,7 @@ import pytest
 import gibo
 from gibo import GaussianProcess, InputError, SquaredExponential
 from gibo.acquisition.expected_improvement import PosteriorAtPoint, means_at_data
-from gibo.means import Linear, Mean, Quadratic
+from gibo.means import LinearMean, Mean, QuadraticMean
 from optimizer_helpers import through_json
 
 
@@ -26,8 +26,8 @@ class Wave(Mean):
 
 
 MEANS = [
-    Linear((1.0, -2.0, 0.5), 0.3),
-    Quadratic(centre=(0.2, -0.1, 0.4), curvature=(1.0, 2.0, 0.5), top=0.7),
+    LinearMean((1.0, -2.0, 0.5), 0.3),
+    QuadraticMean(centre=(0.2, -0.1, 0.4), curvature=(1.0, 2.0, 0.5), top=0.7),
     Wave(1.5),
 ]
 
@@ -98,7 +98,7 @@ def test_the_likelihoods_slope_is_right(mean):
 
 
 def optimizer(**changes):
-    mean = Quadratic(centre=(3.0, 3.0), curvature=(2.0, 2.0), top=100.0)
+    mean = QuadraticMean(centre=(3.0, 3.0), curvature=(2.0, 2.0), top=100.0)
     return gibo.GIBO([0.0, 0.0], scale=[0.5, 2.0], seed=0, settings=gibo.Settings(mean=mean, **changes))
 
 
@@ -119,10 +119,16 @@ def test_an_optimiser_with_the_true_mean_knows_the_gradient(standardize):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: gibo.GIBO([0.0] * 3, settings=gibo.Settings(mean=Linear((1.0, 2.0)))), "2 numbers do not fit points"),
-        (lambda: gibo.Settings(mean=Linear((1.0,)), warp="chosen"), "mean: one that is a function cannot be warped"),
-        (lambda: Quadratic(centre=(0.0, 0.0), curvature=(1.0,)), "Quadratic.curvature"),
-        (lambda: Linear((np.nan,)), "Linear.slope"),
+        (
+            lambda: gibo.GIBO([0.0] * 3, settings=gibo.Settings(mean=LinearMean((1.0, 2.0)))),
+            "2 numbers do not fit points",
+        ),
+        (
+            lambda: gibo.Settings(mean=LinearMean((1.0,)), warp="chosen"),
+            "mean: one that is a function cannot be warped",
+        ),
+        (lambda: QuadraticMean(centre=(0.0, 0.0), curvature=(1.0,)), "QuadraticMean.curvature"),
+        (lambda: LinearMean((np.nan,)), "LinearMean.slope"),
     ],
 )
 def test_mistakes(make, words):

@@ -4,7 +4,7 @@ A number is a constant mean, and needs nothing of this. One of your own is a fro
 
 Example:
     >>> from gibo import GaussianProcess, SquaredExponential
-    >>> gp = GaussianProcess(SquaredExponential(), noise=0.01, mean=Quadratic(top=1.0, centre=(0.5,), curvature=(2.0,)))
+    >>> gp = GaussianProcess(SquaredExponential(), noise=0.01, mean=QuadraticMean(top=1.0, centre=(0.5,), curvature=(2.0,)))
     >>> gp.jacobian([0.0]).mean  # no data yet: the slope of the mean
     array([1.])
 """
@@ -46,15 +46,15 @@ class Mean(Serializable, ABC):
 
 
 @dataclass(frozen=True)
-class Linear(Mean):
+class LinearMean(Mean):
     """``m(x) = offset + slopeᵀ x``, slope (d,)."""
 
     slope: Sequence[float]
     offset: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "slope", tuple(as_vector("Linear.slope", self.slope).tolist()))
-        object.__setattr__(self, "offset", finite("Linear.offset", self.offset))
+        object.__setattr__(self, "slope", tuple(as_vector("LinearMean.slope", self.slope).tolist()))
+        object.__setattr__(self, "offset", finite("LinearMean.offset", self.offset))
 
     def __call__(self, X: Array) -> Array:
         m: Array = self.offset + _fits(X, self.slope) @ np.array(self.slope)
@@ -65,7 +65,7 @@ class Linear(Mean):
 
 
 @dataclass(frozen=True)
-class Quadratic(Mean):
+class QuadraticMean(Mean):
     """``m(x) = top − ½ Σ_j curvature_j (x_j − centre_j)²``, centre and curvature (d,)."""
 
     centre: Sequence[float]
@@ -73,10 +73,10 @@ class Quadratic(Mean):
     top: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "centre", tuple(as_vector("Quadratic.centre", self.centre).tolist()))
-        curvature = as_vector("Quadratic.curvature", self.curvature, len(self.centre))
+        object.__setattr__(self, "centre", tuple(as_vector("QuadraticMean.centre", self.centre).tolist()))
+        curvature = as_vector("QuadraticMean.curvature", self.curvature, len(self.centre))
         object.__setattr__(self, "curvature", tuple(curvature.tolist()))
-        object.__setattr__(self, "top", finite("Quadratic.top", self.top))
+        object.__setattr__(self, "top", finite("QuadraticMean.top", self.top))
 
     def __call__(self, X: Array) -> Array:
         m: Array = self.top - 0.5 * (_fits(X, self.centre) - self.centre) ** 2 @ np.array(self.curvature)

@@ -4,7 +4,8 @@ A number is a constant mean, and needs nothing of this. One of your own is a fro
 
 Example:
     >>> from gibo import GaussianProcess, SquaredExponential
-    >>> gp = GaussianProcess(SquaredExponential(), noise=0.01, mean=QuadraticMean(top=1.0, centre=(0.5,), curvature=(2.0,)))
+    >>> mean = QuadraticMean(top=1.0, centre=(0.5,), curvature=(2.0,))
+    >>> gp = GaussianProcess(SquaredExponential(), noise=0.01, mean=mean)
     >>> gp.jacobian([0.0]).mean  # no data yet: the slope of the mean
     array([1.])
 """

@@ -48,7 +48,7 @@ class Settings(Serializable):
         mean: the model's prior mean, a number or ``"estimated"``, the default: near a maximum the mean of the values
             is not the level that the objective returns to. ``"published"`` is what the paper's published code does:
             estimated where hyperparameters are fitted, 0 where the gradient is inferred. Or a function with a gradient,
-            `gibo.means.LinearMean`, `QuadraticMean` or your own, of the parameters and in the units of what is maximised.
+            `gibo.means.LinearMean`, `QuadraticMean` or your own, of the parameters, in the units of what is maximised.
         standardize: the values in the window are shifted and scaled to mean 0 and standard deviation 1 before the model
             sees them (default). Then priors on variance and noise need no knowledge of the objective's units.
         M: queries per iteration. Default d/2 (at least 1): steps begin before the gradient is known in every direction,

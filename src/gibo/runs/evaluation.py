@@ -7,13 +7,21 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from gibo._checks import describe_error
 from gibo.errors import InputError
 from gibo.outcome import Outcome, Query, checked
 
 Objective = Callable[..., Any]
+
+
+class Underway(NamedTuple):
+    """An evaluation that is being made: of which query, on which worker (None: it has no name), since when."""
+
+    query: int
+    worker: str | None
+    since: float
 
 
 def evaluate(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gibo._checks import describe_error
-from gibo.cli.output import say
+from gibo.cli import say
 from gibo.cli.train import add_allow_module, like_ctrl_c, trial_folders
 from gibo.errors import InputError, MissingExtraError
 from gibo.runs.interrupts import defer_interrupts

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gibo.cli.output import say
+from gibo.cli import say
 from gibo.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:

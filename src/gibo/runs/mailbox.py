@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from gibo.errors import GiboError, InputError, JournalError
-from gibo.runs.evaluation import Underway
 from gibo.runs.lock import POLL, open_regular, regular
+from gibo.runs.pools import Underway
 from gibo.runs.records import action
 from gibo.runs.store import BOX, explained
 

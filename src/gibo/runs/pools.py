@@ -1,23 +1,80 @@
 """Where evaluations run: in this process, in worker processes on this machine, or in an executor.
 
 A pool takes queries and gives back outcomes as they arrive, in any order. What an outcome says depends on the query
-alone, so a run does not depend on the pool it is given.
+alone, so a run does not depend on the pool it is given. Wherever an evaluation runs, nothing gets out of it by raising.
 """
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import CancelledError, Executor, Future
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from gibo._checks import describe, describe_error, positive, positive_int
+from gibo._checks import describe_error
 from gibo.errors import InputError, RunError
-from gibo.outcome import Evaluation, Outcome, Query
-from gibo.runs.evaluation import Objective, Underway, evaluate
-from gibo.runs.workers import PATIENCE, Workers
+from gibo.outcome import Evaluation, Outcome, Query, checked
+
+Objective = Callable[..., Any]
+
+# Seconds after which one looks again whether somebody is still there; and which a worker that was told to end may take.
+PATIENCE = 1.0
+
+
+def evaluate(
+    objective: Objective,
+    query: Query,
+    options: dict[str, Any],
+    interruptible: AbstractContextManager[None] | None = None,
+) -> Outcome:
+    """Call the objective and turn whatever happens into an `Outcome`; only KeyboardInterrupt gets out.
+
+    An objective with a parameter named ``seed`` gets the query's, and one with a parameter named ``kind`` its kind.
+    The call, and nothing else, is made in the context that is given.
+    """
+    options = {**options, **_asked_for(objective, {"seed": query.seed, "kind": query.kind})}
+    call = partial(objective, **options) if options else objective
+    returned: list[Any] = []
+    started = time.perf_counter()
+    try:
+        with interruptible or nullcontext():
+            # What the objective returns is kept in the same breath: no Ctrl-C comes between the two.
+            returned.extend(map(call, (query.x.copy(),)))
+    except KeyboardInterrupt:
+        if not returned:
+            raise
+    except BaseException as error:  # whatever else an objective raises must not end the run
+        return Outcome.failed(error, time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    try:
+        return checked(returned[0], len(query.x), "the objective's value", seconds)
+    except InputError as error:
+        return Outcome.failed(str(error), seconds)
+    except Exception as error:  # what an Outcome holds is a stranger's
+        return Outcome.failed(f"the objective's outcome: {describe_error(error)}", seconds)
+
+
+def _asked_for(objective: Objective, offered: dict[str, Any]) -> dict[str, Any]:
+    """Of what is offered, that for which the objective has a parameter of that name."""
+    try:
+        parameters = inspect.signature(objective).parameters
+    except (TypeError, ValueError):  # builtins may have no signature
+        return {}
+    by_name = {name for name, each in parameters.items() if each.kind is not inspect.Parameter.POSITIONAL_ONLY}
+    return {name: value for name, value in offered.items() if name in by_name}
+
+
+class Underway(NamedTuple):
+    """An evaluation that is being made: of which query, on which worker (None: it has no name), since when."""
+
+    query: int
+    worker: str | None
+    since: float
 
 
 class Pool(Protocol):
@@ -46,25 +103,6 @@ class Pool(Protocol):
 
     def close(self) -> None:
         """End, also what has begun."""
-
-
-def make_pool(objective: Objective, workers: int | None, executor: Executor | None, time_limit: float | None) -> Pool:
-    """The pool that these arguments of `gibo.run` ask for."""
-    if workers is not None:
-        positive_int("workers", workers)
-    if time_limit is not None:
-        positive("time_limit", time_limit)
-    if executor is not None:
-        if workers is not None:
-            raise InputError("workers, executor: give one of them; an executor brings its own workers")
-        if time_limit is not None:
-            raise InputError("time_limit: an executor's evaluations cannot be ended; give workers=n instead")
-        if not callable(getattr(executor, "submit", None)):
-            raise InputError(f"executor: expected a concurrent.futures.Executor, got {describe(executor)}")
-        return Futures(objective, executor)
-    if workers is None and time_limit is None:
-        return InProcess(objective)
-    return Workers(objective, workers or 1, time_limit)
 
 
 class InProcess:
@@ -102,9 +140,6 @@ class InProcess:
 
     def close(self) -> None:
         self.queue.clear()
-
-
-# -- executors --------------------------------------------------------------------------------------------------------
 
 
 class Futures:

@@ -1,7 +1,4 @@
-"""Evaluations in worker processes on this machine; one that dies, hangs or is not wanted any more is replaced.
-
-No worker outlives the run: Linux ends it, and all that it started, when the process of the run ends, however that goes.
-"""
+"""Worker processes on this machine, which end with what they started when the run does, however that goes."""
 
 from __future__ import annotations
 
@@ -26,10 +23,8 @@ import numpy as np
 from gibo._checks import describe_error
 from gibo.errors import InputError
 from gibo.outcome import Evaluation, Outcome, Query
-from gibo.runs.evaluation import Objective, Underway, evaluate
+from gibo.runs.pools import PATIENCE, Objective, Underway, evaluate
 
-# How long a worker that was told to end may take before it is killed.
-PATIENCE = 1.0
 PR_SET_PDEATHSIG = 1  # of Linux's prctl
 F_SETSIG = 10  # of Linux's fcntl
 FORKS = sys.platform == "linux"

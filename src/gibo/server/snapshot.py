@@ -39,10 +39,10 @@ import numpy as np
 from gibo.errors import GiboError, JournalError
 from gibo.optimizers.state import outcome_from_plain, query_from_plain
 from gibo.outcome import EXTERNAL, Evaluation
-from gibo.runs.evaluation import Underway
 from gibo.runs.journal import OLD_EXTERNAL, SINCE, Journal
 from gibo.runs.lock import in_use
 from gibo.runs.mailbox import NOW, underway
+from gibo.runs.pools import Underway
 from gibo.runs.records import Action, Start, action
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import FILE

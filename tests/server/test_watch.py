@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 
@@ -17,10 +18,12 @@ from watching import Deeds
 
 import gibo
 from gibo.cli import main
-from gibo.errors import InputError
+from gibo.errors import InputError, QueryError
 from gibo.runs import manual
-from gibo.runs.store import FILE
+from gibo.runs.store import BOX, FILE
 from gibo.server.advice import advice
+from gibo.server.bench import ManualBench
+from gibo.server.control import ACTIONS, RunControl
 from gibo.server.snapshot import Reader, Since, snapshot
 from gibo.server.trials import Trials
 from gibo.server.watch import Watch, watch
@@ -165,6 +168,54 @@ def test_a_process_that_has_gone_is_seen(tmp_path):
     s = snapshot(tmp_path / "run")
     assert s["state"] == "gone"
     assert [each["code"] for each in s["advice"]] == ["process_gone"]
+
+
+def test_control_of_a_run_that_no_process_holds(tmp_path):
+    manual.create(tmp_path, manual.Description(["a", "b"], [0.0] * 2, [1.0] * 2, [-5.0] * 2, [5.0] * 2))
+    first, second = manual.ask(tmp_path).queries[:2]
+    control = RunControl(tmp_path)
+    control.tell(first.id, 1.5)
+    control.mark_failed(second.id, "it fell")
+    control.remark("the oil is warm")
+    for action in (control.pause, control.continue_, control.stop):
+        with pytest.raises(InputError, match="no process works on this run"):
+            action()
+    with pytest.raises(QueryError, match="was told before"):
+        control.tell(first.id, 2.0)
+    s = snapshot(tmp_path)
+    assert [(each["kind"], each["after"]) for each in s["actions"]] == [("told", 1), ("failed", 2), ("remark", 2)]
+    assert s["state"] == "waiting"
+    assert not (tmp_path / BOX).exists()
+
+
+def test_what_is_told_on_the_page_reaches_a_run_that_is_served(tmp_path):
+    manual.create(tmp_path, manual.Description(["a", "b"], [0.0] * 2, [1.0] * 2, [-5.0] * 2, [5.0] * 2))
+    with ManualBench(tmp_path) as bench:
+        first, second = bench.ask()["queries"][:2]
+        control = RunControl(tmp_path)
+        control.tell(first["id"], 1.5)
+        control.mark_failed(second["id"], "it fell")
+        control.tell(10**6, 1.0)  # there is none
+        control.remark("the oil is warm")
+        deadline = time.monotonic() + 20.0
+        while len(snapshot(tmp_path)["actions"]) < 3:
+            assert time.monotonic() < deadline
+        assert bench.status()["evaluations"] == 2
+        assert bench.status()["failures"] == 1
+    assert [each["kind"] for each in snapshot(tmp_path)["actions"]] == ["told", "failed", "remark"]
+
+
+def test_what_runs_where_and_what_comes_next(running):
+    folder, gate = running
+    s = snapshot(folder)
+    assert (s["state"], [query["underway"] for query in s["pending"]][:2]) == ("running", [True, False])
+    assert s["now"] - s["pending"][0]["since"] < 60.0
+    RunControl(folder).pause()
+    gate.allowed.release(1)
+    deadline = time.monotonic() + 20.0
+    while snapshot(folder)["state"] != "paused":
+        assert time.monotonic() < deadline
+    assert not any(query["underway"] for query in snapshot(folder)["pending"])
 
 
 # -- advice -----------------------------------------------------------------------------------------------------------
@@ -342,7 +393,7 @@ def test_the_watch_command(finished):
             address = process.stdout.readline().split()[-1]
             assert "#token=" in address
             with urllib.request.urlopen(address.split("#")[0] + "api/snapshot", timeout=10) as answer:
-                assert json.load(answer)["control"] == ["mark_failed", "tell"]
+                assert json.load(answer)["control"] == sorted(ACTIONS)
             process.send_signal(signal.SIGINT)
             process.wait(30)
         finally:

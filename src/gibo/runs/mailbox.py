@@ -16,7 +16,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,7 @@ class Mailbox:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / BOX
+        self._done = 0  # bytes that were dealt with
         self._passed_over: tuple[int, int] | None = None  # a file that is too large, as it was then
 
     def has_mail(self) -> bool:
@@ -65,21 +66,35 @@ class Mailbox:
 
         If this process dies meanwhile it is still there, which is better than lost.
         """
-        if not self.has_mail():
-            return
-        with ExitStack() as closing:
-            try:
-                descriptor = closing.enter_context(_locked(self.path, os.O_RDWR, 0.0))
-                data = os.read(descriptor, LARGEST + 1)
-            except (OSError, JournalError):  # somebody is writing, and then at the next look; or it is none of ours
-                return
-            if len(data) > LARGEST:
+        data = self._new() if self.has_mail() else b""
+        for kind, body in _parsed(data):
+            act(kind, body)
+        if data:
+            self._empty(self._done + len(data))
+
+    def _new(self) -> bytes:
+        """Whole lines; what has no end is of somebody who died while writing, for who writes has the box to itself."""
+        try:
+            with _locked(self.path, os.O_RDWR, 0.0) as descriptor:
                 found = os.fstat(descriptor)
-                self._passed_over = (found.st_ino, found.st_size)
-                return
-            for kind, body in _parsed(data):
-                act(kind, body)
-            os.ftruncate(descriptor, 0)
+                self._done = self._done if self._done <= found.st_size else 0  # another box
+                data = os.pread(descriptor, LARGEST + 1, self._done)
+        except BlockingIOError:  # somebody is writing: at the next look
+            return b""
+        except (OSError, JournalError):
+            return b""
+        if len(data) > LARGEST:
+            self._passed_over = (found.st_ino, found.st_size)
+            return b""
+        return data
+
+    def _empty(self, done: int) -> None:
+        """Unless something has come meanwhile."""
+        self._done = done
+        with suppress(OSError, JournalError), _locked(self.path, os.O_RDWR, 0.0) as descriptor:
+            if os.fstat(descriptor).st_size == done:
+                os.ftruncate(descriptor, 0)
+                self._done = 0
 
 
 @contextmanager

@@ -24,6 +24,7 @@ COMMANDS = {
     "reproduce": ("reproduce", "figures"),
     "watch": ("watch", "report"),
     "serve": ("serve",),
+    "completion": ("completion",),
 }
 
 
@@ -35,7 +36,7 @@ def entry() -> NoReturn:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code: 0; 2 for a mistake in the call, 3 if the run is in use, 130: Ctrl-C."""
     words = list(sys.argv[1:] if argv is None else argv)
-    arguments = _parser(*words[:1]).parse_args(_numbers_are_no_options(words) if words[:1] == ["tell"] else words)
+    arguments = parser_of(*words[:1]).parse_args(_numbers_are_no_options(words) if words[:1] == ["tell"] else words)
     arguments.words = words
     try:
         code: int = arguments.run(arguments)
@@ -55,9 +56,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _parser(command: str = "") -> argparse.ArgumentParser:
+def parser_of(command: str = "") -> argparse.ArgumentParser:
     """With the command's own module alone; with all of them, to list them, if there is no such command."""
     parser = argparse.ArgumentParser(prog="gibo", description="Local policy search with Bayesian optimisation.")
+    parser.add_argument("--version", action="version", version=f"gibo {sys.modules['gibo'].__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in [name for name, its in COMMANDS.items() if command in its] or COMMANDS:
         importlib.import_module(f"gibo.cli.{module}").add_commands(commands)

@@ -145,7 +145,7 @@ class Journal:
         first, size, at = asked.queries[0], len(asked.queries), time.time()
         with self._store.recording():
             self._record_iterations(iterations)
-            row = (self._store.count("batches"), first.iteration, first.id, size, at, _vector(iterate))
+            row = (self._store.count("batches"), first.iteration, first.id, size, at, _cell(iterate))
             self._store.insert(
                 "batches", *row, json.dumps({**(asked.memo or {}), AFTER: self._store.count("evaluations")})
             )
@@ -198,14 +198,14 @@ class Journal:
     def _record_query(self, query: Query) -> None:
         if query.id < self._store.count("queries"):
             return  # the first version recorded one query ahead of its batch
-        self._store.insert("queries", query.id, query.iteration, query.kind, query.seed, _vector(query.x))
+        self._store.insert("queries", query.id, query.iteration, query.kind, query.seed, _cell(query.x))
 
     def _record_evaluations(self, evaluations: Sequence[Evaluation]) -> None:
         for e in evaluations:
             if e.kind == EXTERNAL:
                 self._record_query(e.query)
             o = e.outcome
-            data = (_optional(e.gradient), _optional(e.gradient_noise), json.dumps(dict(o.info)) if o.info else None)
+            data = (_cell(e.gradient), _cell(e.gradient_noise), json.dumps(dict(o.info)) if o.info else None)
             known = (time.time(), o.seconds, o.value, *data, o.failure, o.traceback)
             self._store.insert("evaluations", self._store.count("evaluations"), e.id, *known)
 
@@ -360,15 +360,8 @@ def has_journal(folder: Path | str) -> bool:
     return is_there(Path(folder))
 
 
-def _vector(x: Any) -> str:
-    return json.dumps(x.tolist())
-
-
-def _optional(value: Any) -> str | None:
-    return None if value is None else _vector(value)
-
-
 def _cell(value: Any) -> Any:
+    """What SQLite can hold; a vector is a JSON text."""
     if isinstance(value, np.ndarray):
-        return _vector(value)
+        return json.dumps(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value  # SQLite has no NaN

@@ -232,9 +232,11 @@ class Store:
 
     def _still_there(self) -> None:
         """A file that was deleted or replaced can be written to, and nobody would ever see it."""
-        found = regular(self.folder / FILE)
-        if found is None or (found.st_dev, found.st_ino) != self._identity:
-            raise JournalError(f"{self.folder / FILE}: it was deleted or replaced during the run")
+        with suppress(FileNotFoundError):
+            found = (self.folder / FILE).lstat()
+            if (found.st_dev, found.st_ino) == self._identity:
+                return
+        raise JournalError(f"{self.folder / FILE}: it was deleted or replaced during the run")
 
 
 def is_there(folder: Path) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gibo._checks import printable
 from gibo.cli import say
 from gibo.errors import InputError, missing_extra
 
@@ -43,7 +44,8 @@ def add_commands(commands: Any) -> None:
     train = commands.add_parser(
         "train",
         help="train a policy in a Gymnasium environment",
-        description="Train a policy in a Gymnasium environment. The same command continues where it was stopped.",
+        description="Train a policy in a Gymnasium environment. The same command continues where it was stopped. At "
+        "its end each trial says what it has reached; gibo status --help explains the words.",
     )
     train.set_defaults(run=_train)
     train.add_argument(
@@ -136,6 +138,8 @@ def _train(arguments: argparse.Namespace) -> int:
                     watch=arguments.watch,
                 )
             say(f"{folder}: {result.reason}")
+            for advice in result.advice:
+                say(f"  {printable(advice.text)}")
             if not result.status.is_regular:
                 say("The same command continues.")
                 return 130 if result.status is Status.INTERRUPTED else 1
@@ -258,12 +262,13 @@ def look_here(environment: str) -> None:
 def trial_folders(folder: Path) -> list[Path]:
     """The trials in a folder of `gibo train`, or the folder itself if it is one."""
     from gibo.runs.journal import has_journal
+    from gibo.runs.store import FILE
 
     if has_journal(folder):
         return [folder]
     found = sorted(path for path in folder.glob("trial-*") if has_journal(path))
     if not found:
-        raise InputError(f"{folder}: there is no run of gibo train")
+        raise InputError(f"{folder}: there is no run; expected a folder with {FILE}, or one of gibo train")
     return found
 
 

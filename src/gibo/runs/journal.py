@@ -35,9 +35,10 @@ from gibo.errors import InputError, JournalError, MissingExtraError
 from gibo.optimizers.log import Asked, Event, Iteration, Proceeded, Stepped, Told
 from gibo.optimizers.state import iteration_from_plain, outcome_from_plain, query_from_plain
 from gibo.outcome import EXTERNAL, Evaluation, Outcome, Query
-from gibo.runs.records import Action, Start, action, checked_start, versions
+from gibo.runs.lock import is_held
+from gibo.runs.records import BY_HAND, Action, Start, action, checked_start, versions
 from gibo.runs.spec import RunSpec
-from gibo.runs.store import Layout, Store, is_there, sound
+from gibo.runs.store import FILE, Layout, Store, is_there, sound
 
 SCHEMA = 2
 
@@ -240,6 +241,15 @@ class Journal:
                 )
                 for number, process, host, at, options, found in self._store.rows("starts")
             ]
+
+    def state(self) -> str:
+        """ "waiting" for somebody to tell, "ended", or by the lock "running" or "killed"."""
+        starts = self.starts()
+        if not starts or starts[-1].reason == BY_HAND:
+            return "waiting"
+        if starts[-1].ended is not None:
+            return "ended"
+        return "running" if is_held(self.folder / FILE) else "killed"
 
     def evaluations(self) -> list[tuple[Evaluation, float]]:
         """All that was told, in the order of arrival, and when; values are the objective's own."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,9 +13,11 @@ import numpy.typing as npt
 
 from gibo._checks import printable
 from gibo._linalg import Array
+from gibo.errors import NumericalError
 from gibo.gp import Jacobian
 from gibo.optimizers.log import Iteration
 from gibo.outcome import ITERATE, Best, Evaluation
+from gibo.runs.advice import Advice, Facts, remarks, verdict, with_verdict
 from gibo.runs.session import Session
 
 
@@ -102,6 +105,8 @@ class Result:
         reason: why the run ended, for a person to read.
         failures: the evaluations that failed, by id: ``failure`` says why, ``outcome.traceback`` where.
         warnings: what the model had to do to carry on, such as a fit that was passed over; and why there is no value.
+        start: x0, and what is believed of it; None while the run goes on, and without a model.
+        advice: a verdict on what was reached, and what to try next: objects with a ``code`` and a ``text``.
     """
 
     x: Array
@@ -112,6 +117,8 @@ class Result:
     jacobian: Jacobian | None
     status: Status
     reason: str
+    start: Best | None
+    advice: list[Advice]
     _evaluations: tuple[Evaluation, ...] = field(repr=False)
     _steps: tuple[Iteration, ...] = field(repr=False)
     _sign: float = field(repr=False)
@@ -119,9 +126,16 @@ class Result:
     @classmethod
     def of(cls, session: Session, status: Status, reason: str) -> Result:
         """Where a run is."""
-        optimizer, best = session.optimizer, session.best
+        optimizer, best, start = session.optimizer, session.best, None
+        x = optimizer.iterate if best is None else best.x
+        facts = Facts.of(session, x)
+        advice = remarks(facts)
+        if status is not Status.RUNNING:
+            with suppress(NumericalError):  # what cannot be worked out must not cost the result
+                start = session.at_start
+            advice = with_verdict(verdict(facts, start, best), advice)
         return cls(
-            x=optimizer.iterate if best is None else best.x,
+            x=x,
             value=np.nan if best is None else best.value,
             interval=None if best is None else best.interval,
             best_seen=session.best_seen,
@@ -129,6 +143,8 @@ class Result:
             jacobian=session.jacobian,
             status=status,
             reason=reason,
+            start=start,
+            advice=advice,
             _evaluations=tuple(optimizer.evaluations),
             _steps=tuple(optimizer.log.iterations),
             _sign=session.sign,
@@ -139,11 +155,13 @@ class Result:
         seen = "none" if self.best_seen is None else f"{self.best_seen.value:.6g}"
         failed = f", {len(self.failures)} of them failed" if self.failures else ""
         value = f"no value ({self._why_no_value})" if np.isnan(self.value) else f"value {self.value:.6g} by the model"
-        return (
-            f"{printable(self.reason)}\n"
-            f"{value} at x = {np.array2string(self.x, precision=4, threshold=12)}\n"
-            f"best value seen {seen}; {self.evaluations} evaluations{failed}"
-        )
+        lines = [
+            printable(self.reason),
+            *(printable(advice.text) for advice in self.advice),
+            f"{value} at x = {np.array2string(self.x, precision=4, threshold=12)}",
+            f"best value seen {seen}; {self.evaluations} evaluations{failed}",
+        ]
+        return "\n".join(lines)
 
     @property
     def evaluations(self) -> int:

@@ -80,7 +80,7 @@ def assert_same(result, other):
 
 @pytest.mark.parametrize("pool", POOLS)
 def test_a_pause_changes_nothing_but_the_time(pool, tmp_path, alone):
-    objective = marked(tmp_path, {3: [("paused", {})], 8: [("paused", {}), ("paused", {})]})
+    objective = marked(tmp_path, {3: [("paused", {})], 8: [("paused", {})]})
     bar = Continues(tmp_path)
     result = climb(tmp_path, objective, budget=14, progress=bar, **POOLS[pool])
     assert_same(result, alone)
@@ -128,7 +128,7 @@ def test_a_stop_lets_the_iteration_end_and_the_run_goes_on_from_there(tmp_path, 
 
 def test_a_stop_in_a_pause_ends_at_once(tmp_path, alone):
     bar = Continues(tmp_path, [("stop", {})])
-    result = climb(tmp_path, marked(tmp_path, {4: [("paused", {})]}), budget=14, progress=bar)
+    result = climb(tmp_path, marked(tmp_path, {4: [("paused", {}), ("paused", {})]}), budget=14, progress=bar)
     assert (result.status, result.evaluations) == (Status.STOPPED, 5)
     assert kinds(tmp_path) == ["paused", "stop"]
     assert_same(gibo.resume(tmp_path, hill, budget=14), alone)

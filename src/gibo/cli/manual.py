@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import math
 import re
@@ -11,7 +10,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gibo._checks import printable
 from gibo.cli import columns, complain, say
 from gibo.cli.status import plain_query
 from gibo.errors import InputError
@@ -68,7 +66,12 @@ def add_commands(commands: Any) -> None:
     tell.add_argument(
         "--failed", nargs="?", const="failed", metavar="REASON", help="there is no value; the search goes on without it"
     )
-    export.add_argument("--csv", action="store_true", help="comma-separated values (the default)")
+    export.add_argument(
+        "--format",
+        choices=("csv", "json", "parquet"),
+        help="(default: by the ending of the file, else csv); parquet needs polars, or pandas with pyarrow",
+    )
+    export.add_argument("--csv", dest="format", action="store_const", const="csv", help="the same as --format csv")
     export.add_argument("--out", type=Path, metavar="FILE", help="write to this file (default: standard output)")
 
 
@@ -131,20 +134,20 @@ def _tell(arguments: argparse.Namespace) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    from gibo.runs.manual import table
+    from gibo.runs.journal import Journal
+    from gibo.runs.table import encoded, format_of
 
-    rows = table(arguments.folder)
+    if arguments.format == "parquet" and arguments.out is None:
+        raise InputError("--format parquet: it is no text; name a file, with --out FILE")
+    with Journal.read(arguments.folder) as journal:
+        columns = journal.columns()
+    data = encoded(columns, arguments.format or format_of(arguments.out))
     if arguments.out is None:
-        csv.writer(sys.stdout, lineterminator="\n").writerows([_shown(row) for row in rows])
+        sys.stdout.write(data.decode())
         return 0
-    with arguments.out.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([_shown(row) for row in rows])
-    say(f"{len(rows) - 1} rows: {arguments.out}")
+    arguments.out.write_bytes(data)
+    say(f"{len(columns['id'])} rows: {arguments.out}")
     return 0
-
-
-def _shown(row: list[Any]) -> list[Any]:
-    return [printable(cell, lines=True) if isinstance(cell, str) else cell for cell in row]
 
 
 def _say_waiting() -> None:

@@ -39,6 +39,7 @@ from gibo.runs.lock import is_held
 from gibo.runs.records import BY_HAND, Action, Start, action, checked_start, versions
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import FILE, Layout, Store, is_there, sound
+from gibo.runs.table import Columns, columns_of_queries, data_frame
 
 SCHEMA = 2
 
@@ -107,6 +108,17 @@ class Journal:
     def folder(self) -> Path:
         """Where it is."""
         return self._store.folder
+
+    def __repr__(self) -> str:
+        return f"Journal({str(self.folder)!r})"
+
+    def to_dataframe(self, library: str | None = None) -> Any:
+        """A data frame with a row for each query, pending ones too; see `Result.to_dataframe`."""
+        return data_frame(self.columns(), library)
+
+    def columns(self) -> Columns:
+        """Every query and what became of it, as columns by their names; see `gibo.runs.table`."""
+        return columns_of_queries(self.queries().values(), self.evaluations(), self.spec().parameter_names)
 
     def explained(self) -> AbstractContextManager[None]:
         """What cannot be made sense of, in this block, is damage of the journal."""

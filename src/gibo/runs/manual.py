@@ -209,25 +209,6 @@ def _returns(told: Sequence[Evaluation]) -> tuple[list[float], list[float]]:
     return [value for kind, value in known if kind == ITERATE], [value for _, value in known]
 
 
-def table(folder: Path | str) -> list[list[Any]]:
-    """Every query and what became of it, as rows; the first one holds the columns' names."""
-    with Journal.read(folder) as journal:
-        names = journal.spec().parameter_names
-        told = {e.id: (e.outcome, at) for e, at in journal.evaluations()}
-        rows: list[list[Any]] = [
-            ["id", "iteration", "kind", *names, "value", "failure", "seconds", "asked", "told", "seed"]
-        ]
-        for query, asked in journal.queries().values():
-            known: tuple[Any, ...] = (None, None, None, None)
-            if query.id in told:
-                outcome, at = told[query.id]
-                known = (outcome.value, outcome.failure, outcome.seconds, at)
-            value, failure, seconds, when = ("" if item is None else item for item in known)
-            row = [query.id, query.iteration, query.kind, *query.x.tolist(), value, failure, seconds]
-            rows.append([*row, "" if asked is None else asked, when, query.seed])
-        return rows
-
-
 def _refuse_normalized(journal: Journal) -> None:
     """Without the states' statistics, which come with the episodes, such a run would silently become another one."""
     training = journal.spec().training

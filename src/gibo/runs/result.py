@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,8 @@ from gibo.optimizers.log import Iteration
 from gibo.outcome import ITERATE, Best, Evaluation
 from gibo.runs.advice import Advice, Facts, remarks, verdict, with_verdict
 from gibo.runs.session import Session
+from gibo.runs.show import as_html, values_svg
+from gibo.runs.table import columns_of, data_frame
 
 
 class Status(enum.Enum):
@@ -81,6 +84,9 @@ class History:
             noise=np.array([step.noise for step in steps]),
             certainty=np.array([step.certainty for step in steps]),
         )
+
+    def __repr__(self) -> str:
+        return f"History({len(self)} evaluations, {len(self.evaluations)} iterations)"
 
     def __len__(self) -> int:
         """Number of evaluations, failures included."""
@@ -162,6 +168,24 @@ class Result:
             f"best value seen {seen}; {self.evaluations} evaluations{failed}",
         ]
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        x = np.array2string(self.x, precision=4, threshold=12, separator=", ")
+        return f"Result(value={self.value:.6g}, x={x}, evaluations={self.evaluations}, status={self.status.name})"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        history = self.history
+        return as_html(str(self), values_svg(history.value, history.is_iterate, self.value, self.interval))
+
+    def to_dataframe(self, library: str | None = None) -> Any:
+        """A data frame with a row for each evaluation: of pandas, or of polars where only that is installed.
+
+        Args:
+            library: "pandas" or "polars", to have that one.
+        """
+        evaluations = [Evaluation(e.query, e.outcome.signed(self._sign)) for e in self._evaluations]
+        return data_frame(columns_of(evaluations, [f"x{i}" for i in range(len(self.x))]), library)
 
     @property
     def evaluations(self) -> int:

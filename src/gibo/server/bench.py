@@ -19,6 +19,7 @@ from gibo.runs import manual
 from gibo.runs.journal import Journal
 from gibo.runs.mailbox import Mailbox
 from gibo.runs.session import Session
+from gibo.runs.table import rows_of
 
 LISTEN = 0.2  # seconds between two looks at the mailbox
 
@@ -169,7 +170,8 @@ class ManualBench:
             return {"best": self._best(session.best), "best_seen": self._best(session.best_seen)}
 
     def export(self) -> dict[str, Any]:
-        columns, *rows = manual.table(self.folder)
+        with Journal.read(self.folder) as journal:
+            columns, *rows = rows_of(journal.columns())
         return {"columns": columns, "rows": rows}
 
     def _named(self, x: Array) -> dict[str, float]:

@@ -97,6 +97,7 @@ def add_commands(commands: Any) -> None:
     train.add_argument(
         "--watch", action="store_true", help="show each trial in the browser while it goes on; the address is printed"
     )
+    train.add_argument("--tensorboard", type=Path, metavar="FOLDER", help="curves for tensorboard --logdir FOLDER")
     train.add_argument("--out", type=Path, metavar="FOLDER", help="(default: runs/ENV)")
 
     evaluate = commands.add_parser("evaluate", help="the returns of a trained policy over fresh episodes")
@@ -125,7 +126,7 @@ def _train(arguments: argparse.Namespace) -> int:
     with like_ctrl_c(), _cluster(arguments) as executor:
         for trial in range(arguments.trials):
             folder = out / f"trial-{trial:02d}"
-            with _bar(budget, f"trial {trial + 1}/{arguments.trials}") as bar:
+            with _bar(budget, f"trial {trial + 1}/{arguments.trials}") as bar, _board(arguments, folder.name) as board:
                 result = train(
                     training,
                     folder,
@@ -135,6 +136,7 @@ def _train(arguments: argparse.Namespace) -> int:
                     executor=executor,
                     time_limit=arguments.time_limit,
                     progress=bar,
+                    callback=board,
                     watch=arguments.watch,
                 )
             say(f"{folder}: {result.reason}")
@@ -363,6 +365,18 @@ def _bar(budget: int, title: str) -> Iterator[Any]:
         return
     with progress_bar(budget, text) as bar:
         yield bar
+
+
+@contextmanager
+def _board(arguments: argparse.Namespace, name: str) -> Iterator[Any]:
+    """Writes a trial's curves for TensorBoard, where they are wanted."""
+    if arguments.tensorboard is None:
+        yield None
+        return
+    from gibo.integrations.tensorboard import TensorBoard
+
+    with TensorBoard(arguments.tensorboard / name) as board:
+        yield board
 
 
 @contextmanager

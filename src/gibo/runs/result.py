@@ -21,7 +21,7 @@ from gibo.outcome import ITERATE, Best, Evaluation
 from gibo.runs.advice import Advice, Facts, remarks, verdict, with_verdict
 from gibo.runs.session import Session
 from gibo.runs.show import as_html, values_svg
-from gibo.runs.table import columns_of, data_frame
+from gibo.runs.table import Columns, columns_of, data_frame
 
 
 class Status(enum.Enum):
@@ -184,8 +184,12 @@ class Result:
         Args:
             library: "pandas" or "polars", to have that one.
         """
-        evaluations = [Evaluation(e.query, e.outcome.signed(self._sign)) for e in self._evaluations]
-        return data_frame(columns_of(evaluations, [f"x{i}" for i in range(len(self.x))]), library)
+        return data_frame(self.columns(), library)
+
+    def columns(self, since: int = 0) -> Columns:
+        """The evaluations from a number on, as columns by their names; see `gibo.runs.table`."""
+        evaluations = [Evaluation(e.query, e.outcome.signed(self._sign)) for e in self._evaluations[since:]]
+        return columns_of(evaluations, [f"x{i}" for i in range(len(self.x))])
 
     @property
     def evaluations(self) -> int:

@@ -221,8 +221,8 @@ def test_what_runs_where_and_what_comes_next(running):
 # -- advice -----------------------------------------------------------------------------------------------------------
 
 
-def codes(s, recent=(), ascents=()):
-    steps = [(p, (0.1 * np.eye(4)[i % 4]).tolist(), 1.0, 0.01) for i, p in enumerate(ascents)]  # neither on nor back
+def codes(s, recent=(), ascents=(), walk=lambda i: np.eye(4)[i % 4]):  # neither on nor back
+    steps = [(p, (0.1 * walk(i)).tolist(), 1.0, 0.01) for i, p in enumerate(ascents)]
     return [each["code"] for each in advice(s, recent, steps, None)]
 
 
@@ -237,7 +237,7 @@ def test_advice_where_something_is_off(finished):
     assert codes(s, [(float(i), "crash" if i % 2 else None) for i in range(19)]) == ["many_failing"]
     assert codes(s, ascents=[0.9, 0.5, 0.55, 0.5, 0.4, 0.5]) == ["no_ascent"]
     assert codes({**s, "lengthscale": [50.0] * 4}, ascents=[0.9] * 6) == ["scale_small"]
-    assert codes({**s, "lengthscale": [0.05] * 4}, ascents=[0.9] * 6) == ["scale_large"]
+    assert codes(s, ascents=[0.9] * 16, walk=lambda i: (-1.0) ** i * np.eye(4)[0]) == ["scale_large"]
     assert codes({**s, "state": "gone"}) == ["process_gone"]
     assert codes({**s, "state": "running", "now": 1000.0}, [(float(i), None) for i in range(9)]) == ["silence"]
     assert codes({**s, "belief": {"x": [0.0, 2.0, 0.0, 0.0], "value": 1.0, "sd": None}}) == ["at_bound"]

@@ -197,7 +197,10 @@ def test_a_run_that_was_killed_in_a_pause_comes_up_running(tmp_path, alone):
     assert_same(gibo.resume(tmp_path, hill, budget=14), alone)
 
 
-def test_ctrl_c_in_a_pause_ends_the_run(tmp_path):
+def test_ctrl_c_in_a_pause_ends_the_run(tmp_path, request):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
+
     class Presses:
         pressed = False
 

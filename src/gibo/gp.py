@@ -29,9 +29,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo import _linalg as linalg
-from gibo._checks import as_finite, as_points, as_vector, describe, positive
+from gibo._checks import as_finite, as_points, as_vector, finite, instance, moderate, positive
 from gibo._linalg import Array, Factor
-from gibo.errors import InputError
+from gibo.errors import InputError, NumericalError
 from gibo.jacobian import Jacobian as Jacobian
 from gibo.kernels import Kernel
 
@@ -100,11 +100,12 @@ class GaussianProcess:
     factor: Factor | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.kernel, Kernel):
-            raise InputError(f"kernel: expected a kernel such as SquaredExponential(), got {describe(self.kernel)}")
+        instance("kernel", self.kernel, Kernel, "a kernel such as SquaredExponential()")
         object.__setattr__(self, "noise", positive("noise", self.noise, or_zero=True))
         if not self._mean_is_estimated:
-            object.__setattr__(self, "mean", float(as_finite("mean", self.mean, ndim=0)))
+            object.__setattr__(self, "mean", finite("mean", self.mean))
+            moderate("mean", np.array(self.mean))
+        moderate("noise", np.array(self.noise))
 
     # -- data ---------------------------------------------------------------------------------------------------------
 
@@ -145,8 +146,9 @@ class GaussianProcess:
         Values take O(N²) each instead of O(N³): their rows are the last ones of K. With gradients, which stand first,
         the model is made anew.
         """
-        X = as_finite("X", X, ndim=2) if np.ndim(X) == 2 else as_finite("X", X, ndim=1)[None]
-        y = np.atleast_1d(as_finite("y", y, ndim=np.ndim(y)))
+        X = as_finite("X", X)
+        X = X[None] if X.ndim == 1 and X.size else X
+        y = np.atleast_1d(as_finite("y", y))
         new = _observations(X, y, gradient_X, gradients, gradient_noise)
         old = self.observations
         if old is None or self.factor is None:
@@ -190,7 +192,7 @@ class GaussianProcess:
 
     def predict(self, x: npt.ArrayLike) -> Prediction:
         """Mean and variance of the objective at x: numbers for (d,), arrays (p,) for (p, d)."""
-        points = self._points(x)
+        points, one = self._points(x)
         mean = np.full(len(points), self.prior_mean)
         variance = np.full(len(points), self.kernel.variance)
         if self.observations is not None and self.factor is not None:
@@ -198,17 +200,20 @@ class GaussianProcess:
             mean += k.T @ self.a
             w = linalg.solve_lower(self.factor.L, k)
             variance = np.maximum(variance - np.einsum("np,np->p", w, w), 0.0)
-        return Prediction(float(mean[0]), float(variance[0])) if np.ndim(x) == 1 else Prediction(mean, variance)
+        known("prediction", mean, variance)
+        return Prediction(float(mean[0]), float(variance[0])) if one else Prediction(mean, variance)
 
     def jacobian(self, x: npt.ArrayLike) -> Jacobian:
         """Posterior of the objective's gradient at x (d,). Müller et al. 2021, eq. (3)."""
-        t = self._points(as_vector("x", x))[0]
+        t = self._points(as_vector("x", x))[0][0]
         H = np.diag(self.kernel.gradient_variance(len(t)))
         if self.observations is None or self.factor is None:
             return Jacobian(np.zeros(len(t)), H)
         D = self.cross_gradient(t)
         V = linalg.solve_lower(self.factor.L, D)
-        return Jacobian(D.T @ self.a, schur_complement(H, V))
+        mean, covariance = D.T @ self.a, schur_complement(H, V)
+        known("gradient", mean, covariance)
+        return Jacobian(mean, covariance)
 
     def cross(self, x: Array) -> Array:
         """Covariance (N, p) of the observations with the objective's values at x (p, d)."""
@@ -241,19 +246,42 @@ class GaussianProcess:
         return LogLikelihoodGradient(0.5 * by_ell, 0.5 * by_s2, 0.5 * by_noise)
 
     def _conditioned(self) -> tuple[Observations, Factor]:
-        if self.observations is None or self.factor is None:
-            raise InputError("this Gaussian process has no data yet; call condition(X, y) first")
-        return self.observations, self.factor
+        return conditioned(self)
 
-    def _points(self, x: npt.ArrayLike) -> Array:
-        """x, (d,) or (p, d), as (p, d)."""
-        array = as_finite("x", x, ndim=2 if np.ndim(x) == 2 else 1)
-        points = np.atleast_2d(array)
-        return points if self.observations is None else as_points("x", points, self.observations.X.shape[1])
+    def _points(self, x: npt.ArrayLike) -> tuple[Array, bool]:
+        """x, (d,) or (p, d), as (p, d); and whether it is one."""
+        points, one = one_or_many("x", x)
+        return points if self.observations is None else as_points("x", points, self.observations.X.shape[1]), one
 
     @property
     def _mean_is_estimated(self) -> bool:
         return isinstance(self.mean, str) and self.mean == "estimated"
+
+
+def known(what: str, *arrays: Array) -> None:
+    """That a posterior is finite: with data and hyperparameters of all sizes it need not be."""
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise NumericalError(
+            f"the {what} is not finite: data, lengthscales and variances differ too much in size to compute with; use "
+            "other units"
+        )
+
+
+def conditioned(gp: GaussianProcess) -> tuple[Observations, Factor]:
+    """Data and factor of a model that has data."""
+    instance("gp", gp, GaussianProcess, "a GaussianProcess")
+    if gp.observations is None or gp.factor is None:
+        raise InputError("this Gaussian process has no data yet; call condition(X, y) first")
+    return gp.observations, gp.factor
+
+
+def one_or_many(name: str, x: npt.ArrayLike) -> tuple[Array, bool]:
+    """One point (d,) or several (p, d) as (p, d), d at least 1; and whether it is one."""
+    array = as_finite(name, x)
+    points = as_finite(name, array, ndim=2) if array.ndim == 2 else as_vector(name, array)[None]
+    if not points.shape[1]:
+        raise InputError(f"{name}: expected points of one or more dimensions, got shape {points.shape}")
+    return moderate(name, points), array.ndim == 1
 
 
 class LogLikelihoodGradient(NamedTuple):
@@ -271,22 +299,25 @@ def _observations(
     gradients: npt.ArrayLike | None,
     gradient_noise: npt.ArrayLike | None,
 ) -> Observations:
-    y = as_finite("y", y, ndim=1)
-    if gradient_X is not None and not np.size(X) and np.ndim(gradient_X) == 2:
-        X = np.empty((0, np.asarray(gradient_X).shape[1]))  # gradients alone
-    X = as_finite("X", X, ndim=2)
+    y = moderate("y", as_finite("y", y, ndim=1))
+    X, G = as_finite("X", X), None if gradient_X is None else as_finite("gradient_X", gradient_X)
+    if G is not None and not X.size and G.ndim == 2:
+        X = np.empty((0, G.shape[1]))  # gradients alone
+    X = moderate("X", as_finite("X", X, ndim=2))
+    if not X.shape[1]:
+        raise InputError(f"X: expected points of one or more dimensions, got shape {X.shape}")
     if len(X) != len(y):
         raise InputError(f"X, y: expected one value for each point, got {len(X)} points and {len(y)} values")
     d = X.shape[1]
-    if gradient_X is None or not np.size(gradient_X):
-        if gradients is not None and np.size(gradients):
+    if G is None or not G.size:
+        if gradients is not None and as_finite("gradients", gradients).size:
             raise InputError("gradients: their locations are missing; give gradient_X too")
         empty = np.empty((0, d))
         return Observations(X, y, empty, empty, empty)
-    G = as_points("gradient_X", gradient_X, d)
+    G = moderate("gradient_X", as_points("gradient_X", G, d))
     if gradients is None or gradient_noise is None:
         raise InputError("gradient_X: give gradients and gradient_noise with it")
-    g = as_points("gradients", gradients, d)
+    g = moderate("gradients", as_points("gradients", gradients, d))
     if len(g) != len(G):
         raise InputError(f"gradients: expected one for each of the {len(G)} rows of gradient_X, got {len(g)}")
     return Observations(X, y, G, g, _gradient_noise(gradient_noise, len(G), d))
@@ -294,7 +325,7 @@ def _observations(
 
 def _gradient_noise(noise: npt.ArrayLike, m: int, d: int) -> Array:
     """Variances (m, d) from a number, one per gradient (m,), or all (m, d)."""
-    array = as_finite("gradient_noise", noise, ndim=np.ndim(noise))
+    array = as_finite("gradient_noise", noise)
     if array.ndim == 1 and len(array) == m:
         array = array[:, None]
     try:
@@ -303,7 +334,7 @@ def _gradient_noise(noise: npt.ArrayLike, m: int, d: int) -> Array:
         raise InputError(f"gradient_noise: expected a number, {m} or ({m}, {d}) numbers, got {array.shape}") from None
     if not (array >= 0).all():
         raise InputError("gradient_noise: expected non-negative variances")
-    return array
+    return moderate("gradient_noise", array)
 
 
 def schur_complement(H: Array, V: Array) -> Array:

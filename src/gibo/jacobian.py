@@ -9,8 +9,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from gibo import _linalg as linalg
+from gibo._checks import as_vector
 from gibo._linalg import Array
 
 
@@ -42,12 +44,13 @@ class Jacobian(NamedTuple):
         z = linalg.solve_lower(linalg.cholesky(relative).L, self.mean / largest)
         return _chi_square_cdf(float(z @ z), len(self.mean))
 
-    def probability_of_ascent(self, step: Array) -> float:
+    def probability_of_ascent(self, step: npt.ArrayLike) -> float:
         """Probability that the objective rises along `step`, ``Φ(stepᵀ μ/√(stepᵀ S step))``; ½ for a step of zero.
 
         It is the model's own belief, and an optimistic one: the hyperparameters are taken for known, and the step was
         chosen to look good.
         """
+        step = as_vector("step", step, len(self.mean))
         slope, variance = float(step @ self.mean), float(step @ self.covariance @ step)
         if slope == 0.0:
             return 0.5

@@ -26,10 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo import _linalg as linalg
-from gibo._checks import as_points, as_vector, describe
+from gibo._checks import as_points, as_vector, instance, moderate
 from gibo._linalg import Array
-from gibo.errors import InputError
-from gibo.gp import GaussianProcess, schur_complement
+from gibo.gp import GaussianProcess, one_or_many, schur_complement
 from gibo.kernels import Kernel
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -74,9 +73,8 @@ class GradientInformation:
     """
 
     def __init__(self, gp: GaussianProcess, at: npt.ArrayLike) -> None:
-        if not isinstance(gp, GaussianProcess):
-            raise InputError(f"gp: expected a GaussianProcess, got {describe(gp)}")
-        t = as_vector("at", at, None if gp.observations is None else gp.observations.X.shape[1])
+        instance("gp", gp, GaussianProcess, "a GaussianProcess")
+        t = moderate("at", as_vector("at", at, None if gp.observations is None else gp.observations.X.shape[1]))
         d = len(t)
         self.t = t
         self._kernel: Kernel = gp.kernel
@@ -96,13 +94,14 @@ class GradientInformation:
 
     def __call__(self, x: npt.ArrayLike) -> float | Array:
         """α at x: a number for (d,), an array (p,) for (p, d)."""
-        if np.ndim(x) != 2:
-            return self.value_and_gradient(x)[0]
-        return self.scaled_batch(self.to_scaled(as_points("x", x, len(self.t))))
+        points, one = one_or_many("x", x)
+        if one:
+            return self.value_and_gradient(points[0])[0]
+        return self.scaled_batch(self.to_scaled(as_points("x", points, len(self.t))))
 
     def value_and_gradient(self, x: npt.ArrayLike) -> tuple[float, Array]:
         """α and ∇α at one point x (d,)."""
-        value, gradient = self.scaled_value_and_gradient(self.to_scaled(as_vector("x", x, len(self.t))))
+        value, gradient = self.scaled_value_and_gradient(self.to_scaled(moderate("x", as_vector("x", x, len(self.t)))))
         return value, gradient / self._ell
 
     def to_scaled(self, x: Array) -> Array:
@@ -152,7 +151,7 @@ class GradientInformation:
 
     def extend(self, x: npt.ArrayLike) -> Self:
         """The acquisition after one more value at x, whatever that value is, in O(N² + N·d + d²)."""
-        u = self.to_scaled(as_vector("x", x, len(self.t)))
+        u = self.to_scaled(moderate("x", as_vector("x", x, len(self.t))))
         w, c, v = self._moments(u[None])
         N, pivot = len(self._L), float(np.sqrt(v[0]))
         after = object.__new__(type(self))

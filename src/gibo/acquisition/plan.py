@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from gibo import _linalg as linalg
+from gibo._checks import as_vector, batch_size, instance, positive
 from gibo._linalg import Array
 from gibo.acquisition.climb import climb
 from gibo.acquisition.information import GradientInformation
-from gibo.errors import NumericalError
+from gibo.errors import InputError, NumericalError
 
 # Over 400 random situations, those of the test among them, the one climb from the best start reached on average 0.9997
 # of the best of 20 climbs from 256 samples, and never less than 0.92; a second one would double the time.
@@ -41,6 +42,12 @@ def plan(
     and asking again, M times; all of them may run at once. The plan ends early, after at least one query, when a query
     would remove less than `least_share` of the gradient's remaining uncertainty.
     """
+    instance("gi", gi, GradientInformation, "a GradientInformation")
+    instance("rng", rng, np.random.Generator, "np.random.default_rng(seed)")
+    lower, upper = (as_vector(name, side, len(gi.t)) for name, side in (("lower", lower), ("upper", upper)))
+    if not (lower < upper).all():
+        raise InputError("lower, upper: expected lower below upper in every dimension")
+    M, least_share = batch_size("M", M), positive("least_share", least_share, or_zero=True)
     X: list[Array] = []
     information: list[float] = []
     for _ in range(M):

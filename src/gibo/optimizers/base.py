@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_bounds, as_vector, one_per_parameter
+from gibo._checks import LARGEST, as_bounds, as_vector, one_per_parameter, shown, whole
 from gibo._linalg import Array
 from gibo._serialize import check_plain, register, to_plain
 from gibo.errors import GiboError, InputError, QueryError
@@ -50,7 +50,7 @@ from gibo.optimizers.events import (
     read_only,
 )
 from gibo.optimizers.log import Log, moved_points, replay
-from gibo.outcome import LARGEST, Outcome, told_outcome
+from gibo.outcome import Outcome, told_outcome
 
 OTHER_QUERIES = "would ask other queries than it did: with another version of gibo or cma?"
 
@@ -90,7 +90,7 @@ class Optimizer(ABC):
         self.d = len(self.x0)
         self.scale = one_per_parameter("scale", scale, self.d)
         if not (self.scale > 0).all():
-            raise InputError(f"scale: expected positive number(s), got {scale!r:.80}")
+            raise InputError(f"scale: expected positive number(s), got {shown(scale)}")
         if max(np.abs(self.x0).max(), self.scale.max()) > LARGEST or self.scale.min() < 1.0 / LARGEST:
             raise InputError(f"x0, scale: expected numbers of at most {LARGEST:g} in size; use other units")
         self.bounds = as_bounds(bounds, self.d)
@@ -98,9 +98,7 @@ class Optimizer(ABC):
             j = int(np.flatnonzero((self.x0 < self.bounds[0]) | (self.x0 > self.bounds[1]))[0])
             low, high = self.bounds[0][j], self.bounds[1][j]
             raise InputError(f"x0: must lie within the bounds; dimension {j} is {self.x0[j]}, bounds [{low}, {high}]")
-        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-            raise InputError(f"seed: expected a whole number of at least 0, got {seed!r:.80}")
-        self.seed = int(seed)
+        self.seed = whole("seed", seed)
         self._rng = np.random.default_rng(self.seed)
         self._iterate = self.x0.copy()
         self._iteration = 0
@@ -255,7 +253,7 @@ class Optimizer(ABC):
             data = json.loads(state) if isinstance(state, str) else state
             check_plain("state", data)
             if data["format"] != STATE_FORMAT:
-                raise InputError(f"state: format {data['format']!r:.40} is not known to this version of gibo")
+                raise InputError(f"state: format {shown(data['format'])} is not known to this version of gibo")
             optimizer = cls.from_arguments(data["optimizer"], data["arguments"])
             replay(optimizer, events_from_plain(data["events"], optimizer.d))
         except GiboError:
@@ -273,7 +271,7 @@ class Optimizer(ABC):
         """A fresh optimiser of this class (or of the one it is called on), from what `arguments` gave."""
         kind = Optimizer.registry.get(name) if isinstance(name, str) else None
         if kind is None or not issubclass(kind, cls):
-            raise InputError(f"state: it is one of {name!r:.80}, not of {cls.__name__}; import the module that has it")
+            raise InputError(f"state: it is one of {shown(name)}, not of {cls.__name__}; import the module that has it")
         return make(kind, arguments)
 
     def load(self, event: Event) -> None:

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_vector
+from gibo._checks import LARGEST, as_vector, shown
 from gibo._linalg import Array
 from gibo._serialize import from_plain, to_plain
 from gibo.errors import GiboError, InputError
-from gibo.outcome import LARGEST, Outcome, checked
+from gibo.outcome import Outcome, checked
 
 STATE_FORMAT = 2
 
@@ -96,7 +96,7 @@ def as_point(x: npt.ArrayLike, d: int) -> Array:
     """A point (d,) from outside, checked, and not to be written to."""
     point = as_vector("x", x, d)
     if np.abs(point).max() > LARGEST:
-        raise InputError(f"x: expected numbers of at most {LARGEST:g} in size, got {x!r:.80}; use other units")
+        raise InputError(f"x: expected numbers of at most {LARGEST:g} in size, got {shown(x)}; use other units")
     return read_only(point)
 
 
@@ -285,7 +285,7 @@ def _event_from_plain(name: str, content: dict[str, Any], d: int) -> Event:
         return Reparametrized(transform, bool(content["moves_iterate"]))
     if name == "proceeded":
         return Proceeded()
-    raise InputError(f"state: {name!r:.40} is no event that this version of gibo knows")
+    raise InputError(f"state: {shown(name)} is no event that this version of gibo knows")
 
 
 def asked_from_plain(data: dict[str, Any], d: int) -> Asked:

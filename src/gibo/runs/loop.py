@@ -215,7 +215,10 @@ class Loop:
         if self.bar is not None:
             seen = self.session.best_seen
             best = None if seen is None else seen.value
-            self.bar.update(Standing(self.spent, best, self.failures, arrived, self.optimizer))
+            try:
+                self.bar.update(Standing(self.spent, best, self.failures, arrived, self.optimizer))
+            except Exception as error:  # a mistake in what shows a run must not cost its results
+                raise RunError(f"the progress raised {describe_error(error)}") from error
 
 
 def _callers_level() -> int:

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gibo._checks import as_number, describe, finite, positive, positive_int
+from gibo._checks import LARGEST, as_number, describe, finite, positive, positive_int, whole
 from gibo.errors import InputError
-from gibo.outcome import LARGEST
 
 if TYPE_CHECKING:
     from gibo.runs.result import Result
@@ -42,8 +41,7 @@ class RunOptions:
         positive_int("max_failures", self.max_failures)
         if self.workers is not None:
             positive_int("workers", self.workers)
-        if isinstance(self.retries, bool) or not isinstance(self.retries, int) or self.retries < 0:
-            raise InputError(f"retries: expected a whole number of at least 0, got {self.retries!r:.80}")
+        whole("retries", self.retries)
         if self.callback is not None and not callable(self.callback):
             raise InputError(f"callback: expected a function of a Result, got {describe(self.callback)}")
         self._set("target", finite)

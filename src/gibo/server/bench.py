@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gibo._checks import describe
+from gibo._checks import as_path, describe
 from gibo._linalg import Array
 from gibo.errors import InputError, NumericalError, QueryError
 from gibo.optimizers.events import Best, Evaluation, Query
@@ -57,7 +57,7 @@ class ManualBench:
     """
 
     def __init__(self, folder: Path | str, waiting: Callable[[], None] | None = None) -> None:
-        self.folder = Path(folder)
+        self.folder = as_path("folder", folder)
         self._lock = threading.Lock()
         self._session = self._opened(waiting)
 

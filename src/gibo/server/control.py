@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol
 
-from gibo._checks import as_number, describe
+from gibo._checks import as_number, as_path, describe
 from gibo.errors import InputError
 from gibo.runs import manual
 
@@ -54,7 +54,7 @@ class ManualControl:
     actions = frozenset({"tell", "mark_failed"})
 
     def __init__(self, folder: Path | str) -> None:
-        self.folder = Path(folder)
+        self.folder = as_path("folder", folder)
 
     def pause(self) -> None:
         raise InputError("pause: no process works on this run")

@@ -1,6 +1,6 @@
 """Everything public, each with a right call of it. A new public name is one more entry; a test says what is missing.
 
-Left out is what takes an ``Array``, a float64 array of the right shape, and checks nothing, because inner loops call it:
+Left out is what takes an ``Array``, a float64 array of the right shape, and checks nothing because inner loops call it:
 the matrices and derivatives of kernels, the densities of priors.
 """
 

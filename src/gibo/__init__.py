@@ -33,19 +33,17 @@ from typing import Any
 
 from gibo.acquisition.information import GradientInformation
 from gibo.errors import GiboError, InputError, JournalError, MissingExtraError, NumericalError, QueryError, RunError
-from gibo.gp import GaussianProcess, Prediction
-from gibo.jacobian import Jacobian
+from gibo.gp import GaussianProcess, Jacobian, Prediction
 from gibo.kernels import Kernel, Matern52, SquaredExponential
 from gibo.map_fit import fit
 from gibo.optimizers.ars import ARS
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.cma import CMAES
-from gibo.optimizers.events import Evaluation, Query
 from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.random_search import RandomSearch
 from gibo.optimizers.settings import Settings, out_of_model, within_model
 from gibo.optimizers.vanilla_bo import VanillaBO
-from gibo.outcome import Outcome
+from gibo.outcome import Evaluation, Outcome, Query
 from gibo.runs.api import maximize, minimize, resume, run
 from gibo.runs.journal import Journal
 from gibo.runs.loop import FailedEvaluationWarning

@@ -71,6 +71,15 @@ def as_vector(name: str, value: npt.ArrayLike, d: int | None = None) -> Array:
     return array
 
 
+def not_too_many(d: int, most: int | None, name: str) -> None:
+    """That an optimiser of this name can cope with d parameters."""
+    if most is not None and d > most:
+        raise InputError(
+            f"x0: {name} is for hundreds of parameters, at most {most}, got {d}; where they are the weights of images, "
+            "give the policy features of the images instead"
+        )
+
+
 def one_per_parameter(name: str, value: npt.ArrayLike, d: int) -> Array:
     """(d,) from a finite number or d of them."""
     array = as_finite(name, value)
@@ -92,12 +101,17 @@ def positive_int(name: str, value: Any) -> int:
     return whole(name, value, least=1)
 
 
-def whole(name: str, value: Any, least: int = 0) -> int:
+def whole(name: str, value: Any, least: int) -> int:
     """An integer of at least so much."""
     wrong = isinstance(value, (bool, np.timedelta64)) or not isinstance(value, numbers.Integral)
     if wrong or value < least:
         raise InputError(f"{name}: expected a whole number of at least {least}, got {shown(value)}")
     return int(value)
+
+
+def natural(name: str, value: Any) -> int:
+    """An integer of at least 0."""
+    return whole(name, value, least=0)
 
 
 def batch_size(name: str, value: Any) -> int:
@@ -201,6 +215,14 @@ def as_bounds(bounds: Any, d: int) -> tuple[Array, Array] | None:
             "say scipy.optimize.Bounds(lower, upper)"
         )
     return _ordered((possible or readings)[0])
+
+
+def check_within(name: str, x: Array, bounds: tuple[Array, Array] | None) -> None:
+    """That a point (d,) lies within the bounds, if there are any."""
+    if bounds is not None and not ((bounds[0] <= x) & (x <= bounds[1])).all():
+        j = int(np.flatnonzero((x < bounds[0]) | (x > bounds[1]))[0])
+        low, high = bounds[0][j], bounds[1][j]
+        raise InputError(f"{name}: must lie within the bounds; dimension {j} is {x[j]}, bounds [{low}, {high}]")
 
 
 def _stack(lower: Any, upper: Any, d: int) -> Array:

@@ -1,4 +1,4 @@
-"""What an evaluation gives: a value, what else was seen beside it, or a failure with its cause.
+"""One evaluation is three types: `Query`, what is asked; `Outcome`, what it gave, or a failure; `Evaluation`, both.
 
 Whatever comes from outside is checked here, once, at the door: what an objective returned and what is told by hand.
 """
@@ -10,7 +10,7 @@ import math
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from gibo._checks import (
     one_per_parameter,
     shown,
 )
+from gibo._linalg import Array
 from gibo._serialize import to_plain
 from gibo.errors import InputError
 
@@ -33,6 +34,27 @@ from gibo.errors import InputError
 LONGEST_TEXT = 4_000
 LONGEST_TRACEBACK = 20_000
 LARGEST_INFO = 1 << 20
+
+ITERATE, QUERY, EXTERNAL = "iterate", "query", "external"
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """A point to evaluate.
+
+    Attributes:
+        id: its number; ids rise by one.
+        x: (d,) where to evaluate.
+        seed: for a stochastic objective: depends on the run's seed and the id only.
+        kind: what it is for: ``"iterate"``, ``"query"``, or ``"external"``, a point that was told without being asked.
+        iteration: in which iteration of the optimiser it was asked.
+    """
+
+    id: int
+    x: Array
+    seed: int
+    kind: str
+    iteration: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +100,78 @@ class Outcome:
             return self
         gradient = None if self.gradient is None else sign * as_finite("gradient", self.gradient)
         return replace(self, value=sign * as_number("value", self.value), gradient=gradient)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """A query and its outcome."""
+
+    query: Query
+    outcome: Outcome
+
+    @property
+    def id(self) -> int:
+        return self.query.id
+
+    @property
+    def x(self) -> Array:
+        return self.query.x
+
+    @property
+    def kind(self) -> str:
+        return self.query.kind
+
+    @property
+    def iteration(self) -> int:
+        return self.query.iteration
+
+    @property
+    def value(self) -> float | None:
+        return self.outcome.value
+
+    @property
+    def gradient(self) -> Array | None:
+        gradient: Any = self.outcome.gradient  # an array: it was checked at the door
+        return gradient  # type: ignore[no-any-return]
+
+    @property
+    def gradient_noise(self) -> Array | None:
+        noise: Any = self.outcome.gradient_noise
+        return noise  # type: ignore[no-any-return]
+
+    @property
+    def failure(self) -> str | None:
+        return self.outcome.failure
+
+
+def not_told_yet(query: Query) -> Evaluation:
+    """Stands for a query that an iteration goes on without."""
+    return Evaluation(query, Outcome(None, failure="not told yet"))
+
+
+def read_only(x: Array) -> Array:
+    """The same array, from now on not to be written to."""
+    x.flags.writeable = False
+    return x
+
+
+def as_point(x: npt.ArrayLike, d: int) -> Array:
+    """A point (d,) from outside, checked, and not to be written to."""
+    point = as_vector("x", x, d)
+    if np.abs(point).max() > LARGEST:
+        raise InputError(f"x: expected numbers of at most {LARGEST:g} in size, got {shown(x)}; use other units")
+    return read_only(point)
+
+
+class Best(NamedTuple):
+    """A point and its value; for a point chosen by a model the value is the model's mean there.
+
+    `interval` is what a model believes of the value without noise: it lies within (low, high) with 90 % probability.
+    """
+
+    x: Array
+    value: float
+    interval: tuple[float, float] | None = None
 
 
 def checked(given: Any, d: int, what: str = "value", seconds: float = 0.0) -> Outcome:

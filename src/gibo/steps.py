@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_number, as_vector, describe, finite, one_of, positive, positive_int, shown, whole
+from gibo._checks import as_number, as_vector, describe, finite, natural, one_of, positive, positive_int, shown
 from gibo._linalg import Array
 from gibo._serialize import Serializable, check_serializable
 from gibo.errors import InputError
@@ -88,14 +88,14 @@ class Piecewise(Schedule):
         given = self.pieces
         if not isinstance(given, (list, tuple)) or not all(isinstance(p, (list, tuple)) and len(p) == 2 for p in given):
             raise InputError(f"Piecewise: expected pairs of update number and step size, got {shown(given)}")
-        starts = [whole("Piecewise: an update number", t) for t, _ in given]
+        starts = [natural("Piecewise: an update number", t) for t, _ in given]
         if not starts or starts[0] != 0 or starts != sorted(set(starts)):
             raise InputError(f"Piecewise: expected rising whole update numbers that begin with 0, got {starts}")
         etas = [positive("Piecewise: a step size", eta) for _, eta in given]
         object.__setattr__(self, "pieces", tuple(zip(starts, etas, strict=True)))
 
     def __call__(self, t: int) -> float:
-        t = whole("t", t)
+        t = natural("t", t)
         return next(eta for start, eta in reversed(self.pieces) if start <= t)
 
 
@@ -117,7 +117,7 @@ class Decay(Schedule):
 
     def __call__(self, t: int) -> float:
         with np.errstate(over="ignore"):  # then the step is zero
-            return float(self.initial / np.float64(1.0 + finite("t", whole("t", t)) / self.halving) ** self.power)
+            return float(self.initial / np.float64(1.0 + finite("t", natural("t", t)) / self.halving) ** self.power)
 
 
 class StepRule(Serializable, ABC):

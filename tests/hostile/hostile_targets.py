@@ -18,8 +18,8 @@ from gibo import GIBO, GaussianProcess, Outcome, Settings, SquaredExponential, p
 from gibo.acquisition.ascent import ExpectedAscent, most_probable_ascent
 from gibo.acquisition.confidence import LowerConfidenceBound
 from gibo.acquisition.expected_improvement import LogExpectedImprovement
+from gibo.acquisition.information import plan
 from gibo.acquisition.noisy_improvement import LogNoisyExpectedImprovement
-from gibo.acquisition.plan import plan
 from gibo.control import LQR, LSPI
 from gibo.control.oracle import LQRObjective, expected_return
 from gibo.integrations.optuna import GIBOSampler
@@ -334,7 +334,7 @@ TARGETS = {
     "gibo.GradientInformation.__call__": fixed(gibo.GradientInformation(GP, X0), x=X),
     "gibo.GradientInformation.value_and_gradient": fixed(gibo.GradientInformation(GP, X0).value_and_gradient, x=X[0]),
     "gibo.GradientInformation.extend": fixed(gibo.GradientInformation(GP, X0).extend, lambda gi: gi(X0), x=X[0]),
-    "gibo.acquisition.plan.plan": lambda folder: Call(
+    "gibo.acquisition.plan": lambda folder: Call(
         plan,
         {
             "gi": gibo.GradientInformation(GP, X0),

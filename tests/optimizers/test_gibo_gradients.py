@@ -9,7 +9,7 @@ from known_model import ELL, SCALE, X0, D, fixed
 
 import gibo.optimizers.gibo as module
 from gibo import GIBO, GaussianProcess, GradientInformation, InputError, Outcome, Settings, SquaredExponential, run
-from gibo.optimizers.events import Asked
+from gibo.optimizers.log import Asked
 from gibo.priors import LogNormal
 from optimizer_helpers import bumpy, same_from_here_on, snapshot
 

@@ -8,8 +8,8 @@ import pytest
 from gibo import InputError, Optimizer, VanillaBO, resume, run
 from gibo._serialize import Serializable
 from gibo.acquisition.climb import climb
-from gibo.optimizers.events import QUERY, Asked, Best
-from gibo.optimizers.log import replay
+from gibo.optimizers.log import Asked, replay
+from gibo.outcome import QUERY, Best
 from optimizer_helpers import advance, as_data, noisy, same_from_here_on, snapshot
 
 X0 = [0.6, -0.4]

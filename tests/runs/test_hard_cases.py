@@ -9,7 +9,7 @@ import pytest
 
 import gibo
 from gibo import Journal, JournalError, RandomSearch
-from gibo.optimizers.events import Evaluation, Query
+from gibo.outcome import Evaluation, Query
 from gibo.runs.pools import Futures
 
 X0 = [0.0, 0.2, -0.1]

@@ -28,8 +28,8 @@ from run_helpers import (
 import gibo
 from gibo import GIBO, InputError, Journal, JournalError, Outcome, RandomSearch
 from gibo.errors import InUseError
-from gibo.optimizers.events import Asked, Evaluation, Iteration, Query
-from gibo.outcome import LARGEST, checked
+from gibo.optimizers.log import Asked, Iteration
+from gibo.outcome import LARGEST, Evaluation, Query, checked
 from gibo.runs.session import Session
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import FILE

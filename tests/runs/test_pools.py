@@ -29,7 +29,7 @@ from pool_helpers import (
 
 import gibo
 from gibo import GIBO, InputError, Journal, Outcome, RandomSearch
-from gibo.optimizers.events import Proceeded
+from gibo.optimizers.log import Proceeded
 from gibo.runs.session import Session
 
 

@@ -10,7 +10,7 @@ import pytest
 from gibo import InputError, RandomSearch
 from gibo.cli import main
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import QUERY, Best
+from gibo.outcome import QUERY, Best
 from gibo.studies.engine import run_study
 from gibo.studies.leaderboard import methods as methods_module
 from gibo.studies.leaderboard import tasks as tasks_module

@@ -25,8 +25,7 @@ import numpy.typing as npt
 from gibo import _linalg as linalg
 from gibo._checks import as_vector, instance
 from gibo._linalg import Array
-from gibo.gp import GaussianProcess, conditioned
-from gibo.jacobian import Jacobian
+from gibo.gp import GaussianProcess, Jacobian, conditioned
 
 _EPS = float(np.finfo(np.float64).eps)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import os
 import signal
 import statistics
+import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,9 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gibo._checks import shown
-from gibo.cli.output import say
-from gibo.errors import InputError, MissingExtraError
+from gibo._checks import printable, shown
+from gibo.cli import say
+from gibo.errors import InputError, missing_extra
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -42,10 +44,15 @@ def add_commands(commands: Any) -> None:
     train = commands.add_parser(
         "train",
         help="train a policy in a Gymnasium environment",
-        description="Train a policy in a Gymnasium environment. The same command continues where it was stopped.",
+        description="Train a policy in a Gymnasium environment. The same command continues where it was stopped. At "
+        "its end each trial says what it has reached; gibo status --help explains the words.",
     )
     train.set_defaults(run=_train)
-    train.add_argument("environment", metavar="ENV", help="a Gymnasium id, such as CartPole-v1")
+    train.add_argument(
+        "environment",
+        metavar="ENV",
+        help="a Gymnasium id, such as CartPole-v1; my_robot:Arm-v0 imports my_robot first, also from this folder",
+    )
     train.add_argument(
         "--preset",
         metavar="NAME",
@@ -90,6 +97,7 @@ def add_commands(commands: Any) -> None:
     train.add_argument(
         "--watch", action="store_true", help="show each trial in the browser while it goes on; the address is printed"
     )
+    train.add_argument("--tensorboard", type=Path, metavar="FOLDER", help="curves for tensorboard --logdir FOLDER")
     train.add_argument("--out", type=Path, metavar="FOLDER", help="(default: runs/ENV)")
 
     evaluate = commands.add_parser("evaluate", help="the returns of a trained policy over fresh episodes")
@@ -105,6 +113,7 @@ def _train(arguments: argparse.Namespace) -> int:
     from gibo.training.presets import BUDGETS
     from gibo.training.training import train
 
+    look_here(arguments.environment)
     training = _training(arguments)
     budget = arguments.budget
     if budget is None:
@@ -117,7 +126,7 @@ def _train(arguments: argparse.Namespace) -> int:
     with like_ctrl_c(), _cluster(arguments) as executor:
         for trial in range(arguments.trials):
             folder = out / f"trial-{trial:02d}"
-            with _bar(budget, f"trial {trial + 1}/{arguments.trials}") as bar:
+            with _bar(budget, f"trial {trial + 1}/{arguments.trials}") as bar, _board(arguments, folder.name) as board:
                 result = train(
                     training,
                     folder,
@@ -127,9 +136,12 @@ def _train(arguments: argparse.Namespace) -> int:
                     executor=executor,
                     time_limit=arguments.time_limit,
                     progress=bar,
+                    callback=board,
                     watch=arguments.watch,
                 )
             say(f"{folder}: {result.reason}")
+            for advice in result.advice:
+                say(f"  {printable(advice.text)}")
             if not result.status.is_regular:
                 say("The same command continues.")
                 return 130 if result.status is Status.INTERRUPTED else 1
@@ -221,6 +233,8 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     if arguments.episodes < 1:
         raise InputError(f"--episodes: expected at least 1, got {arguments.episodes}")
     folders = trial_folders(arguments.folder)
+    if arguments.allow_module:
+        look_here(":")
     for folder in folders:
         trial = read_trial(folder, arguments.allow_module)
         with trial.training.task() as task:
@@ -240,15 +254,23 @@ def add_allow_module(command: argparse.ArgumentParser) -> None:
     command.add_argument("--allow-module", action="store_true", help=text)
 
 
+def look_here(environment: str) -> None:
+    """Let Python find the module of ``module:Env-v0`` in the current folder, after all other places."""
+    here = os.getcwd()
+    if ":" in environment and here not in sys.path:
+        sys.path.append(here)
+
+
 def trial_folders(folder: Path) -> list[Path]:
     """The trials in a folder of `gibo train`, or the folder itself if it is one."""
     from gibo.runs.journal import has_journal
+    from gibo.runs.store import FILE
 
     if has_journal(folder):
         return [folder]
     found = sorted(path for path in folder.glob("trial-*") if has_journal(path))
     if not found:
-        raise InputError(f"{folder}: there is no run of gibo train")
+        raise InputError(f"{folder}: there is no run; expected a folder with {FILE}, or one of gibo train")
     return found
 
 
@@ -265,7 +287,7 @@ def _cluster(arguments: argparse.Namespace) -> Iterator[Executor | None]:
         import distributed
         from distributed.comm.core import CommClosedError
     except ImportError:
-        raise MissingExtraError("--dask needs distributed, which is not installed: pip install 'gibo[dask]'") from None
+        raise missing_extra("--dask needs distributed", "dask") from None
     security = _security(files) if address.startswith("tls://") else None
     try:
         client: Any = distributed.Client(address, timeout=DASK_TIMEOUT, security=security)  # type: ignore[no-untyped-call]
@@ -343,6 +365,18 @@ def _bar(budget: int, title: str) -> Iterator[Any]:
         return
     with progress_bar(budget, text) as bar:
         yield bar
+
+
+@contextmanager
+def _board(arguments: argparse.Namespace, name: str) -> Iterator[Any]:
+    """Writes a trial's curves for TensorBoard, where they are wanted."""
+    if arguments.tensorboard is None:
+        yield None
+        return
+    from gibo.integrations.tensorboard import TensorBoard
+
+    with TensorBoard(arguments.tensorboard / name) as board:
+        yield board
 
 
 @contextmanager

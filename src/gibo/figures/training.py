@@ -13,7 +13,7 @@ from gibo._linalg import Array
 from gibo.errors import InputError
 from gibo.figures.style import BLUE, GREEN, GREY, ORANGE, PINK, SKY, LineStyle, pyplot, save
 from gibo.optimizers import methods
-from gibo.optimizers.events import Evaluation
+from gibo.outcome import Evaluation
 from gibo.runs.journal import Journal
 
 # One after the other; the lines tell them apart without colour.

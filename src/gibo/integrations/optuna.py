@@ -30,12 +30,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibo._checks import instance, positive, whole
+from gibo._checks import instance, natural, positive
 from gibo._linalg import Array
-from gibo.errors import InputError, MissingExtraError
-from gibo.optimizers.events import Query
+from gibo.errors import InputError, missing_extra
 from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.settings import Settings
+from gibo.outcome import Query
 from gibo.parameters import SHARE, Parameter, Parameters
 
 try:
@@ -46,7 +46,7 @@ try:
     from optuna.study import Study, StudyDirection
     from optuna.trial import FrozenTrial, TrialState
 except ImportError as error:
-    raise MissingExtraError("GIBOSampler needs Optuna; install it with: pip install 'gibo[optuna]'") from error
+    raise missing_extra("GIBOSampler needs Optuna", "optuna") from error
 
 STATE, BATCH, QUERY, EXTRA = "gibo:state", "gibo:batch", "gibo:query", "gibo:extra"
 
@@ -137,7 +137,7 @@ class GIBOSampler(BaseSampler):
     ) -> None:
         self._start = dict(instance("start", {} if start is None else start, Mapping, "values by name"))
         self._scale = positive("scale", scale)
-        self._seed = secrets.randbits(32) if seed is None else whole("seed", seed)
+        self._seed = secrets.randbits(32) if seed is None else natural("seed", seed)
         self._settings = instance("settings", settings, (Settings, NoneType), "gibo.Settings(...)")
         sampler = RandomSampler(seed=seed) if independent_sampler is None else independent_sampler
         self._independent = instance("independent_sampler", sampler, BaseSampler, "a sampler of Optuna")

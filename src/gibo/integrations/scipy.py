@@ -14,7 +14,7 @@ from scipy.optimize import OptimizeResult
 from gibo._checks import as_bounds, as_vector, describe
 from gibo._linalg import Array
 from gibo.errors import InputError
-from gibo.optimizers.arguments import Bounds
+from gibo.optimizers.state import Bounds
 from gibo.outcome import Outcome
 from gibo.parameters import SHARE
 from gibo.runs.api import minimize as gibo_minimize

@@ -22,35 +22,37 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import LARGEST, as_bounds, as_vector, one_per_parameter, shown, whole
+from gibo._checks import LARGEST, as_bounds, as_vector, check_within, natural, not_too_many, one_per_parameter, shown
 from gibo._linalg import Array
 from gibo._serialize import check_plain, register, to_plain
 from gibo.errors import GiboError, InputError, QueryError
-from gibo.jacobian import Jacobian
-from gibo.optimizers.arguments import arguments_of, make
-from gibo.optimizers.atomic import AllOrNothing
-from gibo.optimizers.events import (
-    EXTERNAL,
-    STATE_FORMAT,
+from gibo.gp import Jacobian
+from gibo.optimizers.log import (
+    AllOrNothing,
     Asked,
-    Best,
-    Evaluation,
     Event,
     Iteration,
+    Log,
     Proceeded,
-    Query,
     Reparametrized,
     Stepped,
     Told,
     Transform,
+    moved_points,
+    replay,
+)
+from gibo.optimizers.state import STATE_FORMAT, arguments_of, events_from_plain, events_to_plain, make
+from gibo.outcome import (
+    EXTERNAL,
+    Best,
+    Evaluation,
+    Outcome,
+    Query,
     as_point,
-    events_from_plain,
-    events_to_plain,
     not_told_yet,
     read_only,
+    told_outcome,
 )
-from gibo.optimizers.log import Log, moved_points, replay
-from gibo.outcome import Outcome, told_outcome
 
 OTHER_QUERIES = "would ask other queries than it did: with another version of gibo or cma?"
 
@@ -77,6 +79,7 @@ class Optimizer(ABC):
     uses_late_values: ClassVar[bool] = False
     # Whether `_propose` or `_update` change something in place; then an interrupted one is made again from the log.
     changes_in_place: ClassVar[bool] = False
+    most_parameters: ClassVar[int | None] = 5000  # most keep d × d matrices; None: any number will do
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -88,17 +91,15 @@ class Optimizer(ABC):
     ) -> None:
         self.x0 = as_vector("x0", x0)
         self.d = len(self.x0)
+        not_too_many(self.d, self.most_parameters, type(self).__name__)
         self.scale = one_per_parameter("scale", scale, self.d)
         if not (self.scale > 0).all():
             raise InputError(f"scale: expected positive number(s), got {shown(scale)}")
         if max(np.abs(self.x0).max(), self.scale.max()) > LARGEST or self.scale.min() < 1.0 / LARGEST:
             raise InputError(f"x0, scale: expected numbers of at most {LARGEST:g} in size; use other units")
         self.bounds = as_bounds(bounds, self.d)
-        if self.bounds is not None and not ((self.bounds[0] <= self.x0) & (self.x0 <= self.bounds[1])).all():
-            j = int(np.flatnonzero((self.x0 < self.bounds[0]) | (self.x0 > self.bounds[1]))[0])
-            low, high = self.bounds[0][j], self.bounds[1][j]
-            raise InputError(f"x0: must lie within the bounds; dimension {j} is {self.x0[j]}, bounds [{low}, {high}]")
-        self.seed = whole("seed", seed)
+        check_within("x0", self.x0, self.bounds)
+        self.seed = natural("seed", seed)
         self._rng = np.random.default_rng(self.seed)
         self._iterate = self.x0.copy()
         self._iteration = 0
@@ -210,6 +211,10 @@ class Optimizer(ABC):
     @abstractmethod
     def best(self) -> Best | None:
         """The point that the optimiser recommends, and what it believes its value to be; None before any value."""
+
+    def at_start(self) -> Best | None:
+        """What the optimiser believes of x0, from what was told first; None for one without a model."""
+        return None
 
     def jacobian(self) -> Jacobian | None:
         """What the optimiser knows of the gradient at its iterate; None for one without a model."""
@@ -363,7 +368,10 @@ class Optimizer(ABC):
 
         The update is made by the last `tell`; if that one was interrupted, by whatever comes next.
         """
-        self._mend()
+        if self._broken:  # a change in place was interrupted: make this optimiser again from its log
+            again = type(self).from_arguments(type(self).__name__, self.arguments())
+            replay(again, self._log.events)
+            self.__dict__.update(again.__dict__)
         if self._log.batch and not self.is_pending:
             with AllOrNothing(self):
                 self._update_with(self._log.close())
@@ -387,10 +395,3 @@ class Optimizer(ABC):
             and np.allclose(self.clip(x), query.x, rtol=1e-6, atol=1e-6 * float(np.abs(query.x).max()))
             for (x, kind), query in zip(proposals, queries, strict=True)
         )
-
-    def _mend(self) -> None:
-        """After an interrupted change in place: make this optimiser again from its log."""
-        if self._broken:
-            again = type(self).from_arguments(type(self).__name__, self.arguments())
-            replay(again, self._log.events)
-            self.__dict__.update(again.__dict__)

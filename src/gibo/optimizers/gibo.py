@@ -23,15 +23,15 @@ from gibo._linalg import Array, single_thread
 from gibo._serialize import is_own
 from gibo.acquisition.climb import climb
 from gibo.acquisition.confidence import LowerConfidenceBound
-from gibo.acquisition.information import GradientInformation
-from gibo.acquisition.plan import plan
+from gibo.acquisition.information import GradientInformation, plan
 from gibo.errors import InputError, NumericalError
-from gibo.jacobian import Jacobian
+from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import ITERATE, QUERY, Best, Evaluation, Iteration
+from gibo.optimizers.log import Iteration
 from gibo.optimizers.scale_search import WIDEN, look
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.surrogate import Model, Surrogate
+from gibo.outcome import ITERATE, QUERY, Best, Evaluation
 from gibo.steps import direction
 
 
@@ -103,6 +103,9 @@ class GIBO(Optimizer):
             i = int((model.lower_bound(np.array(X), caution) if caution else mean).argmax())
             interval = model.interval(X[i])
         return Best(X[i].copy(), float(mean[i]), interval)
+
+    def at_start(self) -> Best | None:
+        return self._surrogate.at_start(self._log, self.x0)
 
     def jacobian(self) -> Jacobian:
         """Posterior of the objective's gradient at the iterate, from the window's data."""

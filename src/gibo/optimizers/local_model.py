@@ -20,11 +20,11 @@ import numpy.typing as npt
 from gibo._checks import shown
 from gibo._linalg import Array, single_thread
 from gibo.errors import InputError
-from gibo.jacobian import Jacobian
+from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import ITERATE, QUERY, Best, Evaluation
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.surrogate import Model, Surrogate
+from gibo.outcome import ITERATE, QUERY, Best, Evaluation
 from gibo.priors import LogNormal, SharedLogNormal
 
 
@@ -90,6 +90,9 @@ class LocalModelSearch(Optimizer):
             mean = self._model().mean(X)
         i = int(mean.argmax())
         return Best(X[i].copy(), float(mean[i]))
+
+    def at_start(self) -> Best | None:
+        return self._surrogate.at_start(self._log, self.x0)
 
     def jacobian(self) -> Jacobian:
         """Posterior of the objective's gradient at the iterate, from the window's data."""

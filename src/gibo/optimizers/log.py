@@ -9,29 +9,108 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import Any, Protocol
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from gibo._checks import as_points
-from gibo._linalg import Array
+from gibo._linalg import Array, single_thread
 from gibo.errors import InputError, QueryError
-from gibo.optimizers.events import (
-    EXTERNAL,
-    Asked,
-    Evaluation,
-    Event,
-    Iteration,
-    Proceeded,
-    Query,
-    Reparametrized,
-    Stepped,
-    Told,
-    Transform,
-    last_whole,
-    read_only,
-)
+from gibo.outcome import EXTERNAL, Evaluation, Outcome, Query, read_only
+
+
+@dataclass(frozen=True, eq=False)
+class Iteration:
+    """What a model-based optimiser knew when it made a step, in the user's units.
+
+    Attributes:
+        number: 0, 1, …
+        evaluations: values told up to then, failures included.
+        x: (d,) the iterate from which it stepped.
+        gradient: (d,) posterior mean of the gradient there.
+        uncertainty: trace of the gradient's posterior covariance.
+        probability_of_ascent: the model's probability that the objective rises along the step.
+        certainty: how sure the model is that the gradient is not zero, see `gibo.Jacobian.certainty`.
+        step: (d,) the step made.
+        lengthscale, variance, noise: the model's hyperparameters.
+        jitter: what had to be added to factorise the model's covariance; almost always 0.
+        warning: why a fit kept the old hyperparameters, or None.
+    """
+
+    number: int
+    evaluations: int
+    x: Array
+    gradient: Array
+    uncertainty: float
+    probability_of_ascent: float
+    certainty: float
+    step: Array
+    lengthscale: Array
+    variance: float
+    noise: float
+    jitter: float
+    warning: str | None
+
+
+class Transform(Protocol):
+    """A linear map of parameters, x' = T x, under which the objective keeps its values."""
+
+    def parameters(self, theta: npt.ArrayLike) -> Array:
+        """T x, for many (n, d)."""
+
+    def gradients(self, g: npt.ArrayLike) -> Array:
+        """T⁻ᵀ g, for many (n, d)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A batch was proposed; the memo is what was slow to compute, None if nothing was."""
+
+    queries: tuple[Query, ...]
+    memo: dict[str, Any] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """A query, or a point from elsewhere, got its outcome."""
+
+    query: Query
+    outcome: Outcome
+
+
+@dataclass(frozen=True, eq=False)
+class Proceeded:
+    """The batch was closed although some of its queries were pending."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reparametrized:
+    """Parameters changed their meaning."""
+
+    transform: Transform
+    moves_iterate: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Stepped:
+    """An update made a step and left this record."""
+
+    record: Iteration
+
+
+Event = Asked | Told | Proceeded | Reparametrized | Stepped
+
+
+def last_whole(events: Sequence[Event]) -> int:
+    """Where the last batch stands whose memo holds all that is needed; −1 if none does.
+
+    (A memo of the first version of the journal had no iterate: then what came before must be computed again.)
+    """
+    whole = (i for i, e in enumerate(events) if isinstance(e, Asked) and e.memo is not None and "iterate" in e.memo)
+    return max(whole, default=-1)
 
 
 class Log:
@@ -215,3 +294,44 @@ def _moved(used: list[Evaluation], transform: Transform) -> dict[int, Evaluation
             outcome = replace(outcome, gradient=gradient, gradient_noise=e.gradient_noise @ squares)
         moved[e.id] = Evaluation(replace(e.query, x=read_only(x.copy())), outcome)
     return moved
+
+
+class Changing(Protocol):
+    """What `AllOrNothing` needs of an optimiser."""
+
+    changes_in_place: ClassVar[bool]
+    _rng: np.random.Generator
+    _log: Log
+    _broken: bool
+
+
+class AllOrNothing:
+    """A computation that is interrupted, by Ctrl-C say, leaves the optimiser as it was and can be repeated.
+
+    For this, optimisers replace their attributes and never change what is in them; those that cannot say so
+    (`Optimizer.changes_in_place`).
+
+    No generator stands behind this context: one that is interrupted just after it was entered is closed whenever the
+    traceback is let go of, and would take back then what was done since.
+    """
+
+    def __init__(self, optimizer: Changing) -> None:
+        self._optimizer = optimizer
+        self._attributes: dict[str, Any] = dict(optimizer.__dict__)
+        self._generator = optimizer._rng.bit_generator.state
+        self._mark = optimizer._log.mark()
+        self._threads: AbstractContextManager[None] = single_thread()
+
+    def __enter__(self) -> None:
+        self._threads.__enter__()
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is not None:
+            optimizer = self._optimizer
+            for name in optimizer.__dict__.keys() - self._attributes.keys():
+                delattr(optimizer, name)
+            optimizer.__dict__.update(self._attributes)
+            optimizer._rng.bit_generator.state = self._generator
+            optimizer._log.rewind(self._mark)
+            optimizer._broken = optimizer.changes_in_place
+        self._threads.__exit__(None, None, None)

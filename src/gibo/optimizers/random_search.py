@@ -8,7 +8,7 @@ import numpy.typing as npt
 from gibo._checks import batch_size
 from gibo._linalg import Array
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import QUERY, Best, Evaluation
+from gibo.outcome import QUERY, Best, Evaluation
 
 
 class RandomSearch(Optimizer):
@@ -34,6 +34,7 @@ class RandomSearch(Optimizer):
         True
     """
 
+    most_parameters = None
     method = "random-search"
     title = "Random search"
     uses_late_values = True

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gibo.optimizers.events import ITERATE, QUERY, Evaluation
 from gibo.optimizers.surrogate import Model
+from gibo.outcome import ITERATE, QUERY, Evaluation
 
 WIDEN, SHRINK = 2.5, 0.5
 EVIDENCE = 0.25  # nats per value

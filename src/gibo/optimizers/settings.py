@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -54,7 +55,8 @@ class Settings(Serializable):
             variance of the values in the window, within a factor of 20. A smaller guess lets the model take noise for
             detail and choose lengthscales that are too short.
         mean: the model's prior mean, a number or ``"estimated"``, the default: near a maximum the mean of the values
-            is not the level that the objective returns to.
+            is not the level that the objective returns to. ``"published"`` is what the paper's published code does:
+            estimated where hyperparameters are fitted, 0 where the gradient is inferred.
         standardize: the values in the window are shifted and scaled to mean 0 and standard deviation 1 before the model
             sees them (default). Then priors on variance and noise need no knowledge of the objective's units.
         M: queries per iteration. Default d/2 (at least 1): steps begin before the gradient is known in every direction,
@@ -85,7 +87,7 @@ class Settings(Serializable):
         move: ``"step"`` (default): along the gradient by the step rule, as in the paper; ``"bound"``: to the maximum of
             the model's mean − 1 standard deviation in the box around the iterate.
         warp: ``"none"`` (default); ``"chosen"``: values are shown to the model as they are, with their bad tail
-            squeezed or with both tails squeezed, whichever makes them likeliest; see `gibo.optimizers.units`. With
+            squeezed or with both tails squeezed, whichever makes them likeliest; see `gibo.optimizers.surrogate`. With
             gradients there is no warp.
         fit_at: ``"plan"`` (default): hyperparameters are fitted before the queries are planned; ``"step"``: after they
             are told, before the step.
@@ -103,7 +105,7 @@ class Settings(Serializable):
     lengthscale: Hyperparameter = None
     variance: Hyperparameter = LogNormal(1.0, 0.7)
     noise: Hyperparameter = LogNormal(0.1, 1.5)
-    mean: float | Literal["estimated"] = "estimated"
+    mean: float | Literal["estimated", "published"] = "estimated"
     standardize: bool = True
     M: int | None = None
     N_m: int | None = None
@@ -139,7 +141,7 @@ class Settings(Serializable):
             object.__setattr__(self, name, _hyperparameter(name, getattr(self, name)))
         if self.variance is None or self.noise is None:
             raise InputError("variance, noise: expected a number or a prior, got None")
-        if not isinstance(self.mean, str) or self.mean != "estimated":
+        if not isinstance(self.mean, str) or self.mean not in ("estimated", "published"):
             object.__setattr__(self, "mean", finite("mean", self.mean))
         for name in ("M", "N_m", "N_g", "fit_from"):
             if getattr(self, name) is not None:
@@ -179,7 +181,7 @@ class Settings(Serializable):
             raise InputError("settings: they depend on the number of parameters; call resolve(d) first")
         return M, N_m, N_g, fit_from
 
-    @property
+    @cached_property
     def priors(self) -> dict[str, Prior]:
         """Of the hyperparameters that are not fixed."""
         named = {"lengthscale": self.lengthscale, "variance": self.variance, "noise": self.noise}

@@ -23,11 +23,11 @@ from gibo import _linalg as linalg
 from gibo._checks import batch_size, positive
 from gibo._linalg import Array, single_thread
 from gibo.acquisition.expected_improvement import means_at_data
-from gibo.jacobian import Jacobian
+from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import QUERY, Best, Evaluation
 from gibo.optimizers.local_model import standard_model
 from gibo.optimizers.surrogate import Model, Surrogate
+from gibo.outcome import QUERY, Best, Evaluation
 
 SUCCESSES = 3  # batches in a row after which the box grows
 SMALLEST, LARGEST = 2.0**-7, 2.0**6  # of the first half-width; TuRBO's cube has an end, a scale may be far too small

@@ -25,11 +25,11 @@ from gibo._linalg import Array, single_thread
 from gibo.acquisition.expected_improvement import Improvement, LogExpectedImprovement, maximize, means_at_data
 from gibo.acquisition.noisy_improvement import LogNoisyExpectedImprovement
 from gibo.errors import InputError
-from gibo.jacobian import Jacobian
+from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import QUERY, Best, Evaluation
 from gibo.optimizers.settings import Hyperparameter, Settings
 from gibo.optimizers.surrogate import Model, Surrogate
+from gibo.outcome import QUERY, Best, Evaluation
 from gibo.priors import LogNormal, Prior
 
 
@@ -146,6 +146,11 @@ class VanillaBO(Optimizer):
         i = int(np.where(eligible, mean, -np.inf).argmax())
         value = float(model.units.shift + model.units.spread * mean[i])
         return Best(X[i], value, model.interval(X[i]))
+
+    def at_start(self) -> Best | None:
+        with single_thread():
+            model, rows = self._model()  # of all values: nothing is left behind
+            return model.at(self.x0) if rows else None
 
     def jacobian(self) -> Jacobian:
         """Posterior of the objective's gradient at the iterate."""

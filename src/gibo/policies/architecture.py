@@ -21,7 +21,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_points, as_vector, describe, one_of, positive_int, shown, whole
+from gibo._checks import as_points, as_vector, describe, natural, one_of, positive_int, shown
 from gibo._linalg import Array
 from gibo.errors import InputError
 
@@ -88,7 +88,7 @@ class Architecture:
         """
         theta = np.zeros(self.d)
         if seed is not None:
-            rng = np.random.default_rng(whole("seed", seed))
+            rng = np.random.default_rng(natural("seed", seed))
             starts = np.cumsum([0, *self._layer_sizes()])
             for start, (k, h) in zip(starts, pairwise(self.sizes[:-1]), strict=False):
                 theta[start : start + h * k] = rng.standard_normal(h * k) / math.sqrt(k)

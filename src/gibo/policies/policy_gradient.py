@@ -27,7 +27,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_finite, as_vector, instance, one_of, positive_int, shown, whole
+from gibo._checks import as_finite, as_vector, instance, natural, one_of, positive_int, shown
 from gibo._linalg import Array, single_thread
 from gibo.errors import InputError
 from gibo.outcome import Outcome
@@ -187,7 +187,7 @@ class PolicyGradient:
         self, theta: npt.ArrayLike, episodes: int, seed: int = 0, normalization: Normalization | None = None
     ) -> list[Trace]:
         """Episodes of the noisy policy, step by step."""
-        task, m, seed = self.task, self.task.architecture.outputs, whole("seed", seed)
+        task, m, seed = self.task, self.task.architecture.outputs, natural("seed", seed)
         free = ContinuousActions(np.full(m, -np.inf), np.full(m, np.inf), "float64")
         outputs = Policy(
             task.architecture, as_vector("theta", theta, task.d), free, normalization, task.observation_shape

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_flag, describe, describe_error, finite, instance, positive, positive_int, shown, whole
+from gibo._checks import as_flag, describe, describe_error, finite, instance, natural, positive, positive_int, shown
 from gibo._linalg import Array, single_thread
 from gibo._serialize import to_plain
 from gibo.errors import GiboError, InputError
@@ -141,7 +141,7 @@ class Task:
             ``terminated``, how many of them ended in a final state; with `normalize_states` also ``statistics`` of all
             states, for `Statistics.from_plain`.
         """
-        seeds = [(whole("seed", seed), e) for e in range(self.episodes)]
+        seeds = [(natural("seed", seed), e) for e in range(self.episodes)]
         played = self._play(self.bind(theta, normalization), seeds, collect=self.normalize_states)
         info: dict[str, Any] = {
             "return": math.fsum(episode.value for episode in played) / len(played),
@@ -160,7 +160,7 @@ class Task:
 
         Episode e gets ``SeedSequence((seed, e, 1))``.
         """
-        seeds = [(whole("seed", seed), e, 1) for e in range(positive_int("episodes", episodes))]
+        seeds = [(natural("seed", seed), e, 1) for e in range(positive_int("episodes", episodes))]
         return self._play(self.bind(theta, normalization), seeds, collect=False)
 
     def bind(self, theta: npt.ArrayLike, normalization: Normalization | None = None) -> Policy:

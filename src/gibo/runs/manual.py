@@ -15,16 +15,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibo._checks import as_finite_or_infinite, as_flag, as_number, as_path, describe, instance, one_of, shown, whole
+from gibo._checks import as_finite_or_infinite, as_flag, as_number, as_path, describe, instance, natural, one_of, shown
 from gibo._linalg import Array
 from gibo.errors import InputError, QueryError
 from gibo.optimizers import methods
-from gibo.optimizers.arguments import Bounds
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import Best, Evaluation, Query
 from gibo.optimizers.settings import Settings
-from gibo.outcome import Outcome, checked
-from gibo.runs.journal import Journal, Start
+from gibo.optimizers.state import Bounds
+from gibo.outcome import ITERATE, Best, Evaluation, Outcome, Query, checked
+from gibo.runs.advice import Advice
+from gibo.runs.journal import Journal
+from gibo.runs.records import BY_HAND, Start
+from gibo.runs.result import Result
+from gibo.runs.result import Status as Ending
 from gibo.runs.session import Reparametrizer, Session
 from gibo.runs.spec import RunSpec
 
@@ -88,8 +91,12 @@ class Status:
         best: the point that the optimiser recommends and what it believes its value to be; None before any value.
         best_seen: the best value told.
         iterate: where the optimiser stands.
-        probability_of_ascent: of the last step, by the model; None without one.
+        probability_of_ascent, certainty: of the last step, by the model; None without one.
+        advice: see `gibo.runs.result.Result`.
         starts: the processes that ran it.
+        state: "running", "killed", "waiting" (for somebody to tell) or "ended".
+        returns: the values at the iterates, and all of them, by id; of a run of gibo train, the environment's returns.
+        what: these are, in words.
     """
 
     optimizer: str
@@ -103,7 +110,12 @@ class Status:
     best_seen: Best | None
     iterate: Array
     probability_of_ascent: float | None
+    certainty: float | None
+    advice: list[Advice]
     starts: list[Start]
+    state: str
+    returns: tuple[list[float], list[float]]
+    what: str
 
 
 def create(folder: Path | str, description: Description) -> None:
@@ -113,7 +125,7 @@ def create(folder: Path | str, description: Description) -> None:
     spec = RunSpec.of(optimizer, sign=sign, names=list(description.names))
     with Journal.create(folder, spec) as journal:
         journal.begin({})
-        journal.end("made for evaluations by hand")
+        journal.end(BY_HAND)
 
 
 class Batch(NamedTuple):
@@ -140,7 +152,7 @@ def tell(
     """Record the value of a query, or why there is none."""
     if (value is None) == (failed is None):
         raise InputError("tell: give a value, or say that the evaluation failed")
-    number, failed = whole("number", number), instance("failed", failed, (str, NoneType), "a reason")
+    number, failed = natural("number", number), instance("failed", failed, (str, NoneType), "a reason")
     with Journal.open(folder, PATIENCE, waiting) as journal:
         _refuse_normalized(journal)
         d = len(journal.spec().arguments["x0"])
@@ -161,6 +173,7 @@ def status(folder: Path | str, learns: Callable[[Journal], Reparametrizer | None
         spec, told = journal.spec(), journal.evaluations()
         session = Session.of(journal, learns(journal))
         optimizer, steps = session.optimizer, session.optimizer.log.iterations
+        result = Result.of(session, Ending.CALLBACK, "")
         return Status(
             optimizer=spec.optimizer,
             names=spec.parameter_names,
@@ -169,31 +182,22 @@ def status(folder: Path | str, learns: Callable[[Journal], Reparametrizer | None
             failures=sum(e.failure is not None for e, _ in told),
             pending=optimizer.pending,
             iteration=optimizer.iteration,
-            best=session.best,
-            best_seen=session.best_seen,
+            best=None if math.isnan(result.value) else Best(result.x, result.value, result.interval),
+            best_seen=result.best_seen,
             iterate=optimizer.iterate,
             probability_of_ascent=steps[-1].probability_of_ascent if steps else None,
+            certainty=steps[-1].certainty if steps else None,
+            advice=result.advice,
             starts=journal.starts(),
+            state=journal.state(),
+            returns=_returns(session.evaluations),
+            what="values" if spec.training is None else "returns of episodes",
         )
 
 
-def table(folder: Path | str) -> list[list[Any]]:
-    """Every query and what became of it, as rows; the first one holds the columns' names."""
-    with Journal.read(folder) as journal:
-        names = journal.spec().parameter_names
-        told = {e.id: (e.outcome, at) for e, at in journal.evaluations()}
-        rows: list[list[Any]] = [
-            ["id", "iteration", "kind", *names, "value", "failure", "seconds", "asked", "told", "seed"]
-        ]
-        for query, asked in journal.queries().values():
-            known: tuple[Any, ...] = (None, None, None, None)
-            if query.id in told:
-                outcome, at = told[query.id]
-                known = (outcome.value, outcome.failure, outcome.seconds, at)
-            value, failure, seconds, when = ("" if item is None else item for item in known)
-            row = [query.id, query.iteration, query.kind, *query.x.tolist(), value, failure, seconds]
-            rows.append([*row, "" if asked is None else asked, when, query.seed])
-        return rows
+def _returns(told: Sequence[Evaluation]) -> tuple[list[float], list[float]]:
+    known = [(e.kind, float(e.outcome.info.get("return", e.value))) for e in told if e.value is not None]
+    return [value for kind, value in known if kind == ITERATE], [value for _, value in known]
 
 
 def _refuse_normalized(journal: Journal) -> None:

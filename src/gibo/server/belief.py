@@ -14,10 +14,9 @@ import numpy as np
 
 from gibo._linalg import Array
 from gibo.errors import GiboError
-from gibo.optimizers.events import Evaluation
 from gibo.optimizers.settings import Settings
-from gibo.optimizers.surrogate import Hyperparameters, Model, Surrogate
-from gibo.optimizers.units import Units
+from gibo.optimizers.surrogate import Hyperparameters, Model, Surrogate, Units
+from gibo.outcome import Evaluation
 from gibo.runs.spec import RunSpec
 
 # Of old iterations so many beliefs are worked out at most, fewer with a large model: about this many operations.

@@ -13,11 +13,11 @@ import numpy as np
 from gibo._checks import as_path, describe
 from gibo._linalg import Array
 from gibo.errors import InputError, NumericalError, QueryError
-from gibo.optimizers.events import Best, Evaluation, Query
-from gibo.outcome import Outcome, told_outcome
+from gibo.outcome import Best, Evaluation, Outcome, Query, told_outcome
 from gibo.runs import manual
 from gibo.runs.journal import Journal
 from gibo.runs.session import Session
+from gibo.runs.table import rows_of
 
 
 class Bench(Protocol):
@@ -146,7 +146,8 @@ class ManualBench:
             return {"best": self._best(session.best), "best_seen": self._best(session.best_seen)}
 
     def export(self) -> dict[str, Any]:
-        columns, *rows = manual.table(self.folder)
+        with Journal.read(self.folder) as journal:
+            columns, *rows = rows_of(journal.columns())
         return {"columns": columns, "rows": rows}
 
     def _named(self, x: Array) -> dict[str, float]:

@@ -14,8 +14,7 @@ import numpy as np
 
 from gibo._linalg import Array
 from gibo._serialize import to_plain
-from gibo.acquisition.information import GradientInformation
-from gibo.acquisition.plan import maximize
+from gibo.acquisition.information import GradientInformation, maximize
 from gibo.gp import GaussianProcess
 from gibo.kernels import SquaredExponential
 from gibo.optimizers.settings import lengthscale_distribution, mean_distance
@@ -93,7 +92,7 @@ def sampling_process() -> dict[str, Any]:
 
 
 def lengthscales() -> dict[str, Any]:
-    """The appendix's figure of the lengthscale distribution: bounds on the mean distance, and what is drawn from."""
+    """Figure 9 of the paper, the lengthscale distribution: bounds on the mean distance, and what is drawn from."""
     d = np.arange(1, 41)
     ranges = [lengthscale_distribution(int(n)) for n in d]
     return {

@@ -13,13 +13,13 @@ from gibo._serialize import to_plain
 from gibo.errors import InputError
 from gibo.optimizers import methods
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import Reparametrized
+from gibo.optimizers.log import Reparametrized
 from gibo.optimizers.settings import Settings
 from gibo.policies.architecture import Architecture, architecture
 from gibo.policies.normalizer import Normalization, Statistics, reexpress
 from gibo.policies.policy import Policy
 from gibo.policies.task import Task
-from gibo.runs.api import run
+from gibo.runs.api import Callback, run
 from gibo.runs.journal import Journal
 from gibo.runs.progress import Progress
 from gibo.runs.result import Result
@@ -156,6 +156,7 @@ def train(
     executor: Executor | None = None,
     time_limit: float | None = None,
     progress: bool | Progress = False,
+    callback: Callback | None = None,
     watch: bool = False,
 ) -> Result:
     """One trial, in its own folder; the same call continues it. The policy is saved there as ``policy.json``.
@@ -165,7 +166,7 @@ def train(
         folder: for the journal and the policy.
         budget: evaluations, of `training.episodes` episodes each.
         seed: of the trial.
-        workers, executor, time_limit, progress, watch: see `gibo.run`.
+        workers, executor, time_limit, progress, callback, watch: see `gibo.run`.
     """
     positive_int("budget", budget)
     folder = as_path("folder", folder)
@@ -180,6 +181,7 @@ def train(
             executor=executor,
             time_limit=time_limit,
             progress=progress,
+            callback=callback,
             watch=watch,
             reparametrizer=normalizer,
             training=training.to_plain(),

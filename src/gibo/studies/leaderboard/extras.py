@@ -20,7 +20,7 @@ import numpy.typing as npt
 from gibo._linalg import Array
 from gibo.errors import RunError
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.events import QUERY, Best, Evaluation
+from gibo.outcome import QUERY, Best, Evaluation
 
 
 class Foreign(Optimizer):

@@ -1,211 +1,76 @@
-"""What an optimiser is asked and told, and the events that its history is made of."""
+"""An optimiser as plain data, for JSON: the arguments of its constructor, and its log of events; and back."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from gibo._checks import LARGEST, as_vector, shown
-from gibo._linalg import Array
+from gibo._checks import as_vector, shown
 from gibo._serialize import from_plain, to_plain
 from gibo.errors import GiboError, InputError
-from gibo.outcome import Outcome, checked
+from gibo.optimizers.log import Asked, Event, Iteration, Proceeded, Reparametrized, Stepped, Told, last_whole
+from gibo.outcome import EXTERNAL, Outcome, Query, checked, read_only
 
 STATE_FORMAT = 2
 
-ITERATE, QUERY, EXTERNAL = "iterate", "query", "external"
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, eq=False)
-class Query:
-    """A point to evaluate.
+class Bounds(NamedTuple):
+    """Bounds in a form that can be read in one way only; see `gibo._checks.as_bounds`."""
 
-    Attributes:
-        id: its number; ids rise by one.
-        x: (d,) where to evaluate.
-        seed: for a stochastic objective: depends on the run's seed and the id only.
-        kind: what it is for: ``"iterate"``, ``"query"``, or ``"external"``, a point that was told without being asked.
-        iteration: in which iteration of the optimiser it was asked.
-    """
-
-    id: int
-    x: Array
-    seed: int
-    kind: str
-    iteration: int
+    lb: Any
+    ub: Any
 
 
-@dataclass(frozen=True, eq=False)
-class Evaluation:
-    """A query and its outcome."""
-
-    query: Query
-    outcome: Outcome
-
-    @property
-    def id(self) -> int:
-        return self.query.id
-
-    @property
-    def x(self) -> Array:
-        return self.query.x
-
-    @property
-    def kind(self) -> str:
-        return self.query.kind
-
-    @property
-    def iteration(self) -> int:
-        return self.query.iteration
-
-    @property
-    def value(self) -> float | None:
-        return self.outcome.value
-
-    @property
-    def gradient(self) -> Array | None:
-        gradient: Any = self.outcome.gradient  # an array: it was checked at the door
-        return gradient  # type: ignore[no-any-return]
-
-    @property
-    def gradient_noise(self) -> Array | None:
-        noise: Any = self.outcome.gradient_noise
-        return noise  # type: ignore[no-any-return]
-
-    @property
-    def failure(self) -> str | None:
-        return self.outcome.failure
+def arguments_of(optimizer: object) -> dict[str, Any]:
+    """What `make` needs to make one like this: each option from the attribute of its name."""
+    kind = type(optimizer).__name__
+    plain: dict[str, Any] = {}
+    for name in option_names(type(optimizer)):
+        if not hasattr(optimizer, name):
+            raise InputError(f"{kind}: keep the option {name!r} in an attribute of that name, to be saved with it")
+        option = getattr(optimizer, name)
+        if name == "bounds" and option is not None:
+            option = {"lb": option[0], "ub": option[1]}
+        try:
+            plain[name] = to_plain(option)
+        except TypeError as error:
+            raise InputError(f"{kind}: the option {name!r} cannot be saved: {error}") from None
+    return plain
 
 
-def not_told_yet(query: Query) -> Evaluation:
-    """Stands for a query that an iteration goes on without."""
-    return Evaluation(query, Outcome(None, failure="not told yet"))
+def make(kind: type[T], arguments: dict[str, Any]) -> T:
+    """A fresh optimiser from what `arguments_of` gave; the data may come from anywhere."""
+    given = from_plain(arguments)
+    try:
+        if given.get("bounds") is not None:
+            given["bounds"] = Bounds(**given["bounds"])
+        return kind(**given)
+    except GiboError:
+        raise
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+        raise InputError(f"state: the arguments of {kind.__name__}: {error!r:.120}") from error
 
 
-def read_only(x: Array) -> Array:
-    """The same array, from now on not to be written to."""
-    x.flags.writeable = False
-    return x
+def option_names(kind: type[Any]) -> list[str]:
+    """The parameters of a constructor; where it hands ``**others`` on, also those of the class that it derives from."""
+    names: list[str] = []
+    for cls in kind.__mro__:
+        if "__init__" not in vars(cls):
+            continue
+        parameters = list(inspect.signature(vars(cls)["__init__"]).parameters.values())[1:]
+        names += [p.name for p in parameters if p.kind is not p.VAR_KEYWORD and p.name not in names]
+        if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+            break
+    return names
 
 
-def as_point(x: npt.ArrayLike, d: int) -> Array:
-    """A point (d,) from outside, checked, and not to be written to."""
-    point = as_vector("x", x, d)
-    if np.abs(point).max() > LARGEST:
-        raise InputError(f"x: expected numbers of at most {LARGEST:g} in size, got {shown(x)}; use other units")
-    return read_only(point)
-
-
-class Best(NamedTuple):
-    """A point and its value; for a point chosen by a model the value is the model's mean there.
-
-    `interval` is what a model believes of the value without noise: it lies within (low, high) with 90 % probability.
-    """
-
-    x: Array
-    value: float
-    interval: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Iteration:
-    """What a model-based optimiser knew when it made a step, in the user's units.
-
-    Attributes:
-        number: 0, 1, …
-        evaluations: values told up to then, failures included.
-        x: (d,) the iterate from which it stepped.
-        gradient: (d,) posterior mean of the gradient there.
-        uncertainty: trace of the gradient's posterior covariance.
-        probability_of_ascent: the model's probability that the objective rises along the step.
-        certainty: how sure the model is that the gradient is not zero, see `gibo.Jacobian.certainty`.
-        step: (d,) the step made.
-        lengthscale, variance, noise: the model's hyperparameters.
-        jitter: what had to be added to factorise the model's covariance; almost always 0.
-        warning: why a fit kept the old hyperparameters, or None.
-    """
-
-    number: int
-    evaluations: int
-    x: Array
-    gradient: Array
-    uncertainty: float
-    probability_of_ascent: float
-    certainty: float
-    step: Array
-    lengthscale: Array
-    variance: float
-    noise: float
-    jitter: float
-    warning: str | None
-
-
-class Transform(Protocol):
-    """A linear map of parameters, x' = T x, under which the objective keeps its values."""
-
-    def parameters(self, theta: npt.ArrayLike) -> Array:
-        """T x, for many (n, d)."""
-
-    def gradients(self, g: npt.ArrayLike) -> Array:
-        """T⁻ᵀ g, for many (n, d)."""
-
-
-# -- what can happen to an optimiser ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """A batch was proposed; the memo is what was slow to compute, None if nothing was."""
-
-    queries: tuple[Query, ...]
-    memo: dict[str, Any] | None
-
-
-@dataclass(frozen=True, eq=False)
-class Told:
-    """A query, or a point from elsewhere, got its outcome."""
-
-    query: Query
-    outcome: Outcome
-
-
-@dataclass(frozen=True, eq=False)
-class Proceeded:
-    """The batch was closed although some of its queries were pending."""
-
-
-@dataclass(frozen=True, eq=False)
-class Reparametrized:
-    """Parameters changed their meaning."""
-
-    transform: Transform
-    moves_iterate: bool
-
-
-@dataclass(frozen=True, eq=False)
-class Stepped:
-    """An update made a step and left this record."""
-
-    record: Iteration
-
-
-Event = Asked | Told | Proceeded | Reparametrized | Stepped
-
-
-def last_whole(events: Sequence[Event]) -> int:
-    """Where the last batch stands whose memo holds all that is needed; −1 if none does.
-
-    (A memo of the first version of the journal had no iterate: then what came before must be computed again.)
-    """
-    whole = (i for i, e in enumerate(events) if isinstance(e, Asked) and e.memo is not None and "iterate" in e.memo)
-    return max(whole, default=-1)
-
-
-# -- as plain data ----------------------------------------------------------------------------------------------------
+# -- events -----------------------------------------------------------------------------------------------------------
 
 
 def events_to_plain(events: Sequence[Event]) -> list[list[Any]]:

@@ -453,7 +453,6 @@ TARGETS = {
         manual.tell, {"folder": by_hand(folder), "number": 0, "value": 1.0, "failed": None, "waiting": None}
     ),
     "gibo.runs.manual.status": lambda folder: Call(manual.status, {"folder": finished(folder)}),
-    "gibo.runs.manual.table": lambda folder: Call(manual.table, {"folder": finished(folder)}),
     "gibo.runs.manual.read_description": lambda folder: Call(
         manual.read_description, {"path": toml_file(folder, "[parameters.gain]\nstart = 1.0\n")}
     ),

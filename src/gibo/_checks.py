@@ -97,8 +97,11 @@ def positive(name: str, value: Any, or_zero: bool = False) -> float:
 
 
 def positive_int(name: str, value: Any) -> int:
-    """An integer of at least 1."""
-    return whole(name, value, least=1)
+    """An integer of at least 1 that a float, and a database, can hold."""
+    number = whole(name, value, least=1)
+    if number >= 1 << 63:
+        raise InputError(f"{name}: expected a whole number below 2**63, got {shown(value)}")
+    return number
 
 
 def whole(name: str, value: Any, least: int) -> int:

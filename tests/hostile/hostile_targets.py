@@ -670,6 +670,7 @@ TARGETS = {
     # Inside other libraries, figures, the page.
     "gibo.integrations.scipy.minimize": fixed(
         gibo.integrations.scipy.minimize,
+        lambda found: [found.x, found.fun if found.success else found.message],
         sizes=("budget", "maxfev"),
         fun=hill,
         x0=X0,

@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from types import EllipsisType
+from types import EllipsisType, NoneType
 from typing import Any, ParamSpec
 
 import numpy.typing as npt
@@ -285,6 +285,11 @@ def run(
             quorum=quorum,
             max_failures=max_failures,
         )
+        if reparametrizer is not None and not all(
+            callable(getattr(reparametrizer, name, None)) for name in ("options", "learn")
+        ):
+            raise InputError(f"reparametrizer: expected one with options and learn, got {describe(reparametrizer)}")
+        instance("training", training, (dict, NoneType), "plain data by name")
         if options.quorum < 1.0 and reparametrizer is not None:
             raise InputError("quorum: with a state normaliser, an iteration needs all of its values; leave it at 1")
         if options.quorum < 1.0 and not optimizer.uses_late_values:

@@ -150,7 +150,12 @@ def _bounds(bounds: Any, d: int) -> Any:
     if bounds is None:
         return None
     if not (hasattr(bounds, "lb") and hasattr(bounds, "ub")):
-        if not isinstance(bounds, (list, tuple, np.ndarray)) or not all(map(_is_pair, pairs := list(bounds))):
+        pairs = (
+            list(bounds)
+            if isinstance(bounds, (list, tuple)) or (isinstance(bounds, np.ndarray) and bounds.ndim)
+            else []
+        )
+        if len(pairs) != d or not all(map(_is_pair, pairs)):
             raise InputError(f"bounds: expected {d} pairs or scipy.optimize.Bounds, got {describe(bounds)}")
         low, high = ([no if pair[i] is None else pair[i] for pair in pairs] for i, no in enumerate((-np.inf, np.inf)))
         bounds = Bounds(low, high)

@@ -80,6 +80,15 @@ def not_too_many(d: int, most: int | None, name: str) -> None:
         )
 
 
+def one_or_many(name: str, x: npt.ArrayLike) -> tuple[Array, bool]:
+    """One point (d,) or several (p, d) as (p, d), d at least 1; and whether it is one."""
+    array = as_finite(name, x)
+    points = as_finite(name, array, ndim=2) if array.ndim == 2 else as_vector(name, array)[None]
+    if not points.shape[1]:
+        raise InputError(f"{name}: expected points of one or more dimensions, got shape {points.shape}")
+    return moderate(name, points), array.ndim == 1
+
+
 def one_per_parameter(name: str, value: npt.ArrayLike, d: int) -> Array:
     """(d,) from a finite number or d of them."""
     array = as_finite(name, value)

@@ -29,10 +29,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo import _linalg as linalg
-from gibo._checks import as_finite, as_points, as_vector, finite, instance, moderate, positive
+from gibo._checks import as_finite, as_points, as_vector, finite, instance, moderate, one_or_many, positive
 from gibo._linalg import Array, Factor
 from gibo.errors import InputError, NumericalError
 from gibo.kernels import Kernel
+from gibo.means import Mean
 
 
 class Prediction(NamedTuple):
@@ -123,7 +124,7 @@ class GaussianProcess:
         kernel: covariance function of the objective.
         noise: variance of the noise on an observed value; 0 makes the posterior mean interpolate.
         mean: the constant prior mean, or ``"estimated"``: then its most likely value given the data and the
-            kernel, ``1ᵀK⁻¹y / 1ᵀK⁻¹1`` (generalised least squares), is used.
+            kernel, ``1ᵀK⁻¹y / 1ᵀK⁻¹1`` (generalised least squares), is used; or a `gibo.means.Mean`.
 
     Example:
         >>> from gibo import GaussianProcess, SquaredExponential
@@ -137,14 +138,14 @@ class GaussianProcess:
 
     kernel: Kernel
     noise: float
-    mean: float | Literal["estimated"] = 0.0
+    mean: float | Literal["estimated"] | Mean = 0.0
     observations: Observations | None = None
     factor: Factor | None = None
 
     def __post_init__(self) -> None:
         instance("kernel", self.kernel, Kernel, "a kernel such as SquaredExponential()")
         object.__setattr__(self, "noise", positive("noise", self.noise, or_zero=True))
-        if not (isinstance(self.mean, str) and self.mean == "estimated"):
+        if not isinstance(self.mean, Mean) and not (isinstance(self.mean, str) and self.mean == "estimated"):
             object.__setattr__(self, "mean", finite("mean", self.mean))
             moderate("mean", np.array(self.mean))
         moderate("noise", np.array(self.noise))
@@ -218,7 +219,9 @@ class GaussianProcess:
 
     @cached_property
     def prior_mean(self) -> float:
-        """The constant prior mean m, estimated from the data if that was asked for."""
+        """The constant prior mean m, estimated from the data if that was asked for; 0 where m is a function."""
+        if isinstance(self.mean, Mean):
+            return 0.0
         if self.mean != "estimated":
             return float(self.mean)
         if self.observations is None or self.factor is None or not self.n:
@@ -231,12 +234,12 @@ class GaussianProcess:
     def a(self) -> Array:
         """``a = K⁻¹ (observations − prior mean)``."""
         data, factor = self._conditioned()
-        return linalg.solve(factor.L, data.targets(self.prior_mean))
+        return linalg.solve(factor.L, self._residuals(data))
 
     def predict(self, x: npt.ArrayLike) -> Prediction:
         """Mean and variance of the objective at x: numbers for (d,), arrays (p,) for (p, d)."""
         points, one = self._points(x)
-        mean = np.full(len(points), self.prior_mean)
+        mean = self.mean_at(points)
         variance = np.full(len(points), self.kernel.variance)
         if self.observations is not None and self.factor is not None:
             k = self.cross(points)
@@ -250,13 +253,23 @@ class GaussianProcess:
         """Posterior of the objective's gradient at x (d,). Müller et al. 2021, eq. (3)."""
         t = self._points(as_vector("x", x))[0][0]
         H = np.diag(self.kernel.gradient_variance(len(t)))
+        slope = self.mean.gradient(t[None])[0] if isinstance(self.mean, Mean) else 0.0
         if self.observations is None or self.factor is None:
-            return Jacobian(np.zeros(len(t)), H)
+            return Jacobian(np.zeros(len(t)) + slope, H)
         D = self.cross_gradient(t)
         V = linalg.solve_lower(self.factor.L, D)
-        mean, covariance = D.T @ self.a, schur_complement(H, V)
+        mean, covariance = D.T @ self.a + slope, schur_complement(H, V)
         known("gradient", mean, covariance)
         return Jacobian(mean, covariance)
+
+    def mean_at(self, points: Array) -> Array:
+        """The prior mean (p,) at points (p, d)."""
+        return self.mean(points) if isinstance(self.mean, Mean) else np.full(len(points), self.prior_mean)
+
+    def _residuals(self, data: Observations) -> Array:
+        if not isinstance(self.mean, Mean):
+            return data.targets(self.prior_mean)
+        return np.concatenate([(data.g - self.mean.gradient(data.G)).ravel(), data.y - self.mean(data.X)])
 
     def cross(self, x: Array) -> Array:
         """Covariance (N, p) of the observations with the objective's values at x (p, d)."""
@@ -273,7 +286,7 @@ class GaussianProcess:
     def log_likelihood(self) -> float:
         """Log marginal likelihood of the data. Rasmussen and Williams 2006, eq. (2.30)."""
         data, factor = self._conditioned()
-        fit = float(data.targets(self.prior_mean) @ self.a)
+        fit = float(self._residuals(data) @ self.a)
         return -0.5 * (fit + linalg.log_determinant(factor.L) + len(data) * math.log(2.0 * math.pi))
 
     def log_likelihood_gradient(self) -> LogLikelihoodGradient:
@@ -301,8 +314,7 @@ def known(what: str, *arrays: Array) -> None:
     """That a posterior is finite: with data and hyperparameters of all sizes it need not be."""
     if not all(np.isfinite(array).all() for array in arrays):
         raise NumericalError(
-            f"the {what} is not finite: data, lengthscales and variances differ too much in size to compute with; use "
-            "other units"
+            f"the {what} is not finite: data or hyperparameters differ too much in size; use other units"
         )
 
 
@@ -312,15 +324,6 @@ def conditioned(gp: GaussianProcess) -> tuple[Observations, Factor]:
     if gp.observations is None or gp.factor is None:
         raise InputError("this Gaussian process has no data yet; call condition(X, y) first")
     return gp.observations, gp.factor
-
-
-def one_or_many(name: str, x: npt.ArrayLike) -> tuple[Array, bool]:
-    """One point (d,) or several (p, d) as (p, d), d at least 1; and whether it is one."""
-    array = as_finite(name, x)
-    points = as_finite(name, array, ndim=2) if array.ndim == 2 else as_vector(name, array)[None]
-    if not points.shape[1]:
-        raise InputError(f"{name}: expected points of one or more dimensions, got shape {points.shape}")
-    return moderate(name, points), array.ndim == 1
 
 
 class LogLikelihoodGradient(NamedTuple):

@@ -27,11 +27,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo import _linalg as linalg
-from gibo._checks import as_points, as_vector, batch_size, instance, moderate, positive
+from gibo._checks import as_points, as_vector, batch_size, instance, moderate, one_or_many, positive
 from gibo._linalg import Array
 from gibo.acquisition.climb import climb
 from gibo.errors import InputError, NumericalError
-from gibo.gp import GaussianProcess, one_or_many, schur_complement
+from gibo.gp import GaussianProcess, schur_complement
 from gibo.kernels import Kernel
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -219,12 +219,15 @@ def plan(
     M: int,
     rng: np.random.Generator,
     least_share: float = 0.0,
+    least_gain: float = 0.0,
 ) -> Plan:
     """The next M queries in the box, each the most informative one given those before it.
 
     α does not depend on the observed values, so these are exactly the queries that one would ask by telling a value
     and asking again, M times; all of them may run at once. The plan ends early, after at least one query, when a query
-    would remove less than `least_share` of the gradient's remaining uncertainty.
+    would remove less than `least_share` of the gradient's remaining uncertainty; or with the first one after it whose α
+    is below `least_gain`. (That is the rule of the published code of Müller et al. 2021: the change of the acquisition,
+    which counts all data there, is the α of the last query.)
     """
     instance("gi", gi, GradientInformation, "a GradientInformation")
     instance("rng", rng, np.random.Generator, "np.random.default_rng(seed)")
@@ -240,6 +243,8 @@ def plan(
             break
         X.append(x)
         information.append(alpha)
+        if len(X) > 1 and alpha < least_gain:
+            break
         if len(X) < M:
             gi = gi.extend(x)
     return Plan(np.array(X), np.array(information))

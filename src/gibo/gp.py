@@ -233,7 +233,7 @@ class GaussianProcess:
     @cached_property
     def a(self) -> Array:
         """``a = K⁻¹ (observations − prior mean)``."""
-        data, factor = self._conditioned()
+        data, factor = conditioned(self)
         return linalg.solve(factor.L, self._residuals(data))
 
     def predict(self, x: npt.ArrayLike) -> Prediction:
@@ -273,19 +273,19 @@ class GaussianProcess:
 
     def cross(self, x: Array) -> Array:
         """Covariance (N, p) of the observations with the objective's values at x (p, d)."""
-        data, _ = self._conditioned()
+        data, _ = conditioned(self)
         return self.kernel.joint(data.X, data.G, x, x[:0])
 
     def cross_gradient(self, t: Array) -> Array:
         """``D``: covariance (N, d) of the observations with the objective's gradient at t (d,)."""
-        data, _ = self._conditioned()
+        data, _ = conditioned(self)
         t = t[None]
         return self.kernel.joint(data.X, data.G, t[:0], t)
 
     @cached_property
     def log_likelihood(self) -> float:
         """Log marginal likelihood of the data. Rasmussen and Williams 2006, eq. (2.30)."""
-        data, factor = self._conditioned()
+        data, factor = conditioned(self)
         fit = float(self._residuals(data) @ self.a)
         return -0.5 * (fit + linalg.log_determinant(factor.L) + len(data) * math.log(2.0 * math.pi))
 
@@ -295,14 +295,11 @@ class GaussianProcess:
         ``½ tr((a aᵀ − K⁻¹) ∂K)``, Rasmussen and Williams 2006, eq. (5.9). An estimated mean maximises the
         likelihood, so it contributes nothing.
         """
-        data, factor = self._conditioned()
+        data, factor = conditioned(self)
         W = np.outer(self.a, self.a) - linalg.inverse(factor.L)
         by_ell, by_s2 = self.kernel.hyperparameter_gradient(W, data.X, data.G)
         by_noise = self.noise * float(W.diagonal()[data.g.size :].sum())
         return LogLikelihoodGradient(0.5 * by_ell, 0.5 * by_s2, 0.5 * by_noise)
-
-    def _conditioned(self) -> tuple[Observations, Factor]:
-        return conditioned(self)
 
     def _points(self, x: npt.ArrayLike) -> tuple[Array, bool]:
         """x, (d,) or (p, d), as (p, d); and whether it is one."""

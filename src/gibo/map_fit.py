@@ -16,7 +16,7 @@ import numpy as np
 from gibo._checks import instance, one_of, positive_int
 from gibo._linalg import Array, minimize
 from gibo.errors import InputError, NumericalError
-from gibo.gp import GaussianProcess
+from gibo.gp import GaussianProcess, conditioned
 from gibo.priors import Prior
 
 HYPERPARAMETERS = ("lengthscale", "variance", "noise")
@@ -64,7 +64,7 @@ def fit(gp: GaussianProcess, priors: Mapping[str, Prior], maximum_steps: int = 5
     positive_int("maximum_steps", maximum_steps)
     if not priors:
         return Fit(gp, gp.log_likelihood, 0, None)
-    gp._conditioned()  # without data there is nothing to fit: an error of the caller's
+    conditioned(gp)  # without data there is nothing to fit: an error of the caller's
     space = _Space.of(gp, priors)
     evaluations = 0
 

@@ -27,17 +27,21 @@ try:
 except ImportError:  # Windows
     FAR = 1 << 40  # a byte that no journal has, because a lock there keeps others from reading what it covers
 
-    def _flock(descriptor: int, hold: bool) -> None:
+    def flock(descriptor: int, hold: bool) -> None:
         msvcrt = importlib.import_module("msvcrt")
+        position = os.lseek(descriptor, 0, os.SEEK_CUR)
         os.lseek(descriptor, FAR, os.SEEK_SET)
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK if hold else msvcrt.LK_UNLCK, 1)
         except PermissionError as error:
             raise BlockingIOError from error
+        finally:
+            os.lseek(descriptor, position, os.SEEK_SET)
 
 else:
 
-    def _flock(descriptor: int, hold: bool) -> None:
+    def flock(descriptor: int, hold: bool) -> None:
+        """Hold an open file, or let it go; BlockingIOError if another process holds it."""
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB if hold else fcntl.LOCK_UN)
 
 
@@ -148,7 +152,7 @@ def locked(
         finally:
             if _files.get(key) is file and file.descriptor is not None:  # not in a child that has let go of it
                 file.locked = False
-                _flock(file.descriptor, hold=False)
+                flock(file.descriptor, hold=False)
     finally:
         _leave(key, file)
 
@@ -187,7 +191,7 @@ def _try(path: Path, file: _File) -> bool:
     if file.descriptor is None:
         file.descriptor = open_regular(path, os.O_RDWR)
     try:
-        _flock(file.descriptor, hold=True)
+        flock(file.descriptor, hold=True)
     except BlockingIOError:
         return False
     file.locked = True

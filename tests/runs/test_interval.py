@@ -20,7 +20,7 @@ def test_the_interval_is_the_models_at_the_recommended_point() -> None:
     assert best is not None
     assert best.interval is not None
     model = opt._model()
-    mean, variance = model.gp.predict(best.x / opt.scale)
+    _, variance = model.gp.predict(best.x / opt.scale)
     half = 1.6448536 * model.units.spread * np.sqrt(variance)
     assert best.interval == pytest.approx((best.value - half, best.value + half), rel=1e-6)
 

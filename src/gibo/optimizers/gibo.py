@@ -28,7 +28,7 @@ from gibo.acquisition.plan import plan
 from gibo.errors import InputError, NumericalError
 from gibo.jacobian import Jacobian
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.log import Iteration
+from gibo.optimizers.log import Asked, Event, Iteration
 from gibo.optimizers.scale_search import WIDEN, look
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.surrogate import Model, Surrogate
@@ -79,6 +79,7 @@ class GIBO(Optimizer):
         self._M, self._N_m, self._N_g, self._fit_from = self.settings.sizes
         self._surrogate = Surrogate.initial(self.settings, self.scale)
         self._iterate_asked = False
+        self._kept: tuple[int, ...] = ()  # ids of the start and of the best point, see `Settings.remember`
         self._step_state = self.settings.step.init(self.d)
         self._scale_found = not (self.settings.scale_search and self._surrogate.can_be_rescaled)
 
@@ -95,7 +96,7 @@ class GIBO(Optimizer):
         if not window:
             return None
         X = [e.x for e in window if np.array_equal(self.clip(e.x), e.x)]
-        if not X or all(e.value is not None for e in self._log.since_id(window[0].id)):
+        if not X or all(e.value is not None for e in self._log.since_id(self._log.valued[-self._N_m :][0].id)):
             X.append(self._iterate)
         with single_thread():
             model = self._model()
@@ -138,6 +139,8 @@ class GIBO(Optimizer):
         if retreat is None and self.settings.scale_search:
             retreat = self._look_at_scale(batch)
         model = self._model()
+        if self.settings.remember:
+            self._kept = self._worth_keeping(model)
         internal = model.gp.jacobian(before / self.scale)
         if retreat is not None:
             self._iterate = retreat
@@ -238,8 +241,16 @@ class GIBO(Optimizer):
     # -- its data -----------------------------------------------------------------------------------------------------
 
     def _window(self, size: int) -> list[Evaluation]:
-        """The last evaluations that have a value, by id."""
-        return self._log.valued[-size:] if size > 0 else []
+        """The last evaluations that have a value, by id, after those that are kept."""
+        recent = self._log.valued[-size:] if size > 0 else []
+        first = recent[0].id if recent else self._log.next_id
+        return [self._log.evaluations[i] for i in self._kept if i < first] + recent
+
+    def _worth_keeping(self, model: Model) -> tuple[int, ...]:
+        """Ids of the first value, the start's, and of the point that is best by its lower bound."""
+        window = self._window(self._N_m)
+        bound = model.lower_bound(np.array([e.x for e in window]), max(self.settings.caution, 1.0))
+        return tuple(sorted({self._log.valued[0].id, window[int(bound.argmax())].id}))
 
     def _model(self) -> Model:
         """The posterior given the window."""
@@ -278,12 +289,26 @@ class GIBO(Optimizer):
 
     def _memo(self) -> dict[str, Any]:
         found = {} if not self.settings.scale_search else {"scale_found": self._scale_found}
-        return {**self._surrogate.memo(), "step": self._step_state, **found}
+        kept = {} if not self.settings.remember else {"kept": list(self._kept)}
+        return {**self._surrogate.memo(), "step": self._step_state, **found, **kept}
+
+    def load(self, event: Event) -> None:
+        super().load(event)
+        if isinstance(event, Asked):  # what is kept moves when the parameters change their meaning
+            self._kept = self._known_ids((event.memo or {}).get("kept", ()))
+
+    def _known_ids(self, given: Any) -> tuple[int, ...]:
+        kept = tuple(given)
+        known = (self._log.evaluations.get(i) for i in kept)
+        if len(kept) > 2 or any(e is None or e.value is None for e in known):
+            raise InputError(f"memo: kept: expected ids of evaluations with values, got {given!r:.80}")
+        return kept
 
     def _recall(self, memo: dict[str, Any]) -> None:
         self._iterate_asked = True
         self._surrogate = self._surrogate.recall(memo)
         self._scale_found = bool(memo.get("scale_found", self._scale_found))
+        self._kept = self._known_ids(memo.get("kept", ()))
         if "step" in memo:
             state = {name: as_finite(f"step.{name}", value) for name, value in memo["step"].items()}
             # Of a user's own rule the names may change from step to step, the shapes of gibo's own do not.

@@ -81,6 +81,8 @@ class Settings(Serializable):
             are told, before the step.
         scale_search: True: until a signal is found the lengthscales are widened and shrunk by what the values say, so
             that a wrong `scale` costs less; see `gibo.optimizers.scale_search`. Default False.
+        remember: True: the first value, the start's, and that of the best point known stay in the model when they have
+            left the window, so that what is recommended is no worse than they are. Default False.
         caution: `best` is the point with the highest mean − caution standard deviations. Default 0.
 
     Example:
@@ -111,6 +113,7 @@ class Settings(Serializable):
     warp: Literal["none", "chosen"] = "none"
     fit_at: Literal["plan", "step"] = "plan"
     scale_search: bool = False
+    remember: bool = False
     caution: float = 0.0
 
     def __post_init__(self) -> None:
@@ -134,7 +137,7 @@ class Settings(Serializable):
         for name in ("M", "N_m", "N_g", "fit_from"):
             if getattr(self, name) is not None:
                 (batch_size if name == "M" else positive_int)(name, getattr(self, name))
-        for name in ("standardize", "fit_after_iterate", "scale_search"):
+        for name in ("standardize", "fit_after_iterate", "scale_search", "remember"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise InputError(f"{name}: expected True or False, got {getattr(self, name)!r:.80}")
         object.__setattr__(self, "delta", positive("delta", self.delta))
@@ -206,6 +209,7 @@ def searching(d: int) -> Settings:
         warp="chosen",
         fit_at="step",
         scale_search=True,
+        remember=True,
         caution=1.0,
     )
 

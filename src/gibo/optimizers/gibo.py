@@ -61,6 +61,7 @@ class GIBO(Optimizer):
     """
 
     method = "gibo"
+    BETA = 1.0
     uses_late_values = True
 
     def __init__(
@@ -128,6 +129,8 @@ class GIBO(Optimizer):
         else:
             gi = self._information(iterate_comes=bool(proposals))
             Z = plan(gi, lower, upper, self._M, self._rng, self.settings.least_share).X  # lines 7 to 12
+        if not self._scale_found and self._iteration:
+            proposals.append((self._iterate, QUERY))  # twice, to tell noise from detail
         return proposals + [(z * self.scale, QUERY) for z in Z]
 
     def _update(self, batch: list[Evaluation]) -> None:
@@ -163,7 +166,7 @@ class GIBO(Optimizer):
             self._surrogate = self._surrogate.rescaled(WIDEN)
             return self._iterate
         before = [e for e in self._log.since(self._iteration - 1) if e.iteration == self._iteration - 1]
-        factor, self._scale_found, back = look(self._model(), batch, before, self._scale_found)
+        factor, self._scale_found, back = look(self._model(), window, batch, before, self._scale_found)
         if factor != 1.0:
             self._surrogate = self._surrogate.rescaled(factor)
         return None if back is None else back.x.copy()
@@ -176,7 +179,7 @@ class GIBO(Optimizer):
         data = model.gp.observations
         best = z if data is None else data.X[int(np.asarray(model.gp.predict(data.X).mean).argmax())]
         starts = [np.clip(start, lower, upper)[None] for start in (z, ascent, best)]
-        return climb(LowerConfidenceBound(model.gp, 1.0), starts, lower, upper, scale=ell)[0]
+        return climb(LowerConfidenceBound(model.gp, self.BETA), starts, lower, upper, scale=ell)[0]
 
     def _fit_is_due(self) -> bool:
         needed = {"each": self._fit_from, "full": self._N_m, "never": None}[self.settings.fit]

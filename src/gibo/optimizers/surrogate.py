@@ -36,8 +36,8 @@ from gibo.priors import Prior
 SAYS_NOTHING = 1e6
 # Standard deviations either way that hold 90 % of a normal distribution.
 Z90 = 1.6448536269514722
-# A factor of a thousand either way.
-LARGEST_LOG_FACTOR = 7.0
+# A factor of a hundred either way.
+LARGEST_LOG_FACTOR = 4.6
 
 
 class Hyperparameters(NamedTuple):

@@ -1,13 +1,14 @@
 # make demo   set up, train three policies on CartPole-v1 and draw their learning curve
 # make test   set up and run ruff, mypy and the tests
 # make bench  set up and run the benchmarks
+# make wheel  build dist/gibo-*.whl, install it into a fresh environment and run a program there
 PYTHON ?= python3
 BIN := .venv/bin
 
 # A BLAS with many threads is slower on these small matrices.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test bench clean
+.PHONY: demo test bench wheel clean
 
 demo: .venv/installed-demo
 	$(BIN)/gibo train CartPole-v1 --trials 3 --out demo
@@ -27,6 +28,18 @@ bench: .venv/installed-dev
 	$(BIN)/python benchmarks/manual.py
 	$(BIN)/python benchmarks/history.py
 
+# In a folder of its own, so that nothing of the clone is found.
+wheel:
+	rm -rf dist
+	$(PYTHON) -m venv dist/venv
+	dist/venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	dist/venv/bin/python -m pip install --quiet --disable-pip-version-check dist/gibo-*.whl
+	mkdir dist/check && cd dist/check && ../venv/bin/gibo --version && ../venv/bin/python -c \
+		"import gibo; print(gibo.maximize(lambda x: -float(x @ x), [1.0, 1.0], budget=20, scale=0.3, journal='run'))" \
+		&& ../venv/bin/gibo status run && ../venv/bin/gibo report run
+	rm -rf dist/venv dist/check
+	@ls -l dist
+
 .venv/installed-%: pyproject.toml
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || \
 		{ echo "gibo needs Python 3.11 or newer; name one with: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
@@ -35,4 +48,4 @@ bench: .venv/installed-dev
 	@touch $@
 
 clean:
-	rm -rf .venv demo .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv demo dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

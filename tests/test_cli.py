@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gibo import cli
 from gibo.cli import main
 
 TINY = ["--dimensions", "2,3", "--functions", "2", "--budget", "10", "--workers", "1"]
@@ -84,6 +85,24 @@ def test_a_mistake_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys, wo
     assert error.startswith("gibo: ")
     assert message in error
     assert len(error.splitlines()) == 1
+
+
+def test_every_command_is_listed_and_is_where_the_table_says():
+    every = {command for commands in cli.COMMANDS.values() for command in commands}
+    assert choices(cli._parser()) == choices(cli._parser("--help")) == every
+    for commands in cli.COMMANDS.values():
+        for command in commands:
+            assert choices(cli._parser(command)) == set(commands)
+
+
+def choices(parser):
+    return {name for action in parser._actions if action.dest == "command" for name in action.choices}
+
+
+def test_a_command_loads_no_other_commands():
+    code = "import sys; from gibo import cli; cli._parser('ask'); print(*(n for n in sys.modules if n > 'gibo.cli.'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert [name for name in done.stdout.split() if name.startswith("gibo.cli.")] == ["gibo.cli.manual"]
 
 
 def test_the_studies_are_listed_and_only_then_loaded():

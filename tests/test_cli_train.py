@@ -9,6 +9,7 @@ import time
 import xml.etree.ElementTree as ET
 from types import SimpleNamespace
 
+import gymnasium
 import numpy as np
 import pytest
 from PIL import Image
@@ -220,7 +221,49 @@ def test_a_mistake_is_one_line_and_nothing_is_left_behind(tmp_path, monkeypatch,
 def test_what_to_install_where_gymnasium_is_missing(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "gymnasium", None)
-    assert "pip install 'gibo[gym]'" in error_of(capsys, ["train", "CartPole-v1"])
+    assert "pip install 'gymnasium[classic-control]>=1.1' (gibo's extra 'gym')" in error_of(
+        capsys, ["train", "CartPole-v1"]
+    )
+
+
+ROBOT = """
+import gymnasium
+from gymnasium.envs.classic_control import CartPoleEnv
+gymnasium.register("Arm-v0", CartPoleEnv, max_episode_steps=5)
+"""
+
+
+def test_a_module_of_the_current_folder_is_found_and_a_journal_cannot_name_one(tmp_path, monkeypatch, capsys):
+    (tmp_path / "my_robot.py").write_text(ROBOT)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    try:
+        assert main(["train", "my_robot:Arm-v0", "--budget", "2", "--out", "run"]) == 0
+        del sys.modules["my_robot"], gymnasium.registry["Arm-v0"]
+        monkeypatch.setattr(sys, "path", [each for each in sys.path if each != str(tmp_path)])
+        assert "--allow-module" in error_of(capsys, ["evaluate", "run", "--episodes", "1"])
+        assert "my_robot" not in sys.modules
+        assert main(["evaluate", "run", "--episodes", "1", "--allow-module"]) == 0
+        assert "mean 5.0" in capsys.readouterr().out
+    finally:
+        sys.modules.pop("my_robot", None)
+        gymnasium.registry.pop("Arm-v0", None)
+    assert "no_robot" in error_of(capsys, ["train", "no_robot:Arm-v0", "--budget", "2"])
+
+
+def test_too_many_parameters_are_explained_in_a_line(tmp_path, monkeypatch, capsys):
+    class Images(gymnasium.Env):
+        observation_space = gymnasium.spaces.Box(0, 255, (96, 96, 3), np.uint8)
+        action_space = gymnasium.spaces.Discrete(2)
+
+    gymnasium.register("GiboImages-v0", Images)
+    monkeypatch.chdir(tmp_path)
+    try:
+        error = error_of(capsys, ["train", "GiboImages-v0", "--budget", "2"])
+    finally:
+        del gymnasium.registry["GiboImages-v0"]
+    assert "GIBO is for hundreds of parameters, at most 5000, got 27648" in error
+    assert "give the policy features of the images" in error
 
 
 def test_other_settings_in_the_same_folder_are_refused(runs, capsys):
@@ -308,6 +351,28 @@ def test_a_gif_keeps_the_time_of_the_environment(runs, tmp_path, monkeypatch, ra
     assert sum(durations) == pytest.approx(1000 * 31 / rate, abs=1000 * 3 / rate)
 
 
+def test_a_gif_is_never_long_and_never_large(tmp_path, monkeypatch):
+    assert (play.MOST_FRAMES, play.LARGEST_GIF) == (300, 3_000_000)
+    monkeypatch.setattr(play, "MOST_FRAMES", 30)
+    monkeypatch.setattr(play, "LARGEST_GIF", 20_000)
+    film = play._GIF(tmp_path / "long.gif", 50.0)
+    for i in range(101):
+        film.add(np.full((8, 8, 3), i, np.uint8))
+    film.close()
+    size, durations = frames(tmp_path / "long.gif")
+    assert size == (8, 8)
+    assert durations == [80] * 25 + [20]  # every fourth, and the last one alone
+
+    film = play._GIF(tmp_path / "large.gif", 50.0)
+    for seed in range(3):
+        film.add(np.random.default_rng(seed).integers(0, 256, (150, 300, 3), dtype=np.uint8))
+    film.close()
+    (width, height), durations = frames(tmp_path / "large.gif")
+    assert 10_000 < (tmp_path / "large.gif").stat().st_size <= 20_000
+    assert width / height == pytest.approx(2.0, abs=0.1)
+    assert durations == [20, 20, 20]
+
+
 @pytest.mark.usefixtures("headless")
 def test_ctrl_c_keeps_the_video_so_far(runs, tmp_path, monkeypatch, capsys):
     def interrupted(screen, policy, **_):
@@ -366,8 +431,8 @@ def test_mistakes_of_play(runs, tmp_path, monkeypatch, capsys, words, message):
 @pytest.mark.parametrize(
     ("missing", "video", "advice"),
     [
-        ("imageio", "x.gif", "pip install imageio"),
-        ("imageio_ffmpeg", "x.mp4", "pip install imageio-ffmpeg; or write a .gif"),
+        ("PIL", "x.gif", "video needs pillow, which is not installed"),
+        ("imageio_ffmpeg", "x.mp4", "gibo's extra 'video'); or write a .gif"),
         ("pygame", "x.gif", "gymnasium[classic-control]"),
     ],
 )

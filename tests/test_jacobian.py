@@ -4,7 +4,7 @@ from scipy.special import gammainc
 from scipy.stats import chi2
 
 from gibo import Jacobian
-from gibo.jacobian import _chi_square_cdf
+from gibo.gp import _chi_square_cdf
 
 # -- probability of ascent --------------------------------------------------------------------------------------------
 

@@ -33,8 +33,7 @@ from typing import Any
 
 from gibo.acquisition.information import GradientInformation
 from gibo.errors import GiboError, InputError, JournalError, MissingExtraError, NumericalError, QueryError, RunError
-from gibo.gp import GaussianProcess, Prediction
-from gibo.jacobian import Jacobian
+from gibo.gp import GaussianProcess, Jacobian, Prediction
 from gibo.kernels import Kernel, Matern52, SquaredExponential
 from gibo.map_fit import fit
 from gibo.optimizers.ars import ARS

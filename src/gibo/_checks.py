@@ -50,6 +50,15 @@ def as_vector(name: str, value: npt.ArrayLike, d: int | None = None) -> Array:
     return array
 
 
+def not_too_many(d: int, most: int | None, name: str) -> None:
+    """That an optimiser of this name can cope with d parameters."""
+    if most is not None and d > most:
+        raise InputError(
+            f"x0: {name} is for hundreds of parameters, at most {most}, got {d}; where they are the weights of images, "
+            "give the policy features of the images instead"
+        )
+
+
 def one_per_parameter(name: str, value: npt.ArrayLike, d: int) -> Array:
     """(d,) from a finite number or d of them."""
     array = as_finite(name, value)

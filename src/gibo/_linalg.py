@@ -1,4 +1,4 @@
-"""Cholesky factors that never give up, their extension by new rows, and triangular solves.
+"""The numerics below everything: Cholesky factors that never give up, their extension, triangular solves, L-BFGS-B.
 
 Symbols
 -------
@@ -10,7 +10,7 @@ L : (n, n)   lower triangular, Fortran-ordered (so that BLAS needs no copy), ``L
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
@@ -126,6 +126,43 @@ def leading_eigenvectors(S: Array, count: int) -> Array:
 def log_determinant(L: Array) -> float:
     """``log det K``."""
     return 2.0 * float(np.log(L.diagonal()).sum())
+
+
+def minimize(
+    cost: Callable[[Array], tuple[float, Array]],
+    start: Array,
+    low: Array,
+    high: Array,
+    *,
+    factr: float,
+    pgtol: float,
+    maximum_steps: int,
+) -> tuple[Array, float]:
+    """The lowest point that L-BFGS-B finds within the bounds, and the cost there.
+
+    The one numerical search: it fits hyperparameters and climbs acquisition functions.
+
+    Args:
+        cost: its value and gradient at a point; it must give the same for the same point.
+        start: where the search begins; (n,).
+        low, high: bounds of each coordinate; infinite where there is none.
+        factr: stop when the cost falls by less than this times the machine's precision.
+        pgtol: stop when no component of the projected gradient is larger.
+        maximum_steps: stop after so many.
+
+    Example:
+        >>> import numpy as np
+        >>> def cost(z):
+        ...     return float(z @ z), 2.0 * z
+        >>> low, high = np.array([1.0, 2.0]), np.array([np.inf, np.inf])
+        >>> minimize(cost, np.array([3.0, 4.0]), low, high, factr=1e7, pgtol=1e-5, maximum_steps=50)
+        (array([1., 2.]), 5.0)
+    """
+    from scipy.optimize import fmin_l_bfgs_b  # here, because it takes as long to load as all the rest
+
+    bounds = list(zip(low.tolist(), high.tolist(), strict=True))
+    x, lowest, _ = fmin_l_bfgs_b(cost, start, bounds=bounds, factr=factr, pgtol=pgtol, maxiter=maximum_steps)
+    return x, float(lowest)
 
 
 @contextmanager

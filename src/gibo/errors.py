@@ -38,3 +38,33 @@ class StudyError(GiboError, RuntimeError):
 
 class MissingExtraError(GiboError, ImportError):
     """An optional dependency is needed and not installed; the message names the extra."""
+
+
+def missing_extra(needs: str, extra: str) -> MissingExtraError:
+    """The error for a package that is not installed; its command works wherever gibo itself was installed from.
+
+    Args:
+        needs: who needs what, such as "a task needs gymnasium".
+        extra: of gibo, which has the package.
+    """
+    return MissingExtraError(
+        f"{needs}, which is not installed: pip install {_packages(extra)} (gibo's extra {extra!r})"
+    )
+
+
+def _packages(extra: str) -> str:
+    """What an extra consists of, by the packages' own names: gibo may be from a clone, a file or an index."""
+    import re  # all of it here, because it is slow to load and seldom needed
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        lines = requires("gibo") or []
+    except PackageNotFoundError:  # a clone that is only on the path
+        return f"'.[{extra}]' in the folder of gibo"
+    found = []
+    for line in lines:
+        requirement, _, condition = (part.strip() for part in line.partition(";"))
+        if re.search(rf"extra == ['\"]{extra}['\"]", condition):
+            others = re.fullmatch(r"gibo\[(.*)\]", requirement)
+            found += [_packages(name) for name in others[1].split(",")] if others else [f"'{requirement}'"]
+    return " ".join(dict.fromkeys(found)) or f"'gibo[{extra}]'"

@@ -32,7 +32,6 @@ from gibo import _linalg as linalg
 from gibo._checks import as_finite, as_points, as_vector, describe, positive
 from gibo._linalg import Array, Factor
 from gibo.errors import InputError
-from gibo.jacobian import Jacobian as Jacobian
 from gibo.kernels import Kernel
 
 
@@ -41,6 +40,48 @@ class Prediction(NamedTuple):
 
     mean: float | Array
     variance: float | Array
+
+
+class Jacobian(NamedTuple):
+    """Mean μ (d,) and covariance S (d, d) of the objective's gradient at a point, and how sure an ascent is by them.
+
+    Example:
+        >>> jacobian = Jacobian(np.array([3.0, 0.0]), np.eye(2))
+        >>> round(jacobian.certainty(), 3), jacobian.probability_of_ascent(np.array([0.0, 1.0]))
+        (0.989, 0.5)
+    """
+
+    mean: Array
+    covariance: Array
+
+    def certainty(self) -> float:
+        """How sure the gradient is not to be zero: the mass of the posterior that is nearer to its mean than zero is.
+
+        ``P(χ²_d ≤ μᵀ S⁻¹ μ)``, the credible level of the ellipsoid around μ whose border runs through zero. Near 1 the
+        gradient is known; where it is lost in its uncertainty this is as likely to be low as high, in any dimension. (A
+        step along μ itself seems to ascend ever more surely, the more dimensions there are.)
+        """
+        largest = float(np.abs(self.mean).max(initial=0.0))
+        if largest < 1e-100:  # zero, or what is left far from all data, where the covariance is the prior's
+            return 0.0
+        relative = self.covariance / largest**2
+        if not float(relative.trace()) > 0.0:
+            return 1.0
+        z = linalg.solve_lower(linalg.cholesky(relative).L, self.mean / largest)
+        return _chi_square_cdf(float(z @ z), len(self.mean))
+
+    def probability_of_ascent(self, step: Array) -> float:
+        """Probability that the objective rises along `step`, ``Φ(stepᵀ μ/√(stepᵀ S step))``; ½ for a step of zero.
+
+        It is the model's own belief, and an optimistic one: the hyperparameters are taken for known, and the step was
+        chosen to look good.
+        """
+        slope, variance = float(step @ self.mean), float(step @ self.covariance @ step)
+        if slope == 0.0:
+            return 0.5
+        if variance <= 0.0:
+            return 1.0 if slope > 0 else 0.0
+        return 0.5 * math.erfc(-slope / math.sqrt(2.0 * variance))
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +144,7 @@ class GaussianProcess:
         if not isinstance(self.kernel, Kernel):
             raise InputError(f"kernel: expected a kernel such as SquaredExponential(), got {describe(self.kernel)}")
         object.__setattr__(self, "noise", positive("noise", self.noise, or_zero=True))
-        if not self._mean_is_estimated:
+        if not (isinstance(self.mean, str) and self.mean == "estimated"):
             object.__setattr__(self, "mean", float(as_finite("mean", self.mean, ndim=0)))
 
     # -- data ---------------------------------------------------------------------------------------------------------
@@ -125,9 +166,10 @@ class GaussianProcess:
             gradients: (m, d) the observed gradients.
             gradient_noise: their noise variance: a number, or an array that broadcasts to (m, d).
         """
-        return self._given(_observations(X, y, gradient_X, gradients, gradient_noise))
+        return self.given(_observations(X, y, gradient_X, gradients, gradient_noise))
 
-    def _given(self, data: Observations) -> GaussianProcess:
+    def given(self, data: Observations) -> GaussianProcess:
+        """`condition` on data that were checked before."""
         K = self.kernel.joint(data.X, data.G, data.X, data.G)
         np.einsum("ii->i", K)[:] += data.noise(self.noise)
         return replace(self, observations=data, factor=linalg.cholesky(K))
@@ -154,7 +196,7 @@ class GaussianProcess:
         if new.X.shape[1] != old.X.shape[1]:
             raise InputError(f"X: expected points of {old.X.shape[1]} dimensions, got {new.X.shape[1]}")
         if len(new.G):
-            return self._given(old.append(new))
+            return self.given(old.append(new))
         B = self.kernel.joint(old.X, old.G, new.X, new.G)
         C = self.kernel.joint(new.X, new.G, new.X, new.G) + np.diag(new.noise(self.noise))
         return replace(self, observations=old.append(new), factor=linalg.extend(self.factor, B, C))
@@ -174,7 +216,7 @@ class GaussianProcess:
     @cached_property
     def prior_mean(self) -> float:
         """The constant prior mean m, estimated from the data if that was asked for."""
-        if not self._mean_is_estimated:
+        if self.mean != "estimated":
             return float(self.mean)
         if self.observations is None or self.factor is None or not self.n:
             return 0.0
@@ -251,10 +293,6 @@ class GaussianProcess:
         points = np.atleast_2d(array)
         return points if self.observations is None else as_points("x", points, self.observations.X.shape[1])
 
-    @property
-    def _mean_is_estimated(self) -> bool:
-        return isinstance(self.mean, str) and self.mean == "estimated"
-
 
 class LogLikelihoodGradient(NamedTuple):
     """Derivatives by log ell (d,), log s2 and log noise."""
@@ -311,3 +349,18 @@ def schur_complement(H: Array, V: Array) -> Array:
     S: Array = H - V.T @ V
     np.einsum("ii->i", S)[:] = np.maximum(S.diagonal(), 0.0)
     return S
+
+
+def _chi_square_cdf(x: float, d: int) -> float:
+    """P(χ²_d ≤ x), by its finite sum for whole d; scipy.special has it too, but is slow to load.
+
+    ``P(χ²_{d+2} ≤ x) = P(χ²_d ≤ x) − h^(d/2)·e^(−h)/Γ(d/2 + 1)`` with h = x/2, from ``erf(√h)`` (d = 1) or
+    ``1 − e^(−h)`` (d = 2) on.
+    """
+    h = 0.5 * x
+    if h <= 0.0:
+        return 0.0
+    start = 1 if d % 2 else 2
+    p = math.erf(math.sqrt(h)) if start == 1 else -math.expm1(-h)
+    terms = (math.exp(0.5 * k * math.log(h) - h - math.lgamma(0.5 * k + 1.0)) for k in range(start, d, 2))
+    return max(0.0, p - math.fsum(terms))

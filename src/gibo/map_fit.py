@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gibo._linalg import Array
-from gibo._minimize import minimize
+from gibo._linalg import Array, minimize
 from gibo.errors import InputError, NumericalError
 from gibo.gp import GaussianProcess
 from gibo.priors import Prior
@@ -153,7 +152,7 @@ class _Space:
         data = self.gp.observations
         assert data is not None  # log_posterior(gp) was computed before, so there are data
         model = replace(self.gp, kernel=kernel.with_hyperparameters(lengthscale, variance), noise=noise)
-        return model.condition(data.X, data.y, data.G, data.g, data.g_noise)
+        return model.given(data)
 
     def gradient(self, model: GaussianProcess, z: Array) -> Array:
         likelihood = model.log_likelihood_gradient()

@@ -7,7 +7,7 @@ import pytest
 
 from gibo import GaussianProcess, Matern52, SquaredExponential
 from gibo.acquisition.ascent import ExpectedAscent, most_probable_ascent
-from gibo.jacobian import Jacobian
+from gibo.gp import Jacobian
 
 
 def beliefs(d, seed):

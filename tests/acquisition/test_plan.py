@@ -7,7 +7,7 @@ from scipy.stats import qmc
 
 from gibo import GaussianProcess, GradientInformation, Matern52, SquaredExponential
 from gibo._linalg import single_thread
-from gibo.acquisition.plan import maximize, plan
+from gibo.acquisition.information import maximize, plan
 
 
 def situation(seed, d=None):

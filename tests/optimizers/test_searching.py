@@ -9,8 +9,7 @@ import gibo
 from gibo.acquisition.confidence import LowerConfidenceBound
 from gibo.optimizers.scale_search import SHRINK, WIDEN, look
 from gibo.optimizers.settings import Settings, searching
-from gibo.optimizers.surrogate import Surrogate
-from gibo.optimizers.units import Units
+from gibo.optimizers.surrogate import Surrogate, Units
 from gibo.outcome import Evaluation, Outcome, Query
 
 D = 4

@@ -68,7 +68,9 @@ def content(folder):
         asked = [(as_data(query), at) for query, at in journal.queries().values()]
         where = {number: x.tolist() for number, x in journal.iterates().items()}
         state = json.dumps(Session.of(journal).optimizer.state())
-        return repr((journal.spec(), journal.starts(), told, asked, where, journal.attempts(), state))
+        return repr(
+            (journal.spec(), journal.starts(), journal.actions(), told, asked, where, journal.attempts(), state)
+        )
 
 
 def rows(folder, table):

@@ -169,6 +169,7 @@ def victims(tmp_path_factory):
     climb(base / "GIBO", budget=8)
     climb(base / "GIBO", flaky, budget=14, retries=1)
     add_row(base / "GIBO", "moves", 3, 1)
+    add_row(base / "GIBO", "actions", 0, 1.7e9, 3, "told", '{"id": 2, "value": 1.5}')
     optimizers = [gibo.CMAES([0.0] * D, scale=0.3), gibo.ARS([0.0] * D), gibo.VanillaBO([0.0] * D, bounds=(-1.0, 1.0))]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", gibo.FailedEvaluationWarning)

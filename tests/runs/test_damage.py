@@ -33,7 +33,7 @@ def foreign_database(path):
 def of_the_future(path):
     climb(path.parent, budget=3)
     connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 2")
+    connection.execute("PRAGMA user_version = 3")
     connection.close()
 
 
@@ -41,6 +41,13 @@ def of_no_version(path):
     climb(path.parent, budget=3)
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 0")
+    connection.close()
+
+
+def said_to_be_older(path):
+    climb(path.parent, budget=3)
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 1")
     connection.close()
 
 
@@ -57,8 +64,9 @@ NOT_JOURNALS = {
     "short-text": (lambda path: path.write_text("x"), "not a journal of gibo"),
     "zeros": (lambda path: path.write_bytes(b"\0" * 4096), "file is not a database"),
     "header-only": (lambda path: path.write_bytes(b"SQLite format 3\0"), "journal.sqlite: "),
-    "newer": (of_the_future, "a journal of version 2, and this gibo knows versions up to 1; update gibo"),
+    "newer": (of_the_future, "a journal of version 3, and this gibo knows versions up to 2; update gibo"),
     "version-0": (of_no_version, "a journal of version 0"),
+    "older-by-its-word": (said_to_be_older, "the journal is damaged (its tables are not those of version 1)"),
     "lost-table": (without_a_table, "no such table: facts"),
 }
 
@@ -232,6 +240,7 @@ def test_the_undamaged_copy_is_not_refused(sound, tmp_path):
 def copy_with_every_table(sound, folder):
     shutil.copy(sound / FILE, folder / FILE)
     add_row(folder, "moves", 3, 1)
+    add_row(folder, "actions", 0, 1.7e9, 3, "remark", '{"text": "warm"}')
     return sqlite3.connect(folder / FILE, isolation_level=None)
 
 

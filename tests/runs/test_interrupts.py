@@ -28,7 +28,7 @@ from pool_helpers import (
 import gibo
 import gibo.runs.interrupts
 from gibo import Journal, RandomSearch
-from gibo.runs.pools import Workers
+from gibo.runs.workers import Workers
 
 
 def run_to_be_interrupted(folder, connection, seconds, options):

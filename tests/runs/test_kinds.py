@@ -8,7 +8,7 @@ import pytest
 
 import gibo
 from gibo import Query
-from gibo.runs.evaluation import evaluate
+from gibo.runs.pools import evaluate
 
 QUERY = Query(id=0, x=np.zeros(1), seed=3, kind="iterate", iteration=0)
 SETTINGS = gibo.Settings(lengthscale=1.0, variance=1.0, noise=0.01, M=2, N_m=12)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from run_helpers import rows
+from run_helpers import content, rows
 
 import gibo
-from gibo import Journal
+from gibo import InputError, Journal
 from gibo.cli import main
 from gibo.runs.session import Session
 from gibo.runs.store import FILE
@@ -77,6 +77,29 @@ def test_a_journal_of_version_1_can_be_read(tmp_path):
     assert [query.id for query in optimizer.pending] == expected["open"]
     np.testing.assert_allclose([query.x for query in optimizer.pending], expected["open_x"], **CLOSE)
     np.testing.assert_allclose(optimizer.iterate, expected["iterate"], **CLOSE)
+
+
+def test_a_journal_of_version_1_takes_actions_from_the_first_write_on(tmp_path):
+    copied("journal-v1", tmp_path)
+    before = content(tmp_path)
+    with Journal.open(tmp_path) as journal:
+        assert journal.actions() == []
+        assert rows(tmp_path, "sqlite_master WHERE name = 'actions'") == []  # opening is not writing
+        with pytest.raises(InputError, match=r"remark\.text: expected a text, got int 3"):
+            journal.acted(("remark", {"text": 3}))
+        assert journal.actions() == []
+        journal.acted(("paused", {}), ("remark", {"text": "the oil is warm"}))
+        journal.acted(("continued", {}))
+    with Journal.read(tmp_path) as journal:
+        actions = journal.actions()
+        assert [(a.after, a.kind, a.body) for a in actions] == [
+            (15, "paused", {}),
+            (15, "remark", {"text": "the oil is warm"}),
+            (15, "continued", {}),
+        ]
+    times = [a.time for a in actions]
+    assert times == sorted(times)
+    assert content(tmp_path).replace(repr(actions), "[]") == before
 
 
 def test_a_run_of_version_1_can_be_continued(tmp_path):

@@ -23,8 +23,7 @@ import numpy as np
 
 from gibo import _linalg as linalg
 from gibo._linalg import Array
-from gibo.gp import GaussianProcess
-from gibo.jacobian import Jacobian
+from gibo.gp import GaussianProcess, Jacobian
 
 _EPS = float(np.finfo(np.float64).eps)
 

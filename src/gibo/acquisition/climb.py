@@ -12,8 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gibo._linalg import Array
-from gibo._minimize import minimize
+from gibo._linalg import Array, minimize
 
 MAXIMUM_STEPS = 60
 

@@ -1,16 +1,31 @@
-"""The command line: arguments to the library, and its errors to one line."""
+"""The command line: arguments to the library, and its errors to one line.
+
+What is printed, is printed here: a terminal shows it and does not obey it, whoever wrote the run that it comes from.
+"""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from gibo.cli import manual, play, plot, reproduce, serve, train, watch
-from gibo.cli.output import complain
+from gibo._checks import printable
 from gibo.errors import GiboError, InUseError
+
+# The commands, by the module that has them; it is loaded when one of them is called.
+COMMANDS = {
+    "train": ("train", "evaluate"),
+    "play": ("play",),
+    "plot": ("plot",),
+    "manual": ("init", "ask", "tell", "status", "best", "export"),
+    "reproduce": ("reproduce", "figures"),
+    "watch": ("watch", "report"),
+    "serve": ("serve",),
+    "completion": ("completion",),
+}
 
 
 def entry() -> NoReturn:
@@ -21,7 +36,7 @@ def entry() -> NoReturn:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code: 0; 2 for a mistake in the call, 3 if the run is in use, 130: Ctrl-C."""
     words = list(sys.argv[1:] if argv is None else argv)
-    arguments = _parser().parse_args(_numbers_are_no_options(words) if words[:1] == ["tell"] else words)
+    arguments = parser_of(*words[:1]).parse_args(_numbers_are_no_options(words) if words[:1] == ["tell"] else words)
     arguments.words = words
     try:
         code: int = arguments.run(arguments)
@@ -41,16 +56,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser_of(command: str = "") -> argparse.ArgumentParser:
+    """With the command's own module alone; with all of them, to list them, if there is no such command."""
     parser = argparse.ArgumentParser(prog="gibo", description="Local policy search with Bayesian optimisation.")
+    parser.add_argument("--version", action="version", version=f"gibo {sys.modules['gibo'].__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    train.add_commands(commands)
-    play.add_commands(commands)
-    plot.add_commands(commands)
-    manual.add_commands(commands)
-    reproduce.add_commands(commands)
-    watch.add_commands(commands)
-    serve.add_commands(commands)
+    for module in [name for name, its in COMMANDS.items() if command in its] or COMMANDS:
+        importlib.import_module(f"gibo.cli.{module}").add_commands(commands)
     return parser
 
 
@@ -65,3 +77,13 @@ def _is_number(word: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def say(text: object, flush: bool = False) -> None:
+    """A line, or several, on standard output."""
+    print(printable(str(text), lines=True), flush=flush)
+
+
+def complain(text: object) -> None:
+    """One line on standard error."""
+    print(f"gibo: {printable(str(text))}", file=sys.stderr)

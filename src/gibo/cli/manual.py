@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gibo._checks import printable
-from gibo.cli.output import complain, say
+from gibo.cli import complain, say
 from gibo.errors import InputError
 
 if TYPE_CHECKING:

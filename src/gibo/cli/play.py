@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import math
 import os
 import sys
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack, closing
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gibo._checks import describe_error
-from gibo.cli.output import say
-from gibo.cli.train import add_allow_module, like_ctrl_c, trial_folders
-from gibo.errors import InputError, MissingExtraError
+from gibo.cli import say
+from gibo.cli.train import add_allow_module, like_ctrl_c, look_here, trial_folders
+from gibo.errors import InputError, MissingExtraError, missing_extra
 from gibo.runs.interrupts import defer_interrupts
 
 if TYPE_CHECKING:
     from gibo.policies.task import Task
 
 # By the ending of a video, what writes it.
-WRITERS = {".gif": ("imageio", "PIL"), ".mp4": ("imageio", "imageio_ffmpeg")}
+WRITERS = {".gif": ("PIL",), ".mp4": ("imageio", "imageio_ffmpeg")}
 PACKAGES = {"imageio": "imageio", "PIL": "pillow", "imageio_ffmpeg": "imageio-ffmpeg"}
 # Frames per second; most programs show a faster GIF slowly.
 FASTEST_GIF = 50.0
+# What a page or a mail can take.
+MOST_FRAMES, LARGEST_GIF = 300, 3_000_000
 # What off-screen rendering needs where there is no display: MuJoCo draws with EGL, whose log is not for us to show,
 # and pygame with no driver at all.
 WITHOUT_DISPLAY = {"MUJOCO_GL": "egl", "EGL_LOG_LEVEL": "fatal", "SDL_VIDEODRIVER": "dummy"}
@@ -63,6 +67,8 @@ def _play(arguments: argparse.Namespace) -> int:
         raise InputError(f"--seed: expected at least 0, got {arguments.seed}")
     if arguments.video is not None:
         _check_video(arguments.video)
+    if arguments.allow_module:
+        look_here(":")
     folder = _trial_folder(arguments.folder, arguments.trial)
     trial = read_trial(folder, arguments.allow_module)
     with like_ctrl_c(), trial.training.task() as task, closing(_Screen(task, arguments.video)) as screen:
@@ -217,11 +223,9 @@ def _check_video(path: Path) -> None:
         try:
             importlib.import_module(name)
         except ImportError:
-            package = PACKAGES[name]
-            text = f"a {path.suffix.lower()} video needs {package}, which is not installed: pip install {package}"
-            if package == "imageio-ffmpeg":
-                text += "; or write a .gif"
-            raise MissingExtraError(text) from None
+            hint = "; or write a .gif" if name == "imageio_ffmpeg" else ""
+            error = missing_extra(f"a {path.suffix.lower()} video needs {PACKAGES[name]}", "video")
+            raise MissingExtraError(f"{error}{hint}") from None
 
 
 def _check_writable(path: Path) -> None:
@@ -234,21 +238,39 @@ def _check_writable(path: Path) -> None:
 
 
 class _GIF:
-    """All frames are in memory until it is closed."""
+    """In memory until it is closed; of a long film every second frame, every fourth, …; large ones made smaller."""
 
     def __init__(self, path: Path, rate: float) -> None:
-        self._file = importlib.import_module("imageio.v3").imopen(path, "w", plugin="pillow", extension=".gif")
-        self._rate = rate
-        self._durations: list[int] = []  # in ms, and multiples of 10 as the format has them; errors do not add up
+        self._path, self._rate = path, rate
+        self._frames: list[Any] = []  # of Pillow, with a palette each: a third of the memory
+        self._count, self._every = 0, 1
 
     def add(self, frame: Any) -> None:
-        n = len(self._durations)
-        self._durations.append(10 * (round(100.0 * (n + 1) / self._rate) - round(100.0 * n / self._rate)))
-        # 8 bits: a palette for each frame, and a third of the memory. The list is read when the file is closed.
-        self._file.write(frame, is_batch=False, bits=8, duration=self._durations, loop=0)
+        if self._count % self._every == 0:
+            if len(self._frames) == MOST_FRAMES:  # an even number, so that the one in hand is still due
+                del self._frames[1::2]
+                self._every *= 2
+            self._frames.append(importlib.import_module("PIL.Image").fromarray(frame).quantize(256))
+        self._count += 1
 
     def close(self) -> None:
-        self._file.close()
+        data, factor = self._encoded(1.0), 1.0
+        while len(data) > LARGEST_GIF:
+            factor *= 0.95 * math.sqrt(LARGEST_GIF / len(data))
+            data = self._encoded(factor)
+        self._path.write_bytes(data)
+
+    def _encoded(self, factor: float) -> bytes:
+        frames = self._frames
+        if factor < 1.0:
+            size = [max(1, round(factor * n)) for n in frames[0].size]
+            frames = [frame.convert("RGB").resize(size).quantize(256) for frame in frames]
+        # In ms, and multiples of 10 as the format has them; times are rounded, not durations, so errors do not add up.
+        times = [min(i * self._every, self._count) * 100.0 / self._rate for i in range(len(frames) + 1)]
+        durations = [10 * (round(after) - round(before)) for before, after in pairwise(times)]
+        file = io.BytesIO()
+        frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], duration=durations, loop=0)
+        return file.getvalue()
 
 
 class _MP4:

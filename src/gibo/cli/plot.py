@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from gibo.cli.output import say
+from gibo.cli import say
 from gibo.cli.train import trial_folders
 from gibo.errors import InputError
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gibo.cli.output import complain, say
+from gibo.cli import complain, say
 
 OPTIONS = ("dimensions", "functions", "trials", "budget", "methods", "tasks", "scales", "seed")
 

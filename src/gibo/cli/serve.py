@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gibo.cli.output import complain, say
+from gibo.cli import complain, say
 from gibo.cli.train import like_ctrl_c
 from gibo.errors import InputError
 

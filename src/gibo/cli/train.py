@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import os
 import signal
 import statistics
+import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gibo.cli.output import say
-from gibo.errors import InputError, MissingExtraError
+from gibo.cli import say
+from gibo.errors import InputError, missing_extra
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -44,7 +46,11 @@ def add_commands(commands: Any) -> None:
         description="Train a policy in a Gymnasium environment. The same command continues where it was stopped.",
     )
     train.set_defaults(run=_train)
-    train.add_argument("environment", metavar="ENV", help="a Gymnasium id, such as CartPole-v1")
+    train.add_argument(
+        "environment",
+        metavar="ENV",
+        help="a Gymnasium id, such as CartPole-v1; my_robot:Arm-v0 imports my_robot first, also from this folder",
+    )
     train.add_argument(
         "--preset",
         metavar="NAME",
@@ -104,6 +110,7 @@ def _train(arguments: argparse.Namespace) -> int:
     from gibo.training.presets import BUDGETS
     from gibo.training.training import train
 
+    look_here(arguments.environment)
     training = _training(arguments)
     budget = arguments.budget
     if budget is None:
@@ -220,6 +227,8 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     if arguments.episodes < 1:
         raise InputError(f"--episodes: expected at least 1, got {arguments.episodes}")
     folders = trial_folders(arguments.folder)
+    if arguments.allow_module:
+        look_here(":")
     for folder in folders:
         trial = read_trial(folder, arguments.allow_module)
         with trial.training.task() as task:
@@ -237,6 +246,13 @@ def add_allow_module(command: argparse.ArgumentParser) -> None:
     """For commands that make the environment which a run's journal names."""
     text = "import the module that the run's environment is in (module:Env-v0); only if you trust the folder"
     command.add_argument("--allow-module", action="store_true", help=text)
+
+
+def look_here(environment: str) -> None:
+    """Let Python find the module of ``module:Env-v0`` in the current folder, after all other places."""
+    here = os.getcwd()
+    if ":" in environment and here not in sys.path:
+        sys.path.append(here)
 
 
 def trial_folders(folder: Path) -> list[Path]:
@@ -264,7 +280,7 @@ def _cluster(arguments: argparse.Namespace) -> Iterator[Executor | None]:
         import distributed
         from distributed.comm.core import CommClosedError
     except ImportError:
-        raise MissingExtraError("--dask needs distributed, which is not installed: pip install 'gibo[dask]'") from None
+        raise missing_extra("--dask needs distributed", "dask") from None
     security = _security(files) if address.startswith("tls://") else None
     try:
         client: Any = distributed.Client(address, timeout=DASK_TIMEOUT, security=security)  # type: ignore[no-untyped-call]

@@ -14,15 +14,13 @@ import numpy.typing as npt
 
 from gibo._linalg import Array
 from gibo.control.lqr import LQR
-from gibo.errors import MissingExtraError
+from gibo.errors import missing_extra
 
 try:
     import gymnasium
     from gymnasium import spaces
 except ImportError as error:
-    raise MissingExtraError(
-        "an environment needs gymnasium, which is not installed: pip install 'gibo[gym]'"
-    ) from error
+    raise missing_extra("an environment needs gymnasium", "gym") from error
 
 
 class LQREnv(gymnasium.Env[Array, Array]):

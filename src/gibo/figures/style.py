@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gibo.errors import MissingExtraError
+from gibo.errors import missing_extra
 
 # Okabe and Ito 2008: distinguishable with any kind of colour vision.
 BLUE, ORANGE, GREEN, PINK, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#7A7A7A"
@@ -29,8 +29,7 @@ def pyplot() -> Iterator[Any]:
         matplotlib.use("Agg")
         import matplotlib.pyplot as plt
     except ImportError:
-        message = "figures need matplotlib, which is not installed: pip install 'gibo[figures]'"
-        raise MissingExtraError(message) from None
+        raise missing_extra("figures need matplotlib", "figures") from None
     style: Any = {
         "font.size": 9,
         "axes.spines.top": False,

@@ -31,7 +31,7 @@ import numpy as np
 
 from gibo._checks import positive
 from gibo._linalg import Array
-from gibo.errors import InputError, MissingExtraError
+from gibo.errors import InputError, missing_extra
 from gibo.optimizers.gibo import GIBO
 from gibo.outcome import Query
 from gibo.parameters import SHARE, Parameter, Parameters
@@ -44,7 +44,7 @@ try:
     from optuna.study import Study, StudyDirection
     from optuna.trial import FrozenTrial, TrialState
 except ImportError as error:
-    raise MissingExtraError("GIBOSampler needs Optuna; install it with: pip install 'gibo[optuna]'") from error
+    raise missing_extra("GIBOSampler needs Optuna", "optuna") from error
 
 STATE, BATCH, QUERY, EXTRA = "gibo:state", "gibo:batch", "gibo:query", "gibo:extra"
 

@@ -55,6 +55,7 @@ class ARS(Optimizer):
     learning, NeurIPS 2018, algorithms 1 and 2.
     """
 
+    most_parameters = None
     method = "ars"
 
     def __init__(

@@ -22,11 +22,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_bounds, as_vector, one_per_parameter
+from gibo._checks import as_bounds, as_vector, not_too_many, one_per_parameter
 from gibo._linalg import Array
 from gibo._serialize import check_plain, register, to_plain
 from gibo.errors import GiboError, InputError, QueryError
-from gibo.jacobian import Jacobian
+from gibo.gp import Jacobian
 from gibo.optimizers.log import (
     AllOrNothing,
     Asked,
@@ -80,6 +80,7 @@ class Optimizer(ABC):
     uses_late_values: ClassVar[bool] = False
     # Whether `_propose` or `_update` change something in place; then an interrupted one is made again from the log.
     changes_in_place: ClassVar[bool] = False
+    most_parameters: ClassVar[int | None] = 5000  # most keep d × d matrices; None: any number will do
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -91,6 +92,7 @@ class Optimizer(ABC):
     ) -> None:
         self.x0 = as_vector("x0", x0)
         self.d = len(self.x0)
+        not_too_many(self.d, self.most_parameters, type(self).__name__)
         self.scale = one_per_parameter("scale", scale, self.d)
         if not (self.scale > 0).all():
             raise InputError(f"scale: expected positive number(s), got {scale!r:.80}")

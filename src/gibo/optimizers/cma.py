@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from gibo._checks import batch_size, positive
 from gibo._linalg import Array
-from gibo.errors import InputError, MissingExtraError
+from gibo.errors import InputError, missing_extra
 from gibo.optimizers.base import Optimizer
 from gibo.outcome import QUERY, Best, Evaluation
 
@@ -149,7 +149,7 @@ def _cma() -> Any:
         with _quiet():
             return importlib.import_module("cma")
     except ImportError as error:
-        raise MissingExtraError("CMA-ES needs the package cma: pip install 'gibo[cma]'") from error
+        raise missing_extra("CMA-ES needs the package cma", "cma") from error
 
 
 @contextmanager

@@ -23,10 +23,9 @@ from gibo._linalg import Array, single_thread
 from gibo._serialize import is_own
 from gibo.acquisition.climb import climb
 from gibo.acquisition.confidence import LowerConfidenceBound
-from gibo.acquisition.information import GradientInformation
-from gibo.acquisition.plan import plan
+from gibo.acquisition.information import GradientInformation, plan
 from gibo.errors import InputError, NumericalError
-from gibo.jacobian import Jacobian
+from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Event, Iteration
 from gibo.optimizers.scale_search import WIDEN, look

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from gibo._linalg import Array, single_thread
 from gibo.errors import InputError
-from gibo.jacobian import Jacobian
+from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.surrogate import Model, Surrogate

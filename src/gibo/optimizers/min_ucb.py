@@ -15,8 +15,7 @@ from gibo._checks import positive
 from gibo._linalg import Array
 from gibo.acquisition.climb import climb
 from gibo.acquisition.confidence import LowerConfidenceBound
-from gibo.acquisition.information import GradientInformation
-from gibo.acquisition.plan import plan
+from gibo.acquisition.information import GradientInformation, plan
 from gibo.optimizers.local_model import LocalModelSearch
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.surrogate import Model

@@ -34,6 +34,7 @@ class RandomSearch(Optimizer):
         True
     """
 
+    most_parameters = None
     method = "random-search"
     title = "Random search"
     uses_late_values = True

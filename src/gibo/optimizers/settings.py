@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -75,7 +76,7 @@ class Settings(Serializable):
         move: ``"step"`` (default): along the gradient by the step rule, as in the paper; ``"bound"``: to the maximum of
             the model's mean − 1 standard deviation in the box around the iterate.
         warp: ``"none"`` (default); ``"chosen"``: values are shown to the model as they are, with their bad tail
-            squeezed or with both tails squeezed, whichever makes them likeliest; see `gibo.optimizers.units`. With
+            squeezed or with both tails squeezed, whichever makes them likeliest; see `gibo.optimizers.surrogate`. With
             gradients there is no warp.
         fit_at: ``"plan"`` (default): hyperparameters are fitted before the queries are planned; ``"step"``: after they
             are told, before the step.
@@ -174,7 +175,7 @@ class Settings(Serializable):
             raise InputError("settings: they depend on the number of parameters; call resolve(d) first")
         return M, N_m, N_g, fit_from
 
-    @property
+    @cached_property
     def priors(self) -> dict[str, Prior]:
         """Of the hyperparameters that are not fixed."""
         named = {"lengthscale": self.lengthscale, "variance": self.variance, "noise": self.noise}

@@ -23,7 +23,7 @@ from gibo import _linalg as linalg
 from gibo._checks import batch_size, positive
 from gibo._linalg import Array, single_thread
 from gibo.acquisition.expected_improvement import means_at_data
-from gibo.jacobian import Jacobian
+from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.local_model import standard_model
 from gibo.optimizers.surrogate import Model, Surrogate

@@ -25,7 +25,7 @@ from gibo._linalg import Array, single_thread
 from gibo.acquisition.expected_improvement import Improvement, LogExpectedImprovement, maximize, means_at_data
 from gibo.acquisition.noisy_improvement import LogNoisyExpectedImprovement
 from gibo.errors import InputError
-from gibo.jacobian import Jacobian
+from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.settings import Hyperparameter, Settings
 from gibo.optimizers.surrogate import Model, Surrogate

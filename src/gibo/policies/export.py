@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from gibo._checks import describe
 from gibo._linalg import Array
-from gibo.errors import InputError, MissingExtraError
+from gibo.errors import InputError, missing_extra
 from gibo.policies.actions import ContinuousActions
 from gibo.policies.architecture import MLP, Layer
 from gibo.policies.policy import Policy
@@ -114,7 +114,7 @@ def to_onnx(policy: Policy, precision: Precision = "double") -> Any:
         import onnx
         from onnx import TensorProto, helper, numpy_helper
     except ImportError as error:
-        raise MissingExtraError("an ONNX file needs the onnx package; pip install 'gibo[onnx]'") from error
+        raise missing_extra("an ONNX file needs the onnx package", "onnx") from error
     dtype = np.dtype(np.float64 if precision == "double" else np.float32)
     constants: dict[str, npt.NDArray[Any]] = {}
     nodes: list[Any] = []

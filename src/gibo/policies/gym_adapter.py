@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gibo._checks import describe_error
-from gibo.errors import InputError, MissingExtraError
+from gibo.errors import InputError, MissingExtraError, missing_extra
 from gibo.policies.actions import DTYPES, Actions, ContinuousActions, DiscreteActions
 
 GL_PACKAGES = "libegl1 libgl1-mesa-dri libopengl0"
@@ -21,8 +21,7 @@ def gymnasium() -> Any:
     try:
         return importlib.import_module("gymnasium")
     except ImportError as error:
-        text = "a task needs gymnasium, which is not installed: pip install 'gibo[gym]'"
-        raise MissingExtraError(text) from error
+        raise missing_extra("a task needs gymnasium", "gym") from error
 
 
 def make(name: str, options: Mapping[str, Any]) -> Any:
@@ -37,6 +36,8 @@ def make(name: str, options: Mapping[str, Any]) -> Any:
     except gym.error.DependencyNotInstalled as error:
         if "mujoco" in str(error).lower():
             raise _mujoco_is_missing(name, "mujoco") from error
+        if "box2d" in str(error).lower():
+            raise missing_extra(f"{name} needs Box2D", "box2d") from error
         raise MissingExtraError(f"environment {name!r}: {_one_line(str(error))}") from error
     except ModuleNotFoundError as error:
         if error.name in ("mujoco", "imageio"):
@@ -94,7 +95,7 @@ def _space(environment: Any, name: str) -> Any:
 
 
 def _mujoco_is_missing(name: str, module: str) -> MissingExtraError:
-    return MissingExtraError(f"{name} needs {module}, which is not installed: pip install 'gibo[mujoco]'")
+    return missing_extra(f"{name} needs {module}", "mujoco")
 
 
 def _one_line(text: str) -> str:

@@ -18,16 +18,15 @@ from gibo.errors import InputError, JournalError
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.settings import Settings
-from gibo.runs.evaluation import Objective
 from gibo.runs.interrupts import for_run, preparing
 from gibo.runs.journal import Journal
-from gibo.runs.loop import Loop
-from gibo.runs.options import REMEMBERED, RunOptions
-from gibo.runs.pools import make_pool
+from gibo.runs.loop import REMEMBERED, Loop, RunOptions
+from gibo.runs.pools import Futures, InProcess, Objective, Pool
 from gibo.runs.progress import Progress, progress_bar
 from gibo.runs.result import Result, Status
 from gibo.runs.session import Reparametrizer, Session
 from gibo.runs.spec import RunSpec
+from gibo.runs.workers import Workers
 
 Callback = Callable[[Result], bool | None]
 P = ParamSpec("P")
@@ -291,7 +290,7 @@ def run(
             raise InputError("quorum: with a state normaliser, an iteration needs all of its values; leave it at 1")
         if options.quorum < 1.0 and not optimizer.uses_late_values:
             raise InputError(f"quorum: {type(optimizer).__name__} needs all values of an iteration; leave it at 1")
-        pool = make_pool(objective, options.workers, executor, options.time_limit)
+        pool = make_pool(objective, options, executor)
         closing.callback(pool.close)
         if journal is None:
             session = Session(optimizer, float(sign), reparametrizer)
@@ -316,3 +315,18 @@ def run(
     if interrupts.count and result.status.is_regular:  # too late to stop anything, but not unheard
         result = replace(result, status=Status.INTERRUPTED, reason=f"{result.reason}; interrupted while closing")
     return result
+
+
+def make_pool(objective: Objective, options: RunOptions, executor: Executor | None) -> Pool:
+    """Where the evaluations are to run."""
+    if executor is not None:
+        if options.workers is not None:
+            raise InputError("workers, executor: give one of them; an executor brings its own workers")
+        if options.time_limit is not None:
+            raise InputError("time_limit: an executor's evaluations cannot be ended; give workers=n instead")
+        if not callable(getattr(executor, "submit", None)):
+            raise InputError(f"executor: expected a concurrent.futures.Executor, got {describe(executor)}")
+        return Futures(objective, executor)
+    if options.workers is None and options.time_limit is None:
+        return InProcess(objective)
+    return Workers(objective, options.workers or 1, options.time_limit)

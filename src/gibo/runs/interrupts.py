@@ -90,16 +90,6 @@ class Interrupts:
             self._taken = self.count
             raise KeyboardInterrupt
 
-    def open(self) -> None:
-        """From now on Ctrl-C may interrupt; at once, if one is waiting."""
-        self._open = self._has_begun = True
-        if self.count > self._taken:
-            self._interrupt()
-
-    def close(self) -> None:
-        """From now on Ctrl-C waits."""
-        self._open = False
-
     def _come(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
         self._row = self._row + 1 if now - self._last < URGENT else 1
@@ -137,10 +127,13 @@ class _Allowed:
         self._interrupts = interrupts
 
     def __enter__(self) -> None:
-        self._interrupts.open()
+        interrupts = self._interrupts
+        interrupts._open = interrupts._has_begun = True
+        if interrupts.count > interrupts._taken:
+            interrupts._interrupt()
 
     def __exit__(self, *_: object) -> None:
-        self._interrupts.close()
+        self._interrupts._open = False
 
 
 def preparing(function: Callable[P, R]) -> Callable[P, R]:

@@ -8,6 +8,7 @@
     evaluations   each value or failure when it arrives, in the order of arrival
     moves         iterations that went on early
     iterations    what the optimiser knew when it made a step
+    actions       what people did to the run: paused it, told or corrected a value, made a remark (since version 2)
 
 The optimiser is never stored: `events` gives its log, and a replay makes it again. Vectors are JSON texts, which hold
 floats exactly; times are seconds since 1970; values are the objective's own, also where it is minimised.
@@ -21,26 +22,24 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import fields
-from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from gibo._checks import finite
 from gibo._linalg import Array
 from gibo._serialize import to_plain
 from gibo.errors import InputError, JournalError, MissingExtraError
 from gibo.optimizers.log import Asked, Event, Iteration, Proceeded, Stepped, Told
 from gibo.optimizers.state import iteration_from_plain, outcome_from_plain, query_from_plain
 from gibo.outcome import EXTERNAL, Evaluation, Outcome, Query
+from gibo.runs.records import Action, Start, action, checked_start, versions
 from gibo.runs.spec import RunSpec
-from gibo.runs.store import Store, is_there, sound
+from gibo.runs.store import Layout, Store, is_there, sound
 
-SCHEMA = 1
-LATEST = 1e11  # seconds after 1970; calendars end somewhat later
+SCHEMA = 2
 
 TABLES = {
     "facts": "name TEXT PRIMARY KEY, content TEXT NOT NULL",
@@ -56,25 +55,17 @@ TABLES = {
     "iterations": "number INTEGER PRIMARY KEY, evaluations INTEGER, iterate TEXT, gradient TEXT, uncertainty REAL, "
     "probability_of_ascent REAL, certainty REAL, step TEXT, lengthscale TEXT, variance REAL, noise REAL, jitter REAL, "
     "warning TEXT",
+    "actions": "number INTEGER PRIMARY KEY, time REAL, after INTEGER, kind TEXT, body TEXT",
 }
+SINCE = {"actions": 2}  # the version of the journal that began with a table; all others are in the first one, too
+
+LAYOUT = Layout(TABLES, SCHEMA, SINCE)
 
 # Words of the file that the program says otherwise.
 IN_FILE = {"quorum": "share", "training": "task"}
 OLD_EXTERNAL = "told"
 # In a batch's memo: how many evaluations there were by then. Without it, a late value counts as told before the batch.
 AFTER = "after"
-
-
-class Start(NamedTuple):
-    """A process that worked on the run."""
-
-    process: int
-    host: str
-    started: float
-    options: dict[str, Any]
-    versions: dict[str, str]
-    ended: float | None
-    reason: str | None
 
 
 class Journal:
@@ -90,7 +81,7 @@ class Journal:
     @classmethod
     def create(cls, folder: Path | str, spec: RunSpec) -> Journal:
         """Begin a journal; an error if there is one."""
-        store = Store.write(Path(folder), TABLES, SCHEMA, new=True)
+        store = Store.write(Path(folder), LAYOUT, new=True)
         try:
             with store.recording():
                 for field in fields(spec):
@@ -104,12 +95,12 @@ class Journal:
     @classmethod
     def open(cls, folder: Path | str, patience: float = 0.0, waiting: Callable[[], None] | None = None) -> Journal:
         """Open a journal to write to it, alone: if another process does, wait this many seconds, then give up."""
-        return cls(Store.write(Path(folder), TABLES, SCHEMA, new=False, patience=patience, waiting=waiting))
+        return cls(Store.write(Path(folder), LAYOUT, new=False, patience=patience, waiting=waiting))
 
     @classmethod
     def read(cls, folder: Path | str) -> Journal:
         """Open a journal to read from it, as it is at this moment, also while a run is writing."""
-        return cls(Store.read(Path(folder), TABLES, SCHEMA))
+        return cls(Store.read(Path(folder), LAYOUT))
 
     @property
     def folder(self) -> Path:
@@ -154,20 +145,20 @@ class Journal:
         first, size, at = asked.queries[0], len(asked.queries), time.time()
         with self._store.recording():
             self._record_iterations(iterations)
-            row = (self._store.count("batches"), first.iteration, first.id, size, at, _vector(iterate))
+            row = (self._store.count("batches"), first.iteration, first.id, size, at, _cell(iterate))
             self._store.insert(
                 "batches", *row, json.dumps({**(asked.memo or {}), AFTER: self._store.count("evaluations")})
             )
             for query in asked.queries:
                 self._record_query(query)
 
-    def told(self, evaluations: Sequence[Evaluation]) -> None:
+    def told(self, evaluations: Sequence[Evaluation], actions: Sequence[tuple[str, dict[str, Any]]] = ()) -> None:
         """Record outcomes as they arrived; if the disk is full, with the space that was kept for it.
 
-        Of a point from elsewhere the query is recorded too.
+        Of a point from elsewhere the query is recorded too; and with them what people did, as (kind, body).
         """
         try:
-            self._by_all_means(evaluations)
+            self._by_all_means(evaluations, actions)
         except JournalError as error:
             lost = ", ".join(f"query {e.id}: {e.failure or e.value!r}" for e in evaluations)
             raise JournalError(f"{error}; not recorded, so note it down: {lost}") from None
@@ -184,32 +175,44 @@ class Journal:
         with self._store.recording():
             self._store.insert("moves", self._store.count("evaluations") - 1, self._store.count("batches") - 1)
 
-    def _by_all_means(self, evaluations: Sequence[Evaluation]) -> None:
+    def acted(self, *actions: tuple[str, dict[str, Any]]) -> None:
+        """Record what people did to the run, as (kind, body); see `gibo.runs.records`."""
+        with self._store.recording():
+            self._record_actions(actions)
+
+    def _by_all_means(self, evaluations: Sequence[Evaluation], actions: Sequence[tuple[str, dict[str, Any]]]) -> None:
         try:
             with self._store.recording():
                 self._record_evaluations(evaluations)
+                self._record_actions(actions)
         except JournalError as error:
             self._full = error  # nothing more will be asked
             try:
                 self._store.use_reserve()
                 with self._store.recording():
                     self._record_evaluations(evaluations)
+                    self._record_actions(actions)
             except JournalError:
                 raise error from None
 
     def _record_query(self, query: Query) -> None:
         if query.id < self._store.count("queries"):
             return  # the first version recorded one query ahead of its batch
-        self._store.insert("queries", query.id, query.iteration, query.kind, query.seed, _vector(query.x))
+        self._store.insert("queries", query.id, query.iteration, query.kind, query.seed, _cell(query.x))
 
     def _record_evaluations(self, evaluations: Sequence[Evaluation]) -> None:
         for e in evaluations:
             if e.kind == EXTERNAL:
                 self._record_query(e.query)
             o = e.outcome
-            data = (_optional(e.gradient), _optional(e.gradient_noise), json.dumps(dict(o.info)) if o.info else None)
+            data = (_cell(e.gradient), _cell(e.gradient_noise), json.dumps(dict(o.info)) if o.info else None)
             known = (time.time(), o.seconds, o.value, *data, o.failure, o.traceback)
             self._store.insert("evaluations", self._store.count("evaluations"), e.id, *known)
+
+    def _record_actions(self, actions: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        for kind, body in actions:
+            made = action(time.time(), self._store.count("evaluations"), kind, body)
+            self._store.insert("actions", self._store.count("actions"), *made[:3], json.dumps(made.body))
 
     def _record_iterations(self, iterations: Sequence[Iteration]) -> None:
         for step in iterations[self._store.count("iterations") :]:
@@ -232,7 +235,7 @@ class Journal:
         ends = {row[0]: row[1:] for row in self._store.rows("ends")}
         with sound(self.folder):
             return [
-                _checked_start(
+                checked_start(
                     Start(process, host, at, json.loads(options), json.loads(found), *ends.get(number, (None, None)))
                 )
                 for number, process, host, at, options, found in self._store.rows("starts")
@@ -267,8 +270,17 @@ class Journal:
             counts[query] = counts.get(query, 0) + 1
         return counts
 
+    def actions(self) -> list[Action]:
+        """What people did to the run, in their order."""
+        with sound(self.folder):
+            found = [action(at, n, kind, json.loads(body)) for _, at, n, kind, body in self._store.rows("actions")]
+            if any(each.after > self._store.count("evaluations") for each in found):
+                raise ValueError("an action after an evaluation that is not there")
+            return found
+
     def events(self) -> list[Event]:
         """The log of the run's optimiser, with values in the objective's own sign."""
+        self.actions()  # they change nothing here, but what was tampered with is refused whole
         with sound(self.folder):
             return list(self._events())
 
@@ -348,37 +360,8 @@ def has_journal(folder: Path | str) -> bool:
     return is_there(Path(folder))
 
 
-@cache
-def versions() -> dict[str, str]:
-    """What computes here, for the record; looked up once, because it is slow."""
-    from importlib.metadata import PackageNotFoundError, version  # here, because it is slow to load
-
-    found = {"python": platform.python_version(), "platform": platform.platform()}
-    for name in ("gibo", "numpy", "scipy", "cma", "gymnasium", "mujoco"):
-        with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
-
-
-def _checked_start(start: Start) -> Start:
-    for at in (start.started, start.ended):
-        if at is not None and not 0.0 <= finite("a time", at) < LATEST:
-            raise ValueError("no time at which a process could have worked")
-    known = isinstance(start.options, dict) and isinstance(start.versions, dict) and isinstance(start.host, str)
-    if start.started is None or not known or not isinstance(start.reason, str | None):
-        raise ValueError("not what is known of a process")
-    return start
-
-
-def _vector(x: Any) -> str:
-    return json.dumps(x.tolist())
-
-
-def _optional(value: Any) -> str | None:
-    return None if value is None else _vector(value)
-
-
 def _cell(value: Any) -> Any:
+    """What SQLite can hold; a vector is a JSON text."""
     if isinstance(value, np.ndarray):
-        return _vector(value)
+        return json.dumps(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value  # SQLite has no NaN

@@ -20,7 +20,8 @@ from gibo.optimizers.base import Optimizer
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.state import Bounds
 from gibo.outcome import Best, Evaluation, Outcome, Query, checked
-from gibo.runs.journal import Journal, Start
+from gibo.runs.journal import Journal
+from gibo.runs.records import Start
 from gibo.runs.session import Reparametrizer, Session
 from gibo.runs.spec import RunSpec
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gibo._checks import printable
-from gibo.errors import MissingExtraError
+from gibo.errors import missing_extra
 from gibo.optimizers.base import Optimizer
 from gibo.outcome import Evaluation
 
@@ -45,8 +45,7 @@ def progress_bar(budget: int, text: Callable[[Standing], str] | None = None) -> 
         from rich import progress
         from rich.console import Console
     except ImportError:
-        message = "progress=True needs rich, which is not installed: pip install 'gibo[progress]'"
-        raise MissingExtraError(message) from None
+        raise missing_extra("progress=True needs rich", "progress") from None
     columns = (
         progress.TextColumn("evaluations"),
         progress.BarColumn(),

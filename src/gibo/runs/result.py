@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from gibo._checks import printable
 from gibo._linalg import Array
-from gibo.jacobian import Jacobian
+from gibo.gp import Jacobian
 from gibo.optimizers.log import Iteration
 from gibo.outcome import ITERATE, Best, Evaluation
 from gibo.runs.session import Session

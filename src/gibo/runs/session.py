@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from gibo._linalg import Array
 from gibo.errors import InputError, JournalError
-from gibo.jacobian import Jacobian
+from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Event, Reparametrized, Told, replay
 from gibo.outcome import EXTERNAL, Best, Evaluation, Outcome, Query

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gibo.errors import GiboError, InputError, JournalError
 from gibo.runs.lock import in_use, locked, open_regular, regular
@@ -26,13 +26,24 @@ RESERVE = 1 << 20
 SMALLEST = 512  # bytes of a page of SQLite
 
 
+class Layout(NamedTuple):
+    """What tables there are, the version that has them all, and which of them began after the first version, when."""
+
+    tables: Mapping[str, str]
+    version: int
+    since: Mapping[str, int]
+
+    def of(self, version: int) -> list[str]:
+        """The tables that a version has."""
+        return [name for name in self.tables if self.since.get(name, 1) <= version]
+
+
 class Store:
     """Tables of rows in a folder's journal file; see the module's text. Made by `create`, `open` or `read`."""
 
-    def __init__(
-        self, folder: Path, tables: Mapping[str, str], connection: sqlite3.Connection, closing: ExitStack
-    ) -> None:
-        self.folder, self.tables = folder, tables
+    def __init__(self, folder: Path, layout: Layout, connection: sqlite3.Connection, closing: ExitStack) -> None:
+        self.folder, self.layout, self.tables = folder, layout, layout.tables
+        self._version = 0  # of the file
         self._connection, self._closing = connection, closing
         self._identity: tuple[int, int] | None = None  # of the file that is written to
         self._tally: dict[str, int] = {}
@@ -42,7 +53,7 @@ class Store:
     # -- open and close -----------------------------------------------------------------------------------------------
 
     @classmethod
-    def read(cls, folder: Path, tables: Mapping[str, str], schema: int) -> Store:
+    def read(cls, folder: Path, layout: Layout) -> Store:
         """Open to read what is there at this moment, also while a run is writing; nothing is written."""
         if not is_there(folder):
             raise InputError(f"{folder}: there is no run; expected a folder with {FILE}")
@@ -50,8 +61,8 @@ class Store:
             closing.enter_context(in_use(folder / FILE))
             connection = _connect_to_read(folder, closing)
             connection.execute("BEGIN")  # all is read as it is now, whatever a run writes meanwhile
-            store = cls(folder, tables, connection, ExitStack())
-            store._check(schema)
+            store = cls(folder, layout, connection, ExitStack())
+            store._check()
             store._closing = closing.pop_all()
         return store
 
@@ -59,8 +70,7 @@ class Store:
     def write(
         cls,
         folder: Path,
-        tables: Mapping[str, str],
-        schema: int,
+        layout: Layout,
         *,
         new: bool,
         patience: float = 0.0,
@@ -75,7 +85,7 @@ class Store:
             path = folder / FILE
             closing.enter_context(locked(path, create=new, patience=patience, waiting=waiting))
             connection = _connect(folder, closing)
-            store = cls(folder, tables, connection, ExitStack())
+            store = cls(folder, layout, connection, ExitStack())
             found = (folder / FILE).lstat()
             if found.st_nlink > 1:  # SQLite would keep a write-ahead log for each of its names
                 raise JournalError(f"{folder / FILE}: the file has a second name (a hard link); copy it instead")
@@ -83,9 +93,9 @@ class Store:
             if new:
                 if is_there(folder):
                     raise InputError(f"{folder}: there is a run already; continue it, or name another folder")
-                store._lay_out(schema)
+                store._lay_out()
             else:
-                store._check(schema)
+                store._check()
             store._keep_reserve()
             store._closing = closing.pop_all()
         return store
@@ -94,30 +104,36 @@ class Store:
         """Let go of the file and of the lock."""
         self._closing.close()
 
-    def _lay_out(self, schema: int) -> None:
+    def _lay_out(self) -> None:
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._tally = dict.fromkeys(self.tables, 0)
         content = json.dumps(self._tally)
         self._connection.execute("BEGIN IMMEDIATE")
-        for name, columns in self.tables.items():
-            self._connection.execute(f"CREATE TABLE {name} ({columns}, crc INTEGER NOT NULL)")
         self._connection.execute("CREATE TABLE tally (content TEXT NOT NULL, crc INTEGER NOT NULL)")
         self._connection.execute("INSERT INTO tally VALUES (?, ?)", (content, _checksum("tally", [content])))
         # In the same transaction, which the first record commits: either the whole journal is there or nothing.
         self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        self._connection.execute(f"PRAGMA user_version = {schema}")
 
-    def _check(self, schema: int) -> None:
+    def _upgrade(self) -> None:
+        """Add the tables that the file's version has not; in a transaction, so with the first record."""
+        for name in self.tables:
+            if name not in self.layout.of(self._version):
+                self._connection.execute(f"CREATE TABLE {name} ({self.tables[name]}, crc INTEGER NOT NULL)")
+        self._connection.execute(f"PRAGMA user_version = {self.layout.version}")
+
+    def _check(self) -> None:
         """That this is a journal, of a version that is known, and whole: every row of it is read."""
         (application,) = self._connection.execute("PRAGMA application_id").fetchone()
         (found,) = self._connection.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION:
             raise JournalError(f"{self.folder / FILE}: not a journal of gibo")
-        if found > schema or found < 1:
+        known = self.layout.version
+        if found > known or found < 1:
             raise JournalError(
-                f"{self.folder / FILE}: a journal of version {found}, and this gibo knows versions up to {schema}; "
+                f"{self.folder / FILE}: a journal of version {found}, and this gibo knows versions up to {known}; "
                 "update gibo"
             )
+        self._version = found
         (state,) = self._connection.execute("PRAGMA quick_check(1)").fetchone()
         if state != "ok":
             raise damaged(self.folder, state)
@@ -125,7 +141,10 @@ class Store:
             ((content, crc),) = self._connection.execute("SELECT content, crc FROM tally").fetchall()
             if crc != _checksum("tally", [content]):
                 raise damaged(self.folder, "its tally does not match its checksum")
-            self._tally = {table: int(json.loads(content)[table]) for table in self.tables}
+            there, tally = self.layout.of(self._version), json.loads(content)
+            if set(tally) != set(there):
+                raise damaged(self.folder, f"its tables are not those of version {self._version}")
+            self._tally = dict.fromkeys(self.tables, 0) | {table: int(tally[table]) for table in there}
         for table in self.tables:
             self._read[table] = self._rows(table)
 
@@ -149,6 +168,8 @@ class Store:
         return self._read[table]
 
     def _rows(self, table: str) -> list[tuple[Any, ...]]:
+        if table not in self.layout.of(self._version):
+            return []
         width = len(self.columns(table))
         found = self._connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall()
         with sound(self.folder):
@@ -185,6 +206,8 @@ class Store:
                 self._connection.execute("BEGIN IMMEDIATE")
             try:
                 self._inserted = {}
+                if self._version < self.layout.version:
+                    self._upgrade()
                 yield
                 tally = {table: self.count(table) for table in self.tables}
                 content = json.dumps(tally)  # damage that empties a table would not be seen otherwise
@@ -192,7 +215,7 @@ class Store:
                     "UPDATE tally SET content = ?, crc = ?", (content, _checksum("tally", [content]))
                 )
                 self._connection.execute("COMMIT")
-                self._tally = tally
+                self._tally, self._version = tally, self.layout.version
             except BaseException:
                 with suppress(sqlite3.Error):  # SQLite has done it itself after some errors
                     self._connection.execute("ROLLBACK")
@@ -208,9 +231,11 @@ class Store:
 
     def _still_there(self) -> None:
         """A file that was deleted or replaced can be written to, and nobody would ever see it."""
-        found = regular(self.folder / FILE)
-        if found is None or (found.st_dev, found.st_ino) != self._identity:
-            raise JournalError(f"{self.folder / FILE}: it was deleted or replaced during the run")
+        with suppress(FileNotFoundError):
+            found = (self.folder / FILE).lstat()
+            if (found.st_dev, found.st_ino) == self._identity:
+                return
+        raise JournalError(f"{self.folder / FILE}: it was deleted or replaced during the run")
 
 
 def is_there(folder: Path) -> bool:

@@ -15,8 +15,7 @@ import numpy as np
 from gibo._linalg import Array
 from gibo.errors import GiboError
 from gibo.optimizers.settings import Settings
-from gibo.optimizers.surrogate import Hyperparameters, Model, Surrogate
-from gibo.optimizers.units import Units
+from gibo.optimizers.surrogate import Hyperparameters, Model, Surrogate, Units
 from gibo.outcome import Evaluation
 from gibo.runs.spec import RunSpec
 

@@ -37,8 +37,9 @@ import numpy as np
 from gibo.errors import GiboError, JournalError
 from gibo.optimizers.state import outcome_from_plain, query_from_plain
 from gibo.outcome import EXTERNAL, Evaluation
-from gibo.runs.journal import OLD_EXTERNAL, Journal, Start
+from gibo.runs.journal import OLD_EXTERNAL, Journal
 from gibo.runs.lock import in_use
+from gibo.runs.records import Start
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import FILE
 from gibo.server.advice import advice

@@ -12,7 +12,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gibo.errors import InputError, MissingExtraError
+from gibo.errors import InputError, missing_extra
 from gibo.studies.engine import Bar, Notice, StudyResult, read_definition, run_study
 from gibo.studies.report import ReportedStudy, write_report
 from gibo.studies.table import STUDIES, load
@@ -99,7 +99,7 @@ def need(*modules: str) -> None:
         except ValueError:  # what sys.modules holds in its place is no module
             found = False
         if not found:
-            raise MissingExtraError(f"this needs {module}, which is not installed: pip install 'gibo[reproduce]'")
+            raise missing_extra(f"this needs {module}", "reproduce")
 
 
 def parse_options(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from gibo._checks import describe_error
 from gibo._serialize import to_plain
 from gibo.errors import InputError, StudyError
 from gibo.runs.lock import folder_lock
-from gibo.runs.pools import end_with_parent
+from gibo.runs.workers import end_with_parent
 
 # The cell itself under "cell", and its result under other names: plain data, also NumPy arrays, of any size. It is kept
 # as one line of JSON, with the "seconds" that the cell took.

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo import _linalg as linalg
-from gibo._linalg import Array
-from gibo._minimize import minimize
+from gibo._linalg import Array, minimize
 from gibo.kernels import SquaredExponential
 from gibo.optimizers.settings import lengthscale_distribution
 

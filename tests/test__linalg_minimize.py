@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import rosen, rosen_der
 
-from gibo._minimize import minimize
+from gibo._linalg import minimize
 
 OPTIONS = {"factr": 1e7, "pgtol": 1e-5}
 

@@ -1,0 +1,270 @@
+"""Worker processes on this machine, which end with what they started when the run does, however that goes."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import multiprocessing
+import os
+import random
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections import deque
+from contextlib import AbstractContextManager, suppress
+from multiprocessing.connection import Connection
+from multiprocessing.connection import wait as wait_for_connections
+from typing import Any
+
+import numpy as np
+
+from gibo._checks import describe_error
+from gibo.errors import InputError
+from gibo.outcome import Evaluation, Outcome, Query
+from gibo.runs.pools import PATIENCE, Objective, evaluate
+
+PR_SET_PDEATHSIG = 1  # of Linux's prctl
+F_SETSIG = 10  # of Linux's fcntl
+FORKS = sys.platform == "linux"
+
+
+class Workers:
+    """Processes on this machine, one evaluation each at a time; one that dies or takes too long is replaced.
+
+    On Linux they are forked, so that the objective can be any function. Elsewhere they are started afresh and the
+    objective must be one that can be pickled: defined at the top level of a module. The global generators of Python and
+    NumPy are seeded with the query's seed before each evaluation.
+    """
+
+    def __init__(self, objective: Objective, count: int, time_limit: float | None) -> None:
+        self.objective, self.time_limit = objective, time_limit
+        self.queue: deque[tuple[Query, dict[str, Any]]] = deque()
+        self.lifeline = Lifeline()
+        self.workers: list[_Worker] = []
+        try:
+            for _ in range(count):
+                self.workers.append(self._new_worker())
+        except BaseException:
+            self.close()
+            raise
+
+    def submit(self, query: Query, options: dict[str, Any]) -> None:
+        self.queue.append((query, options))
+        self._hand_out()
+
+    def wait(self, interruptible: AbstractContextManager[None]) -> None:
+        busy = [worker for worker in self.workers if worker.query is not None]
+        with interruptible:
+            if busy:
+                wait_for_connections([worker.connection for worker in busy], timeout=self._patience(busy))
+
+    def take(self) -> list[Evaluation]:
+        arrivals = []
+        for worker in [worker for worker in self.workers if worker.query is not None]:
+            # A process that a dead worker started may hold its end of the connection open, so it is asked itself too.
+            if worker.connection.poll() or worker.process.exitcode is not None:
+                arrivals.append(self._receive(worker))
+            elif self.time_limit is not None and worker.seconds > self.time_limit:
+                arrivals.append(self._end(worker))
+        self._hand_out()  # before anybody writes anything down: workers need not wait for that
+        return arrivals
+
+    def drop_pending(self) -> int:
+        self.queue.clear()
+        return sum(worker.query is not None for worker in self.workers)
+
+    def close(self) -> None:
+        self.queue.clear()
+        for worker in self.workers:
+            worker.stop(gently=worker.query is None)
+        self.workers = []
+        self.lifeline.close()
+
+    def _new_worker(self) -> _Worker:
+        return _Worker(self.objective, self.lifeline)
+
+    def _hand_out(self) -> None:
+        idle = [i for i, worker in enumerate(self.workers) if worker.query is None]
+        for i in idle[: len(self.queue)]:
+            query, options = self.queue.popleft()
+            try:
+                self.workers[i].give(query, options)
+            except (BrokenPipeError, ConnectionResetError):  # died while it was idle
+                self.workers[i].stop(gently=False)
+                self.workers[i] = self._new_worker()
+                self.workers[i].give(query, options)
+
+    def _receive(self, worker: _Worker) -> Evaluation:
+        assert worker.query is not None
+        try:
+            if not worker.connection.poll():
+                raise EOFError
+            evaluation = Evaluation(worker.query, worker.connection.recv())
+        except (EOFError, ConnectionResetError):
+            worker.process.join(PATIENCE)
+            return self._replace(worker, _cause_of_death(worker.process.exitcode))
+        worker.query = None
+        return evaluation
+
+    def _end(self, worker: _Worker) -> Evaluation:
+        cause = f"the time limit of {self.time_limit:g} s per evaluation was over, and its process was ended"
+        return self._replace(worker, cause)
+
+    def _replace(self, worker: _Worker, cause: str) -> Evaluation:
+        query, outcome = worker.query, Outcome.failed(cause, worker.seconds)
+        assert query is not None
+        worker.stop(gently=False)
+        self.workers[self.workers.index(worker)] = self._new_worker()
+        return Evaluation(query, outcome)
+
+    def _patience(self, busy: list[_Worker]) -> float:
+        """How long to wait before looking whether somebody died or took too long."""
+        if self.time_limit is None:
+            return PATIENCE
+        return min(PATIENCE, max(0.0, self.time_limit - max(worker.seconds for worker in busy)) + 1e-3)
+
+
+class Lifeline:
+    """A pipe of which only the parent holds one end, and so it breaks when the parent ends.
+
+    Then Linux kills the worker and all that it started, whatever they are doing; by itself a worker would need Python's
+    lock for that, which a C function may hold. Where there is no fork, a thread of the worker has to do.
+    """
+
+    def __init__(self) -> None:
+        self.ends: tuple[int, ...] = os.pipe() if FORKS else ()
+
+    def hold(self) -> None:
+        """In a worker that leads a group of processes: end that group when the pipe breaks."""
+        if not self.ends:
+            return
+        theirs, parents = self.ends
+        os.close(parents)  # its copy
+        # An open file of its own: whom it kills is a property of that.
+        descriptor = os.open(f"/proc/self/fd/{theirs}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fcntl.fcntl(descriptor, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(descriptor, F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_NONBLOCK | os.O_ASYNC)
+        with suppress(BlockingIOError):  # there is nothing to read while the parent lives
+            os.read(descriptor, 1)
+            _kill(os.getpgrp())
+
+    def close(self) -> None:
+        """In the parent, once there are no workers any more."""
+        ends, self.ends = self.ends, ()
+        for end in ends:
+            os.close(end)
+
+
+class _Worker:
+    def __init__(self, objective: Objective, lifeline: Lifeline) -> None:
+        context: Any = multiprocessing.get_context("fork" if FORKS else "spawn")
+        self.connection, theirs = context.Pipe()
+        self.query: Query | None = None  # what it is evaluating
+        self.since = 0.0
+        # Not a daemon: an objective may start processes of its own.
+        self.process = context.Process(target=_work, args=(theirs, self.connection, objective, lifeline), daemon=False)
+        try:
+            with warnings.catch_warnings():
+                # Python warns of forking while there are threads; the child uses none of them.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self.process.start()
+        except Exception as error:  # what cannot be pickled raises various things
+            raise InputError(
+                f"objective: it cannot be sent to a worker process ({describe_error(error)}); define it at the top "
+                "level of a module"
+            ) from None
+        theirs.close()
+
+    def give(self, query: Query, options: dict[str, Any]) -> None:
+        self.connection.send((query, options))
+        self.query, self.since = query, time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.since
+
+    def stop(self, gently: bool) -> None:
+        """Let it end, or kill it and what it started."""
+        if gently:
+            with suppress(BrokenPipeError, ConnectionResetError):
+                self.connection.send(None)
+            self.process.join(PATIENCE)
+        _kill(self.process.pid)
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
+
+
+def _work(connection: Connection, parents_end: Connection, objective: Objective, lifeline: Lifeline) -> None:
+    """The life of a worker process: evaluate what comes until nobody is there any more."""
+    os.setpgid(0, 0)  # a group of its own, so that what it starts can be ended with it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent acts on Ctrl-C
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    parents_end.close()  # its copy of it, or it would never see that the parent is gone
+    lifeline.hold()
+    end_with_parent(with_group=True)
+    while True:
+        try:
+            order = connection.recv()
+        except (EOFError, OSError):
+            return _kill(os.getpgrp())  # the parent is gone: what was started here goes, too
+        if order is None:
+            return
+        query, options = order
+        # Forked workers share the state of the global generators, and so would their noise be the same.
+        random.seed(query.seed)
+        np.random.seed(query.seed)  # noqa: NPY002
+        outcome = evaluate(objective, query, options)
+        try:
+            connection.send(outcome)
+        except (BrokenPipeError, ConnectionResetError):
+            return _kill(os.getpgrp())
+
+
+def end_with_parent(with_group: bool = False) -> None:
+    """From now on this process ends when its parent does, however that goes.
+
+    Linux sees to it, also inside a C function that holds Python's lock; elsewhere a thread waits for the parent. To be
+    called in the main thread: what Linux is told is forgotten when the thread that told it ends.
+
+    With its group: one that holds a lifeline. Linux must not kill it before the lifeline breaks, or what it started
+    would stay; so here it is only told, in case somebody else keeps the lifeline whole.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None, use_errno=True)
+        if with_group:
+            signal.signal(signal.SIGRTMAX, lambda *_: _end_group(parent))
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGRTMAX if with_group else signal.SIGKILL)
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _watch(parent: Any) -> None:
+    parent.join()
+    _kill(os.getpid() if os.getpgrp() == os.getpid() else None)  # what it started, too
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _end_group(parent: Any) -> None:
+    if os.getppid() != parent.pid:  # Linux tells also when the thread that started this process ends
+        _kill(os.getpgrp())
+
+
+def _kill(group: int | None) -> None:
+    """End a worker's group of processes: itself and what it started or left behind."""
+    if group is not None:
+        with suppress(ProcessLookupError, PermissionError):  # none left, or it has just begun and has no group yet
+            os.killpg(group, signal.SIGKILL)
+
+
+def _cause_of_death(code: int | None) -> str:
+    if code is None or code >= 0:
+        return f"the worker process ended with exit code {code} during the evaluation"
+    name = signal.Signals(-code).name if -code in {s.value for s in signal.Signals} else f"signal {-code}"
+    hint = ", perhaps for lack of memory" if name == "SIGKILL" else ""
+    return f"the worker process died of {name} during the evaluation{hint}"

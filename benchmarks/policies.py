@@ -84,7 +84,7 @@ def regulator() -> None:
 
 
 def seconds(name: str, budget: int, folder: Path, workers: int | None) -> float:
-    training = PRESETS["published"][name, "gibo"]
+    training = PRESETS["gibo"][name, "gibo"]
     began = time.perf_counter()
     train(training, folder, budget=budget, seed=0, workers=workers)
     return time.perf_counter() - began

@@ -1,5 +1,4 @@
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -136,19 +135,16 @@ def test_the_number_of_workers_does_not_change_the_result(tmp_path, capsys):
 
 
 def test_a_killed_study_continues_to_the_same_result(tmp_path):
-    words = ["reproduce", "ablation-sampling", "--dimensions", "2,3", "--functions", "4", "--budget", "25"]
-    process = gibo(*words, "--out", "whole", cwd=tmp_path)
-    process.communicate()
-    assert process.returncode == 0
-    rng = random.Random(0)
-    for _ in range(4):
+    words = ["reproduce", "ablation-sampling", "--dimensions", "2,3", "--functions", "4", "--budget", "15"]
+    assert main([*words, "--out", str(tmp_path / "whole")]) == 0
+    cells = tmp_path / "killed" / "cells.jsonl"
+    for finished in (0, 1, 4):  # cells by then, of 16
         process = gibo(*words, "--out", "killed", cwd=tmp_path)
-        time.sleep(rng.uniform(0.5, 3.0))
+        until(lambda least=finished: cells.exists() and len(cells.read_bytes().splitlines()) >= least)
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-    process = gibo(*words, "--out", "killed", cwd=tmp_path)
-    process.communicate()
-    assert process.returncode == 0
+        assert process.returncode == -signal.SIGKILL
+    assert main([*words, "--out", str(tmp_path / "killed")]) == 0
     assert (tmp_path / "killed" / "regret.csv").read_bytes() == (tmp_path / "whole" / "regret.csv").read_bytes()
 
 
@@ -167,9 +163,7 @@ def test_ctrl_c_stops_with_a_message_and_the_same_command_continues(tmp_path):
     ]
     process = gibo(*words, "--out", "x", cwd=tmp_path)
     log = Path(tmp_path / "x" / "cells.jsonl")
-    deadline = time.monotonic() + 60
-    while not (log.exists() and log.stat().st_size) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: log.exists() and log.stat().st_size)
     os.killpg(process.pid, signal.SIGINT)  # as the terminal does: to every process of the group
     output, error = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -179,37 +173,40 @@ def test_ctrl_c_stops_with_a_message_and_the_same_command_continues(tmp_path):
     assert log.read_text().endswith("\n")
 
 
+def until(condition):
+    """Wait for something that happens soon."""
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
+
+
 def alive(group):
-    """The processes of a group that have not ended."""
-    found = []
+    """The states of the processes of a group that have not ended, by their ids."""
+    found = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             state, _, pgrp = stat.read_text().rsplit(")", 1)[1].split()[:3]
         except OSError:  # it ended while we looked
             continue
         if int(pgrp) == group and state != "Z":
-            found.append(stat.parent.name)
+            found[stat.parent.name] = state
     return found
 
 
 @pytest.mark.parametrize("how", ["kill", "twice"])
 def test_no_process_stays_behind(tmp_path, how):
     words = ["reproduce", "ablation-sampling", "--dimensions", "30", "--functions", "30", "--budget", "3000"]
-    process = gibo(*words, "--out", "x", cwd=tmp_path)
-    deadline = time.monotonic() + 60
-    while len(alive(process.pid)) < 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert len(alive(process.pid)) >= 2
-    time.sleep(1.0)
+    process = gibo(*words, "--workers", "2", "--out", "x", cwd=tmp_path)
+    until(lambda: len(alive(process.pid)) == 3 and alive(process.pid)[str(process.pid)] == "S")
+    said = ""
     if how == "kill":
         process.kill()
     else:
         os.kill(process.pid, signal.SIGINT)
-        time.sleep(1.0)
+        while "finishing the cells that are running" not in said:
+            said += process.stderr.read(1)
         os.kill(process.pid, signal.SIGTERM)
     _, error = process.communicate(timeout=60)
-    deadline = time.monotonic() + 30
-    while alive(process.pid) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not alive(process.pid)
-    assert "Traceback" not in error
+    until(lambda: not alive(process.pid))
+    assert "Traceback" not in said + error

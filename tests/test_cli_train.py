@@ -137,8 +137,8 @@ def test_without_a_preset_the_defaults_are_ours(runs):
 def test_where_there_is_a_preset_it_is_used_unless_told_otherwise(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["train", "CartPole-v1", "--budget", "1", "--out", "a"]) == 0
-    assert "preset published for CartPole-v1" in capsys.readouterr().out
-    assert training_of(tmp_path / "a" / "trial-00") == PRESETS["published"]["CartPole-v1", "gibo"].to_plain()
+    assert "preset gibo for CartPole-v1" in capsys.readouterr().out
+    assert training_of(tmp_path / "a" / "trial-00") == PRESETS["gibo"]["CartPole-v1", "gibo"].to_plain()
     assert main(["train", "CartPole-v1", "--budget", "1", "--preset", "none", "--out", "b"]) == 0
     assert "preset" not in capsys.readouterr().out
     assert training_of(tmp_path / "b" / "trial-00") == Training("CartPole-v1", "linear").to_plain()

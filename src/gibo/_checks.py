@@ -82,6 +82,13 @@ def positive_int(name: str, value: Any) -> int:
     return int(value)
 
 
+def natural(name: str, value: Any) -> int:
+    """An integer of at least 0."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 0:
+        raise InputError(f"{name}: expected a whole number of at least 0, got {value!r:.80}")
+    return int(value)
+
+
 def batch_size(name: str, value: Any) -> int:
     """An integer of at least 1 and at most 10,000: more queries at once are a slip, or somebody's bad will."""
     number = positive_int(name, value)
@@ -147,6 +154,14 @@ def as_bounds(bounds: Any, d: int) -> tuple[Array, Array] | None:
             "say scipy.optimize.Bounds(lower, upper)"
         )
     return _ordered((possible or readings)[0])
+
+
+def check_within(name: str, x: Array, bounds: tuple[Array, Array] | None) -> None:
+    """That a point (d,) lies within the bounds, if there are any."""
+    if bounds is not None and not ((bounds[0] <= x) & (x <= bounds[1])).all():
+        j = int(np.flatnonzero((x < bounds[0]) | (x > bounds[1]))[0])
+        low, high = bounds[0][j], bounds[1][j]
+        raise InputError(f"{name}: must lie within the bounds; dimension {j} is {x[j]}, bounds [{low}, {high}]")
 
 
 def _stack(lower: Any, upper: Any, d: int) -> Array:

@@ -48,7 +48,7 @@ def best_of_many(gi, lower, upper, restarts=20, samples=256):
 def test_it_finds_what_many_restarts_find():
     shares = []
     with single_thread():
-        for seed in range(200):
+        for seed in range(100):
             gp, t, lower, upper = situation(seed)
             gi = GradientInformation(gp, at=t)
             x, alpha = maximize(gi, lower, upper, np.random.default_rng(seed))

@@ -107,11 +107,13 @@ def test_a_saved_one_is_the_same_at_any_time(make, seed, bounds):
         happens(optimizer, event, rng)
         if i % 3 == 0 and not optimizer.is_pending:
             optimizer.ask()
+        if (i + seed) % 2:  # the other half of the moments with the other seed
+            continue
         text = snapshot(optimizer)
         again = Optimizer.from_state(text)
         assert snapshot(again) == text
         assert view(again) == view(optimizer)
-        if i % 6 == 0:
+        if i % 6 < 2:
             assert as_data(advance(again, 1)) == as_data(advance(Optimizer.from_state(text), 1))
     same_from_here_on(Optimizer.from_state(snapshot(optimizer)), optimizer)
 
@@ -122,18 +124,19 @@ def test_loading_equals_repeating(make, seed):
     optimizer, rng = make(X0, seed=4), np.random.default_rng(seed)
     for i, event in enumerate(rng.permutation(EVENTS)):
         happens(optimizer, event, rng)
-        if i % 5 and i < len(EVENTS) - 1:
+        if (i + seed) % 7 and i < len(EVENTS) - 1:
             continue
         events, loaded = optimizer.log.events, make(X0, seed=4)
         replay(loaded, events)
+        seen, text = view(optimizer), snapshot(optimizer)
         copies = {
             "loaded": loaded,
             "repeated with memos": repeated(make(X0, seed=4), events),
             "computed again": repeated(make(X0, seed=4), without_memos(events)),
         }
         for copy in copies.values():
-            assert view(copy) == view(optimizer)
-            assert snapshot(copy) == snapshot(optimizer)
+            assert view(copy) == seen
+            assert snapshot(copy) == text
             assert as_data(copy.ask()) == as_data(loaded.ask())
     kinds = {type(event) for event in optimizer.log.events}
     assert kinds >= {Asked, Told, Reparametrized}

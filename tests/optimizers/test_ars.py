@@ -15,18 +15,19 @@ def test_queries_are_pairs_around_the_iterate():
     np.testing.assert_allclose(X[::2], [1.0, 2.0] + 0.5 * np.array([0.1, 10.0]) * deltas)
 
 
+@pytest.mark.parametrize("ddof", [0, 1])
 @pytest.mark.parametrize("top", [None, 2, 1])
-def test_the_step_by_hand(top):
+def test_the_step_by_hand(top, ddof):
     scale = np.array([0.5, 2.0, 1.0])
-    opt = ARS(np.zeros(3), scale=scale, step_size=0.2, noise=0.1, directions=3, top=top, seed=4)
+    opt = ARS(np.zeros(3), scale=scale, step_size=0.2, noise=0.1, directions=3, top=top, ddof=ddof, seed=4)
     queries = opt.ask()
     deltas = [queries[2 * i].x / (0.1 * scale) for i in range(3)]
-    returns = [(1.0, 3.0), (-2.0, -4.0), (2.5, 0.5)]
+    returns = [(2.0, 3.0), (-4.0, 4.0), (2.5, 0.5)]
     for query, value in zip(queries, np.ravel(returns), strict=True):
         opt.tell(query, value)
-    # By max(r+, r-): 3.0 (the first), 2.5 (the third), -2.0 (the second).
-    used = {None: [0, 1, 2], 2: [0, 2], 1: [0]}[top]
-    sigma = np.std([returns[i] for i in used])
+    # By max(r+, r-): 4.0 (the second), 3.0 (the first), 2.5 (the third). By their means the second would be the last.
+    used = {None: [0, 1, 2], 2: [0, 1], 1: [1]}[top]
+    sigma = np.std([returns[i] for i in used], ddof=ddof)
     step = sum((returns[i][0] - returns[i][1]) * deltas[i] for i in used)
     np.testing.assert_allclose(opt.iterate, 0.2 / (len(used) * sigma) * scale * step, rtol=1e-12)
     assert opt.best.value == pytest.approx(np.mean(returns))
@@ -128,6 +129,7 @@ def test_the_number_of_directions_by_default(d, directions):
         ({"step_size": 0.0}, "step_size: expected a positive"),
         ({"noise": -1.0}, "noise: expected a positive"),
         ({"directions": 0}, "directions: expected a whole number"),
+        ({"ddof": 2}, "ddof: expected 0 or 1, got 2"),
         ({"top": 0}, "top: expected a whole number"),
         ({"directions": 2, "top": 3}, "top: at most all 2"),
     ],

@@ -33,7 +33,7 @@ def function():
 
 
 def test_without_gradients_it_is_the_study_of_the_regulator():
-    assert lqr_curve(9, NONE, 3, 25) == cost_curve(METHODS["GIBO (published)"], 3, 25)
+    assert lqr_curve(9, NONE, 3, 25) == cost_curve(METHODS["GIBO (fixed mean)"], 3, 25)
 
 
 def test_without_gradients_it_is_the_within_model_study(function):

@@ -8,24 +8,10 @@ import pytest
 from gibo.cli import main
 from gibo.control import LQR
 from gibo.errors import InputError
-from gibo.priors import Normal, Uniform
-from gibo.steps import GradientAscent
-from gibo.studies.lqr import METHODS, PAPER, PUBLISHED, LQRStudy, cost_curve
+from gibo.studies.lqr import METHODS, LQRStudy, cost_curve
 from gibo.studies.report import write_report
 
 # -- the methods ------------------------------------------------------------------------------------------------------
-
-
-def test_gibo_as_in_the_papers_table_and_as_published():
-    for settings in (PAPER, PUBLISHED):
-        assert settings.lengthscale == Uniform(0.01, 0.3)
-        assert settings.variance == Normal(20.0, 5.0)
-        assert (settings.noise, settings.M, settings.N_m, settings.delta) == (2.0, 9, 40, 0.1)
-        assert settings.delta_unit == "absolute"
-    assert PAPER.step == GradientAscent(eta=1.0)
-    assert [PUBLISHED.step.eta(t) for t in (0, 2, 3, 7, 8, 50)] == [0.15, 0.15, 0.1, 0.1, 0.05, 0.05]
-    assert (PAPER.fit, PUBLISHED.fit) == ("each", "full")
-    assert (PAPER.normalization, PUBLISHED.normalization) == ("paper", "published")
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -20,7 +20,8 @@ COMMANDS = {
     "train": ("train", "evaluate"),
     "play": ("play",),
     "plot": ("plot",),
-    "manual": ("init", "ask", "tell", "status", "best", "export"),
+    "manual": ("init", "ask", "tell", "export"),
+    "status": ("status", "best"),
     "reproduce": ("reproduce", "figures"),
     "watch": ("watch", "report"),
     "serve": ("serve",),
@@ -87,3 +88,11 @@ def say(text: object, flush: bool = False) -> None:
 def complain(text: object) -> None:
     """One line on standard error."""
     print(f"gibo: {printable(str(text))}", file=sys.stderr)
+
+
+def columns(rows: Sequence[Sequence[object]]) -> None:
+    """A table on standard output, columns flush right."""
+    texts = [[f"{item:.10g}" if isinstance(item, float) else printable(str(item)) for item in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    for row in texts:
+        say("  ".join(item.rjust(width) for item, width in zip(row, widths, strict=True)))

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gibo._checks import printable
 from gibo.cli import say
 from gibo.errors import InputError, missing_extra
 
@@ -43,7 +44,8 @@ def add_commands(commands: Any) -> None:
     train = commands.add_parser(
         "train",
         help="train a policy in a Gymnasium environment",
-        description="Train a policy in a Gymnasium environment. The same command continues where it was stopped.",
+        description="Train a policy in a Gymnasium environment. The same command continues where it was stopped. At "
+        "its end each trial says what it has reached; gibo status --help explains the words.",
     )
     train.set_defaults(run=_train)
     train.add_argument(
@@ -95,6 +97,7 @@ def add_commands(commands: Any) -> None:
     train.add_argument(
         "--watch", action="store_true", help="show each trial in the browser while it goes on; the address is printed"
     )
+    train.add_argument("--tensorboard", type=Path, metavar="FOLDER", help="curves for tensorboard --logdir FOLDER")
     train.add_argument("--out", type=Path, metavar="FOLDER", help="(default: runs/ENV)")
 
     evaluate = commands.add_parser("evaluate", help="the returns of a trained policy over fresh episodes")
@@ -123,7 +126,7 @@ def _train(arguments: argparse.Namespace) -> int:
     with like_ctrl_c(), _cluster(arguments) as executor:
         for trial in range(arguments.trials):
             folder = out / f"trial-{trial:02d}"
-            with _bar(budget, f"trial {trial + 1}/{arguments.trials}") as bar:
+            with _bar(budget, f"trial {trial + 1}/{arguments.trials}") as bar, _board(arguments, folder.name) as board:
                 result = train(
                     training,
                     folder,
@@ -133,9 +136,12 @@ def _train(arguments: argparse.Namespace) -> int:
                     executor=executor,
                     time_limit=arguments.time_limit,
                     progress=bar,
+                    callback=board,
                     watch=arguments.watch,
                 )
             say(f"{folder}: {result.reason}")
+            for advice in result.advice:
+                say(f"  {printable(advice.text)}")
             if not result.status.is_regular:
                 say("The same command continues.")
                 return 130 if result.status is Status.INTERRUPTED else 1
@@ -258,12 +264,13 @@ def look_here(environment: str) -> None:
 def trial_folders(folder: Path) -> list[Path]:
     """The trials in a folder of `gibo train`, or the folder itself if it is one."""
     from gibo.runs.journal import has_journal
+    from gibo.runs.store import FILE
 
     if has_journal(folder):
         return [folder]
     found = sorted(path for path in folder.glob("trial-*") if has_journal(path))
     if not found:
-        raise InputError(f"{folder}: there is no run of gibo train")
+        raise InputError(f"{folder}: there is no run; expected a folder with {FILE}, or one of gibo train")
     return found
 
 
@@ -358,6 +365,18 @@ def _bar(budget: int, title: str) -> Iterator[Any]:
         return
     with progress_bar(budget, text) as bar:
         yield bar
+
+
+@contextmanager
+def _board(arguments: argparse.Namespace, name: str) -> Iterator[Any]:
+    """Writes a trial's curves for TensorBoard, where they are wanted."""
+    if arguments.tensorboard is None:
+        yield None
+        return
+    from gibo.integrations.tensorboard import TensorBoard
+
+    with TensorBoard(arguments.tensorboard / name) as board:
+        yield board
 
 
 @contextmanager

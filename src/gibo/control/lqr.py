@@ -1,4 +1,4 @@
-"""The linear quadratic regulator: exact costs, and episodes as a learner sees them (Müller et al. 2021, appendix A.5).
+"""The linear quadratic regulator: exact costs, and episodes as a learner sees them (Müller et al. 2021, appendix A.7).
 
 Symbols
 -------
@@ -213,12 +213,14 @@ class LQR:
         states, inputs = self._roll(K, start, w, e)
         return Trajectory(states, inputs, self.step_costs(states[:-1], inputs))
 
-    def episode_return(self, K: npt.ArrayLike, steps: int = 300, *, seed: int) -> float:
-        """The sum of ``−log(1 + cost)`` over an episode from x0 = 0: the return that the paper maximises.
+    def episode_return(
+        self, K: npt.ArrayLike, steps: int = 300, *, seed: int, x0: npt.ArrayLike | None = None
+    ) -> float:
+        """The sum of ``−log(1 + cost)`` over an episode from x0, zeros by default: the return that the paper maximises.
 
-        It is that of ``simulate(K, steps, seed=seed)``, and always finite.
+        It is that of ``simulate(K, steps, seed=seed, x0=x0)``, and always finite.
         """
-        K, (start, w) = self._gain(K), self._disturbances(steps, seed, None)
+        K, (start, w) = self._gain(K), self._disturbances(steps, seed, x0)
         states, inputs = self._roll(K, start, w, None)
         return -float(np.log1p(self.step_costs(states[:-1], inputs)).sum())
 

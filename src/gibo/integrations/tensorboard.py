@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from gibo.errors import InputError
+from gibo.integrations.events import events
 
 if TYPE_CHECKING:
     from gibo.runs.result import Result
@@ -33,7 +34,8 @@ class TensorBoard:
 
     As a callback it writes after each iteration, at the number of evaluations spent: ``gibo/value`` (every evaluation's
     own), ``gibo/believed`` (what the model expects of the point that it recommends), ``gibo/uncertainty`` (trace of the
-    gradient's covariance), ``gibo/probability_of_ascent`` and ``gibo/certainty``. `write` writes whatever you like.
+    gradient's covariance), ``gibo/probability_of_ascent`` and ``gibo/certainty``; in a run of gibo train also
+    ``gibo/return``. `write` writes whatever you like.
 
     Args:
         folder: for the event file; made if it is not there. Each object writes a file of its own.
@@ -52,21 +54,14 @@ class TensorBoard:
             self._file = self.path.open("xb")
         except OSError as error:
             raise InputError(f"{folder}: cannot be written: {error.strerror}") from None
-        self._evaluations = self._iterations = 0
+        self._events = events(
+            lambda event: self.write({f"gibo/{name}": number for name, number in event.numbers.items()}, event.step)
+        )
         self._record(_field(3, b"brain.Event:2"))
 
     def __call__(self, result: Result) -> None:
         """Write what has come since the last call."""
-        history = result.history
-        for i in range(self._evaluations, len(history)):
-            self.write({"gibo/value": float(history.value[i])}, step=i + 1)
-        self._evaluations = len(history)
-        for i in range(self._iterations, len(history.evaluations)):
-            names = ("uncertainty", "probability_of_ascent", "certainty")
-            curves = {f"gibo/{name}": float(getattr(history, name)[i]) for name in names}
-            self.write(curves, step=int(history.evaluations[i]))
-        self._iterations = len(history.evaluations)
-        self.write({"gibo/believed": float(result.value)}, step=len(history))
+        self._events(result)
 
     def write(self, curves: Mapping[str, float], step: int) -> None:
         """Write a point of each curve, by its name; what is not finite is left out."""

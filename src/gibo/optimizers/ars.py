@@ -7,7 +7,7 @@ One iteration at the iterate t, with N directions δ_i ~ N(0, I):
            the last one:  t ← t + α/(b·σ_R) · Σ (r_i⁺ − r_i⁻)·δ_i  over the b       `_update`
            directions with the largest max(r_i⁺, r_i⁻)
 
-σ_R is the standard deviation of the 2b returns in the sum. The iterate itself is never evaluated.
+σ_R is the standard deviation of the 2b returns in the sum (see `ddof`). The iterate itself is never evaluated.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class ARS(Optimizer):
         noise: ν, how far the queries are from the iterate, in units of `scale`.
         directions: N; by default ``1 + d//8``, the choice of Müller et al. 2021.
         top: b, how many of the directions are used; by default all (V1), fewer for V1-t.
+        ddof: σ_R divides by ``2b − ddof``: 0 as in the code of ARS's authors, or 1, a sample's, as in the published
+            code of Müller et al. 2021; then steps are shorter by ``√(1 − 1/(2b))``, 0.71 with one direction.
 
     Example:
         >>> from gibo import ARS
@@ -69,6 +71,7 @@ class ARS(Optimizer):
         noise: float = 0.3,
         directions: int | None = None,
         top: int | None = None,
+        ddof: int = 0,
     ) -> None:
         super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
         self.step_size = positive("step_size", step_size)
@@ -77,6 +80,9 @@ class ARS(Optimizer):
         self.top = self.directions if top is None else batch_size("top", top)
         if self.top > self.directions:
             raise InputError(f"top: at most all {self.directions} directions can be used, got {self.top}")
+        if ddof not in (0, 1):
+            raise InputError(f"ddof: expected 0 or 1, got {ddof!r:.80}")
+        self.ddof = int(ddof)
         self._value: float | None = None
         self._deltas = np.empty((0, self.d))
 
@@ -103,7 +109,7 @@ class ARS(Optimizer):
         complete = np.flatnonzero(~np.isnan(returns).any(axis=1))
         ranked = complete[np.argsort(-returns[complete].max(axis=1), kind="stable")]
         used = np.sort(ranked[: self.top])  # in the order drawn, so that the sum of all is V1's bit for bit
-        sigma = float(returns[used].std()) if len(used) else 0.0
+        sigma = float(returns[used].std(ddof=self.ddof)) if len(used) else 0.0
         if not sigma > 0.0:
             return
         weights = (returns[used, 0] - returns[used, 1]) / sigma

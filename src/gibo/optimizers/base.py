@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_bounds, as_vector, not_too_many, one_per_parameter
+from gibo._checks import as_bounds, as_vector, check_within, natural, not_too_many, one_per_parameter
 from gibo._linalg import Array
 from gibo._serialize import check_plain, register, to_plain
 from gibo.errors import GiboError, InputError, QueryError
@@ -99,13 +99,8 @@ class Optimizer(ABC):
         if max(np.abs(self.x0).max(), self.scale.max()) > LARGEST or self.scale.min() < 1.0 / LARGEST:
             raise InputError(f"x0, scale: expected numbers of at most {LARGEST:g} in size; use other units")
         self.bounds = as_bounds(bounds, self.d)
-        if self.bounds is not None and not ((self.bounds[0] <= self.x0) & (self.x0 <= self.bounds[1])).all():
-            j = int(np.flatnonzero((self.x0 < self.bounds[0]) | (self.x0 > self.bounds[1]))[0])
-            low, high = self.bounds[0][j], self.bounds[1][j]
-            raise InputError(f"x0: must lie within the bounds; dimension {j} is {self.x0[j]}, bounds [{low}, {high}]")
-        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-            raise InputError(f"seed: expected a whole number of at least 0, got {seed!r:.80}")
-        self.seed = int(seed)
+        check_within("x0", self.x0, self.bounds)
+        self.seed = natural("seed", seed)
         self._rng = np.random.default_rng(self.seed)
         self._iterate = self.x0.copy()
         self._iteration = 0
@@ -217,6 +212,10 @@ class Optimizer(ABC):
     @abstractmethod
     def best(self) -> Best | None:
         """The point that the optimiser recommends, and what it believes its value to be; None before any value."""
+
+    def at_start(self) -> Best | None:
+        """What the optimiser believes of x0, from what was told first; None for one without a model."""
+        return None
 
     def jacobian(self) -> Jacobian | None:
         """What the optimiser knows of the gradient at its iterate; None for one without a model."""

@@ -45,6 +45,8 @@ class CMAES(Optimizer):
         bounds: None, or (lower, upper); no query and no iterate leaves them.
         seed: of all random choices.
         sigma0: the first standard deviation, in units of `scale`.
+        cap: within bounds no standard deviation, the first one included, exceeds this share of a parameter's range; a
+            third by default, as in the package, None for no such cap.
         population: queries per iteration, at least 4; by default the package's ``4 + ⌊3·log d⌋`` (6 for d = 1).
         noise_handling: the first 2 points of each population are evaluated twice; where their ranks change much, the
             package's rule for noise lets σ grow (Hansen et al. 2009).
@@ -77,11 +79,13 @@ class CMAES(Optimizer):
         bounds: npt.ArrayLike | None = None,
         seed: int = 0,
         sigma0: float = 1.0,
+        cap: float | None = 1 / 3,
         population: int | None = None,
         noise_handling: bool = False,
     ) -> None:
         super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
         self.sigma0 = positive("sigma0", sigma0)
+        self.cap = None if cap is None else positive("cap", cap)
         if population is not None and batch_size("population", population) < LEAST_POPULATION:
             raise InputError(f"population: expected at least {LEAST_POPULATION}, got {population}")
         self._strategy = self._new_strategy(population)
@@ -137,6 +141,7 @@ class CMAES(Optimizer):
         idle = [0.0] if self.d == 1 else []
         if self.bounds is not None:
             lower, upper = (bound / self.scale for bound in self.bounds)
+            options["maxstd_boundrange"] = np.inf if self.cap is None else self.cap
             options["bounds"] = [[*lower, *(-np.inf for _ in idle)], [*upper, *(np.inf for _ in idle)]]
         cma = _cma()
         with _quiet():

@@ -106,6 +106,9 @@ class GIBO(Optimizer):
             interval = model.interval(X[i])
         return Best(X[i].copy(), float(mean[i]), interval)
 
+    def at_start(self) -> Best | None:
+        return self._surrogate.at_start(self._log, self.x0)
+
     def jacobian(self) -> Jacobian:
         """Posterior of the objective's gradient at the iterate, from the window's data."""
         with single_thread():

@@ -90,6 +90,9 @@ class LocalModelSearch(Optimizer):
         i = int(mean.argmax())
         return Best(X[i].copy(), float(mean[i]))
 
+    def at_start(self) -> Best | None:
+        return self._surrogate.at_start(self._log, self.x0)
+
     def jacobian(self) -> Jacobian:
         """Posterior of the objective's gradient at the iterate, from the window's data."""
         with single_thread():

@@ -45,7 +45,8 @@ class Settings(Serializable):
             variance of the values in the window, within a factor of 20. A smaller guess lets the model take noise for
             detail and choose lengthscales that are too short.
         mean: the model's prior mean, a number or ``"estimated"``, the default: near a maximum the mean of the values
-            is not the level that the objective returns to.
+            is not the level that the objective returns to. ``"published"`` is what the paper's published code does:
+            estimated where hyperparameters are fitted, 0 where the gradient is inferred.
         standardize: the values in the window are shifted and scaled to mean 0 and standard deviation 1 before the model
             sees them (default). Then priors on variance and noise need no knowledge of the objective's units.
         M: queries per iteration. Default d/2 (at least 1): steps begin before the gradient is known in every direction,
@@ -96,7 +97,7 @@ class Settings(Serializable):
     lengthscale: Hyperparameter = None
     variance: Hyperparameter = LogNormal(1.0, 0.7)
     noise: Hyperparameter = LogNormal(0.1, 1.5)
-    mean: float | Literal["estimated"] = "estimated"
+    mean: float | Literal["estimated", "published"] = "estimated"
     standardize: bool = True
     M: int | None = None
     N_m: int | None = None
@@ -133,7 +134,7 @@ class Settings(Serializable):
             object.__setattr__(self, name, _hyperparameter(name, getattr(self, name)))
         if self.variance is None or self.noise is None:
             raise InputError("variance, noise: expected a number or a prior, got None")
-        if self.mean != "estimated":
+        if self.mean not in ("estimated", "published"):
             object.__setattr__(self, "mean", finite("mean", self.mean))
         for name in ("M", "N_m", "N_g", "fit_from"):
             if getattr(self, name) is not None:

@@ -30,13 +30,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from gibo._checks import as_vector, finite, positive
-from gibo._linalg import Array
+from gibo._linalg import Array, single_thread
 from gibo.errors import InputError
 from gibo.gp import GaussianProcess, Jacobian
 from gibo.kernels import KERNELS
 from gibo.map_fit import fit
+from gibo.optimizers.log import Log, Reparametrized
 from gibo.optimizers.settings import Settings
-from gibo.outcome import Evaluation
+from gibo.outcome import Best, Evaluation
 from gibo.priors import Prior
 
 WarpKind = Literal["none", "low", "asinh"]
@@ -177,6 +178,10 @@ class Model:
         low, high = self.units.invert(np.asarray(mean) + np.array([-Z90, Z90]) * math.sqrt(float(variance)))
         return float(low), float(high)
 
+    def at(self, x: Array) -> Best:
+        """A point (d,) with what is believed of it."""
+        return Best(x.copy(), float(self.mean(x[None])[0]), self.interval(x))
+
     def lower_bound(self, X: Array, beta: float) -> Array:
         """What it is at least, within beta standard deviations, at X (p, d)."""
         mean, variance = (np.asarray(moment) for moment in self.gp.predict(X / self.scale))
@@ -227,7 +232,8 @@ class Surrogate:
     def prior(self) -> GaussianProcess:
         """The model before any data."""
         ell, variance, noise = self.hyperparameters
-        return GaussianProcess(KERNELS[self.settings.kernel](ell, variance), noise, self.settings.mean)
+        mean = 0.0 if self.settings.mean == "published" else self.settings.mean
+        return GaussianProcess(KERNELS[self.settings.kernel](ell, variance), noise, mean)
 
     def given(self, evaluations: Sequence[Evaluation], N_g: int = 0) -> Model:
         """The posterior given evaluations that have values, with the last N_g gradients among them."""
@@ -253,9 +259,23 @@ class Surrogate:
         """
         if self.settings.standardize and len({e.value for e in evaluations}) == 1:
             return self  # all the same, such as the highest score: any long lengthscale explains it, and says nothing
-        fitted = fit(self.given(evaluations).gp, self._priors())
+        gp = self.given(evaluations).gp
+        if self.settings.mean == "published":
+            gp = replace(gp, mean="estimated")
+        fitted = fit(gp, self._priors())
         warning = None if fitted.warning is None else fitted.warning.message
         return replace(self, hyperparameters=Hyperparameters.of(fitted.gp, len(self.scale)), warning=warning)
+
+    def at_start(self, log: Log, x0: Array) -> Best | None:
+        """What a model that is fitted to the first window alone believes of x0; None where nothing is known of it.
+
+        The present hyperparameters belong to the present window, whose values spread otherwise.
+        """
+        first = log.valued[: self.settings.sizes[1]]
+        if not first or any(isinstance(event, Reparametrized) for event in log.events):
+            return None  # in the latter case what was told first is not where it was
+        with single_thread():
+            return Surrogate.initial(self.settings, self.scale).fit(first).given(first).at(x0)
 
     def expecting_gradient(
         self, evaluations: Sequence[Evaluation], recent: Sequence[Evaluation], x: Array, noise: Array, N_g: int

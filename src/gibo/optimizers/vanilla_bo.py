@@ -147,6 +147,11 @@ class VanillaBO(Optimizer):
         value = float(model.units.shift + model.units.spread * mean[i])
         return Best(X[i], value, model.interval(X[i]))
 
+    def at_start(self) -> Best | None:
+        with single_thread():
+            model, rows = self._model()  # of all values: nothing is left behind
+            return model.at(self.x0) if rows else None
+
     def jacobian(self) -> Jacobian:
         """Posterior of the objective's gradient at the iterate."""
         with single_thread():

@@ -35,9 +35,11 @@ from gibo.errors import InputError, JournalError, MissingExtraError
 from gibo.optimizers.log import Asked, Event, Iteration, Proceeded, Stepped, Told
 from gibo.optimizers.state import iteration_from_plain, outcome_from_plain, query_from_plain
 from gibo.outcome import EXTERNAL, Evaluation, Outcome, Query
-from gibo.runs.records import Action, Start, action, checked_start, versions
+from gibo.runs.lock import is_held
+from gibo.runs.records import BY_HAND, Action, Start, action, checked_start, versions
 from gibo.runs.spec import RunSpec
-from gibo.runs.store import Layout, Store, is_there, sound
+from gibo.runs.store import FILE, Layout, Store, is_there, sound
+from gibo.runs.table import Columns, columns_of_queries, data_frame
 
 SCHEMA = 2
 
@@ -106,6 +108,17 @@ class Journal:
     def folder(self) -> Path:
         """Where it is."""
         return self._store.folder
+
+    def __repr__(self) -> str:
+        return f"Journal({str(self.folder)!r})"
+
+    def to_dataframe(self, library: str | None = None) -> Any:
+        """A data frame with a row for each query, pending ones too; see `Result.to_dataframe`."""
+        return data_frame(self.columns(), library)
+
+    def columns(self) -> Columns:
+        """Every query and what became of it, as columns by their names; see `gibo.runs.table`."""
+        return columns_of_queries(self.queries().values(), self.evaluations(), self.spec().parameter_names)
 
     def explained(self) -> AbstractContextManager[None]:
         """What cannot be made sense of, in this block, is damage of the journal."""
@@ -240,6 +253,15 @@ class Journal:
                 )
                 for number, process, host, at, options, found in self._store.rows("starts")
             ]
+
+    def state(self) -> str:
+        """ "waiting" for somebody to tell, "ended", or by the lock "running" or "killed"."""
+        starts = self.starts()
+        if not starts or starts[-1].reason == BY_HAND:
+            return "waiting"
+        if starts[-1].ended is not None:
+            return "ended"
+        return "running" if is_held(self.folder / FILE) else "killed"
 
     def evaluations(self) -> list[tuple[Evaluation, float]]:
         """All that was told, in the order of arrival, and when; values are the objective's own."""

@@ -123,6 +123,15 @@ def locked(
         _leave(key, file)
 
 
+def is_held(path: Path) -> bool:
+    """Whether a process works with a file at this moment; it is held for an instant to find out."""
+    try:
+        with locked(path):
+            return False
+    except InUseError:
+        return True
+
+
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
     """Hold a folder, by a file in it."""

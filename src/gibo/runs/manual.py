@@ -19,9 +19,12 @@ from gibo.optimizers import methods
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.state import Bounds
-from gibo.outcome import Best, Evaluation, Outcome, Query, checked
+from gibo.outcome import ITERATE, Best, Evaluation, Outcome, Query, checked
+from gibo.runs.advice import Advice
 from gibo.runs.journal import Journal
-from gibo.runs.records import Start
+from gibo.runs.records import BY_HAND, Start
+from gibo.runs.result import Result
+from gibo.runs.result import Status as Ending
 from gibo.runs.session import Reparametrizer, Session
 from gibo.runs.spec import RunSpec
 
@@ -80,8 +83,12 @@ class Status:
         best: the point that the optimiser recommends and what it believes its value to be; None before any value.
         best_seen: the best value told.
         iterate: where the optimiser stands.
-        probability_of_ascent: of the last step, by the model; None without one.
+        probability_of_ascent, certainty: of the last step, by the model; None without one.
+        advice: see `gibo.runs.result.Result`.
         starts: the processes that ran it.
+        state: "running", "killed", "waiting" (for somebody to tell) or "ended".
+        returns: the values at the iterates, and all of them, by id; of a run of gibo train, the environment's returns.
+        what: these are, in words.
     """
 
     optimizer: str
@@ -95,7 +102,12 @@ class Status:
     best_seen: Best | None
     iterate: Array
     probability_of_ascent: float | None
+    certainty: float | None
+    advice: list[Advice]
     starts: list[Start]
+    state: str
+    returns: tuple[list[float], list[float]]
+    what: str
 
 
 def create(folder: Path | str, description: Description) -> None:
@@ -104,7 +116,7 @@ def create(folder: Path | str, description: Description) -> None:
     spec = RunSpec.of(optimizer, sign=-1.0 if description.minimize else 1.0, names=description.names)
     with Journal.create(folder, spec) as journal:
         journal.begin({})
-        journal.end("made for evaluations by hand")
+        journal.end(BY_HAND)
 
 
 class Batch(NamedTuple):
@@ -151,6 +163,7 @@ def status(folder: Path | str, learns: Callable[[Journal], Reparametrizer | None
         spec, told = journal.spec(), journal.evaluations()
         session = Session.of(journal, learns(journal))
         optimizer, steps = session.optimizer, session.optimizer.log.iterations
+        result = Result.of(session, Ending.CALLBACK, "")
         return Status(
             optimizer=spec.optimizer,
             names=spec.parameter_names,
@@ -159,31 +172,22 @@ def status(folder: Path | str, learns: Callable[[Journal], Reparametrizer | None
             failures=sum(e.failure is not None for e, _ in told),
             pending=optimizer.pending,
             iteration=optimizer.iteration,
-            best=session.best,
-            best_seen=session.best_seen,
+            best=None if math.isnan(result.value) else Best(result.x, result.value, result.interval),
+            best_seen=result.best_seen,
             iterate=optimizer.iterate,
             probability_of_ascent=steps[-1].probability_of_ascent if steps else None,
+            certainty=steps[-1].certainty if steps else None,
+            advice=result.advice,
             starts=journal.starts(),
+            state=journal.state(),
+            returns=_returns(session.evaluations),
+            what="values" if spec.training is None else "returns of episodes",
         )
 
 
-def table(folder: Path | str) -> list[list[Any]]:
-    """Every query and what became of it, as rows; the first one holds the columns' names."""
-    with Journal.read(folder) as journal:
-        names = journal.spec().parameter_names
-        told = {e.id: (e.outcome, at) for e, at in journal.evaluations()}
-        rows: list[list[Any]] = [
-            ["id", "iteration", "kind", *names, "value", "failure", "seconds", "asked", "told", "seed"]
-        ]
-        for query, asked in journal.queries().values():
-            known: tuple[Any, ...] = (None, None, None, None)
-            if query.id in told:
-                outcome, at = told[query.id]
-                known = (outcome.value, outcome.failure, outcome.seconds, at)
-            value, failure, seconds, when = ("" if item is None else item for item in known)
-            row = [query.id, query.iteration, query.kind, *query.x.tolist(), value, failure, seconds]
-            rows.append([*row, "" if asked is None else asked, when, query.seed])
-        return rows
+def _returns(told: Sequence[Evaluation]) -> tuple[list[float], list[float]]:
+    known = [(e.kind, float(e.outcome.info.get("return", e.value))) for e in told if e.value is not None]
+    return [value for kind, value in known if kind == ITERATE], [value for _, value in known]
 
 
 def _refuse_normalized(journal: Journal) -> None:

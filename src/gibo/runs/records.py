@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 from gibo._checks import describe, finite
 from gibo.errors import InputError
 
+# A run that was made by `gibo init` has no process of its own; it waits for somebody to tell.
+BY_HAND = "made for evaluations by hand"
 LATEST = 1e11  # seconds after 1970; calendars end somewhat later
 LARGEST_BODY = 1 << 16  # characters of an action's body as JSON
 LONGEST_TEXT = 2000  # characters of a text in it

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gibo._checks import printable
 from gibo._linalg import Array
+from gibo.errors import NumericalError
 from gibo.gp import Jacobian
 from gibo.optimizers.log import Iteration
 from gibo.outcome import ITERATE, Best, Evaluation
+from gibo.runs.advice import Advice, Facts, remarks, verdict, with_verdict
 from gibo.runs.session import Session
+from gibo.runs.show import as_html, values_svg
+from gibo.runs.table import Columns, columns_of, data_frame
 
 
 class Status(enum.Enum):
@@ -78,6 +84,9 @@ class History:
             certainty=np.array([step.certainty for step in steps]),
         )
 
+    def __repr__(self) -> str:
+        return f"History({len(self)} evaluations, {len(self.evaluations)} iterations)"
+
     def __len__(self) -> int:
         """Number of evaluations, failures included."""
         return len(self.value)
@@ -101,6 +110,8 @@ class Result:
         reason: why the run ended, for a person to read.
         failures: the evaluations that failed, by id: ``failure`` says why, ``outcome.traceback`` where.
         warnings: what the model had to do to carry on, such as a fit that was passed over; and why there is no value.
+        start: x0, and what is believed of it; None while the run goes on, and without a model.
+        advice: a verdict on what was reached, and what to try next: objects with a ``code`` and a ``text``.
     """
 
     x: Array
@@ -111,6 +122,8 @@ class Result:
     jacobian: Jacobian | None
     status: Status
     reason: str
+    start: Best | None
+    advice: list[Advice]
     _evaluations: tuple[Evaluation, ...] = field(repr=False)
     _steps: tuple[Iteration, ...] = field(repr=False)
     _sign: float = field(repr=False)
@@ -118,9 +131,16 @@ class Result:
     @classmethod
     def of(cls, session: Session, status: Status, reason: str) -> Result:
         """Where a run is."""
-        optimizer, best = session.optimizer, session.best
+        optimizer, best, start = session.optimizer, session.best, None
+        x = optimizer.iterate if best is None else best.x
+        facts = Facts.of(session, x)
+        advice = remarks(facts)
+        if status is not Status.RUNNING:
+            with suppress(NumericalError):  # what cannot be worked out must not cost the result
+                start = session.at_start
+            advice = with_verdict(verdict(facts, start, best), advice)
         return cls(
-            x=optimizer.iterate if best is None else best.x,
+            x=x,
             value=np.nan if best is None else best.value,
             interval=None if best is None else best.interval,
             best_seen=session.best_seen,
@@ -128,6 +148,8 @@ class Result:
             jacobian=session.jacobian,
             status=status,
             reason=reason,
+            start=start,
+            advice=advice,
             _evaluations=tuple(optimizer.evaluations),
             _steps=tuple(optimizer.log.iterations),
             _sign=session.sign,
@@ -138,11 +160,35 @@ class Result:
         seen = "none" if self.best_seen is None else f"{self.best_seen.value:.6g}"
         failed = f", {len(self.failures)} of them failed" if self.failures else ""
         value = f"no value ({self._why_no_value})" if np.isnan(self.value) else f"value {self.value:.6g} by the model"
-        return (
-            f"{printable(self.reason)}\n"
-            f"{value} at x = {np.array2string(self.x, precision=4, threshold=12)}\n"
-            f"best value seen {seen}; {self.evaluations} evaluations{failed}"
-        )
+        lines = [
+            printable(self.reason),
+            *(printable(advice.text) for advice in self.advice),
+            f"{value} at x = {np.array2string(self.x, precision=4, threshold=12)}",
+            f"best value seen {seen}; {self.evaluations} evaluations{failed}",
+        ]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        x = np.array2string(self.x, precision=4, threshold=12, separator=", ")
+        return f"Result(value={self.value:.6g}, x={x}, evaluations={self.evaluations}, status={self.status.name})"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        history = self.history
+        return as_html(str(self), values_svg(history.value, history.is_iterate, self.value, self.interval))
+
+    def to_dataframe(self, library: str | None = None) -> Any:
+        """A data frame with a row for each evaluation: of pandas, or of polars where only that is installed.
+
+        Args:
+            library: "pandas" or "polars", to have that one.
+        """
+        return data_frame(self.columns(), library)
+
+    def columns(self, since: int = 0) -> Columns:
+        """The evaluations from a number on, as columns by their names; see `gibo.runs.table`."""
+        evaluations = [Evaluation(e.query, e.outcome.signed(self._sign)) for e in self._evaluations[since:]]
+        return columns_of(evaluations, [f"x{i}" for i in range(len(self.x))])
 
     @property
     def evaluations(self) -> int:

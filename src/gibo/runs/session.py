@@ -19,7 +19,7 @@ from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Event, Reparametrized, Told, replay
 from gibo.outcome import EXTERNAL, Best, Evaluation, Outcome, Query
 from gibo.runs.journal import Journal, has_journal
-from gibo.runs.spec import RunSpec
+from gibo.runs.spec import RunSpec, parameter_names
 
 
 class Reparametrizer(Protocol):
@@ -54,6 +54,7 @@ class Session:
         journal: Journal | None = None,
     ) -> None:
         self.optimizer, self.sign, self.reparametrizer, self.journal = optimizer, sign, reparametrizer, journal
+        self.names = parameter_names(optimizer.d) if journal is None else journal.spec().parameter_names
         self._infos: dict[int, Mapping[str, Any]] = {}  # of the iteration so far
         self._learnt = optimizer.iteration
         self._recorded = len(optimizer.log.events)
@@ -227,6 +228,11 @@ class Session:
     def best_seen(self) -> Best | None:
         """The best value told, noise included."""
         return self._signed(self.optimizer.best_seen)
+
+    @property
+    def at_start(self) -> Best | None:
+        """What the optimiser believes of x0; None without a model."""
+        return self._signed(self.optimizer.at_start())
 
     @property
     def jacobian(self) -> Jacobian | None:

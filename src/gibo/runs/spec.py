@@ -57,7 +57,7 @@ class RunSpec:
     @property
     def parameter_names(self) -> list[str]:
         """x0, x1, … if they have none."""
-        return self.names or [f"x{i}" for i in range(len(self.arguments["x0"]))]
+        return self.names or parameter_names(len(self.arguments["x0"]))
 
     def fresh_optimizer(self) -> Optimizer:
         """The optimiser before anything was asked."""
@@ -77,6 +77,11 @@ class RunSpec:
         flat |= _filled(self.arguments)
         settings = flat.pop("settings", None)
         return flat | (settings if isinstance(settings, dict) else {})
+
+
+def parameter_names(d: int) -> list[str]:
+    """Those of parameters that have none of their own."""
+    return [f"x{i}" for i in range(d)]
 
 
 def _filled(data: dict[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from gibo.outcome import Best, Evaluation, Outcome, Query, told_outcome
 from gibo.runs import manual
 from gibo.runs.journal import Journal
 from gibo.runs.session import Session
+from gibo.runs.table import rows_of
 
 
 class Bench(Protocol):
@@ -145,7 +146,8 @@ class ManualBench:
             return {"best": self._best(session.best), "best_seen": self._best(session.best_seen)}
 
     def export(self) -> dict[str, Any]:
-        columns, *rows = manual.table(self.folder)
+        with Journal.read(self.folder) as journal:
+            columns, *rows = rows_of(journal.columns())
         return {"columns": columns, "rows": rows}
 
     def _named(self, x: Array) -> dict[str, float]:

@@ -39,13 +39,6 @@ class Serve(LoopbackServer):
         self.bench = bench
         super().__init__(port, _Handler)
 
-    def __enter__(self) -> Serve:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
 
 class _Handler(LoopbackHandler):
     server: Serve

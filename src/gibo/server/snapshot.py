@@ -37,18 +37,16 @@ import numpy as np
 from gibo.errors import GiboError, JournalError
 from gibo.optimizers.state import outcome_from_plain, query_from_plain
 from gibo.outcome import EXTERNAL, Evaluation
+from gibo.runs.advice import RECENT, alike
 from gibo.runs.journal import OLD_EXTERNAL, Journal
 from gibo.runs.lock import in_use
-from gibo.runs.records import Start
+from gibo.runs.records import BY_HAND, Start
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import FILE
 from gibo.server.advice import advice
 from gibo.server.belief import Belief
 
 FORMAT = 1
-# A run that was made by `gibo init` has no process of its own; it waits for somebody to tell.
-BY_HAND = "made for evaluations by hand"
-RECENT = 50  # evaluations from which the rate is taken
 
 
 class Since(NamedTuple):
@@ -165,7 +163,7 @@ class Reader:
             "starts": [start._asdict() for start in starts],
             "remarks": [],
         }
-        return {**found, "advice": advice(found, self._recent(), self._ascents())}
+        return {**found, "advice": advice(found, self._recent(), self._steps(), self._alike())}
 
     def standing(self) -> dict[str, Any]:
         """How the run stands, in a line."""
@@ -295,10 +293,16 @@ class Reader:
         rows = self._all("SELECT told, failure FROM evaluations ORDER BY number DESC LIMIT ?", RECENT)
         return [(told, failure) for told, failure in reversed(rows)]
 
-    def _ascents(self) -> list[float | None]:
-        """The probability of ascent of the last steps."""
-        rows = self._all("SELECT probability_of_ascent FROM iterations ORDER BY number DESC LIMIT ?", RECENT)
-        return [p for (p,) in reversed(rows)]
+    def _steps(self) -> list[tuple[float | None, list[float], float | None, float | None]]:
+        """Of the last iterations: probability of ascent, step, variance and noise of the model."""
+        columns = "probability_of_ascent, step, variance, noise"
+        rows = self._all(f"SELECT {columns} FROM iterations ORDER BY number DESC LIMIT ?", RECENT)
+        return [(p, json.loads(step), variance, noise) for p, step, variance, noise in reversed(rows)]
+
+    def _alike(self) -> float | None:
+        """The one value that all evaluations had; None if they differ, or are few."""
+        rows = self._all("SELECT value, count(*) FROM evaluations WHERE value IS NOT NULL GROUP BY value LIMIT 2")
+        return alike([value for value, count in rows for _ in range(min(count, RECENT))])
 
     def _rate(self, starts: list[Start], count: int, budget: int | None, now: float) -> dict[str, float | None]:
         times = [told for told, _ in self._recent() if told >= starts[-1].started]

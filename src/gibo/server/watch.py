@@ -57,13 +57,6 @@ class Watch(LoopbackServer):
             raise InputError("control: a folder of trials cannot be controlled; name one of its runs")
         super().__init__(port, _Handler)
 
-    def __enter__(self) -> Watch:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
     @property
     def page_address(self) -> str:
         """For a browser. The token is behind the #, which a browser keeps to itself."""

@@ -28,7 +28,7 @@ from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.settings import within_model
 from gibo.outcome import Outcome
 from gibo.studies.engine import Record
-from gibo.studies.lqr import PUBLISHED, trial_seeds
+from gibo.studies.lqr import FIXED_MEAN, trial_seeds
 from gibo.studies.options import PER_SEED, Options
 from gibo.studies.problems import GPFunction
 from gibo.studies.report import Columns, Curve, Curves, Report, after, checkpoints, reached, record_of, sample, table
@@ -163,7 +163,7 @@ def lqr_curve(M: int, gradients: str, trial: int, budget: int) -> Curve:
     """
     lqr = LQR.paper()
     own, *seeds = trial_seeds(trial, budget)
-    optimizer = GIBO(np.zeros(lqr.p * lqr.n), seed=own, settings=replace(PUBLISHED, M=M))
+    optimizer = GIBO(np.zeros(lqr.p * lqr.n), seed=own, settings=replace(FIXED_MEAN, M=M))
     with _objective(lqr, gradients) as objective, single_thread():
 
         def evaluate(query: Any, spent: int) -> Outcome:

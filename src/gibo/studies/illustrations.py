@@ -92,7 +92,7 @@ def sampling_process() -> dict[str, Any]:
 
 
 def lengthscales() -> dict[str, Any]:
-    """The appendix's figure of the lengthscale distribution: bounds on the mean distance, and what is drawn from."""
+    """Figure 9 of the paper, the lengthscale distribution: bounds on the mean distance, and what is drawn from."""
     d = np.arange(1, 41)
     ranges = [lengthscale_distribution(int(n)) for n in d]
     return {

@@ -19,7 +19,7 @@ from gibo.optimizers.base import Optimizer
 from gibo.optimizers.cma import CMAES
 from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.random_search import RandomSearch
-from gibo.optimizers.settings import lengthscale_distribution, mean_distance, out_of_model, within_model
+from gibo.optimizers.settings import Settings, lengthscale_distribution, mean_distance, out_of_model, within_model
 from gibo.optimizers.vanilla_bo import VanillaBO
 from gibo.outcome import Outcome
 from gibo.priors import Uniform
@@ -69,7 +69,7 @@ WITHIN_MODEL: dict[str, Maker] = {
 OUT_OF_MODEL: dict[str, Maker] = {
     "GIBO": _maker(GIBO, lambda f: {"settings": out_of_model(f.d)}),
     "ARS": _maker(ARS, lambda f: _ars(f, noise=0.01)),
-    "CMA-ES": _maker(CMAES, lambda f: {"sigma0": 0.5}),
+    "CMA-ES": _maker(CMAES, lambda f: {"sigma0": 0.5, "cap": None}),
     "Vanilla BO": _maker(
         VanillaBO,
         lambda f: {
@@ -86,6 +86,9 @@ OUT_OF_MODEL: dict[str, Maker] = {
 
 NORMALIZATION = {name: _known(normalization=name) for name in ("paper", "published", "invariant", "off")}
 SAMPLING = {name: _known(sampling=name) for name in ("active", "random")}
+# With hyperparameters that are not known, as in the out-of-model study.
+SAMPLING["our defaults, active"] = _maker(GIBO, lambda f: {"scale": 0.1})
+SAMPLING["our defaults, random"] = _maker(GIBO, lambda f: {"scale": 0.1, "settings": Settings(sampling="random")})
 
 STUDIES: dict[str, dict[str, Maker]] = {
     "within-model": WITHIN_MODEL,

@@ -76,6 +76,7 @@ STUDIES: dict[str, Entry] = {
     "hopper": _MUJOCO,
     "cheetah": _MUJOCO,
     "ablation-gym": _MUJOCO,
+    "ablation-hopper": _MUJOCO,
     "leaderboard": Entry(
         "gibo.studies.leaderboard.study:Leaderboard",
         "gibo.studies.figures.leaderboard:figures",

@@ -19,7 +19,7 @@ from gibo.policies.architecture import Architecture, architecture
 from gibo.policies.normalizer import Normalization, Statistics, reexpress
 from gibo.policies.policy import Policy
 from gibo.policies.task import Task
-from gibo.runs.api import run
+from gibo.runs.api import Callback, run
 from gibo.runs.journal import Journal
 from gibo.runs.progress import Progress
 from gibo.runs.result import Result
@@ -137,6 +137,7 @@ def train(
     executor: Executor | None = None,
     time_limit: float | None = None,
     progress: bool | Progress = False,
+    callback: Callback | None = None,
     watch: bool = False,
 ) -> Result:
     """One trial, in its own folder; the same call continues it. The policy is saved there as ``policy.json``.
@@ -146,7 +147,7 @@ def train(
         folder: for the journal and the policy.
         budget: evaluations, of `training.episodes` episodes each.
         seed: of the trial.
-        workers, executor, time_limit, progress, watch: see `gibo.run`.
+        workers, executor, time_limit, progress, callback, watch: see `gibo.run`.
     """
     positive_int("budget", budget)
     with training.task() as task:
@@ -160,6 +161,7 @@ def train(
             executor=executor,
             time_limit=time_limit,
             progress=progress,
+            callback=callback,
             watch=watch,
             reparametrizer=normalizer,
             training=training.to_plain(),

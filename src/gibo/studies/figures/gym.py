@@ -7,11 +7,14 @@ from pathlib import Path
 from gibo.figures.style import pyplot, save
 from gibo.studies.figures.styles import line_style
 from gibo.studies.gym import COLUMNS
-from gibo.studies.report import read_curves
+from gibo.studies.report import read_curves, read_points
 
 
 def figures(out: Path) -> list[Path]:
-    """Mean and standard deviation of the iterate's return over the episodes, a panel per environment."""
+    """Mean and standard deviation of the iterate's return over the episodes, a panel per environment; thin: each trial.
+
+    Figures 6 and 7 of the paper.
+    """
     curves = read_curves(out, COLUMNS)
     environments = list(dict.fromkeys(environment for environment, _ in curves))
     size = (0.8 + 3.6 * len(environments), 3.2)
@@ -23,6 +26,10 @@ def figures(out: Path) -> list[Path]:
             episodes, mean, sd, style = curve["episodes"], curve["mean"], curve["sd"], line_style(method)
             lines[method] = axes.plot(episodes, mean, **style, label=method)[0]
             axes.fill_between(episodes, mean - sd, mean + sd, color=style["color"], alpha=0.15, linewidth=0)
+        for (environment, method), trials in read_points(out / "returns.csv", COLUMNS).items():
+            axes, color = panels[environments.index(environment)], line_style(method)["color"]
+            for trial in trials:
+                axes.plot(*zip(*trial, strict=True), color=color, linewidth=0.4, alpha=0.4, zorder=1)
         for axes, environment in zip(panels, environments, strict=True):
             axes.set_title(environment)
             axes.set_xlabel("episodes")

@@ -71,7 +71,7 @@ def sampling_process_figure(data: dict[str, Any], path: Path) -> list[Path]:
 
 
 def lengthscales_figure(data: dict[str, Any], path: Path) -> list[Path]:
-    """The appendix's figure: mean distance of random points in the unit cube, and the lengthscales drawn from it."""
+    """Figure 9 of the paper: mean distance of random points in the unit cube, and the lengthscales drawn from it."""
     with pyplot() as plt:
         figure, axes = plt.subplots(figsize=(5.5, 3.5), layout="constrained")
         axes.plot(data["d"], data["upper_bound"], color=BLUE, label="upper bound of Δ(d)")

@@ -11,7 +11,7 @@ from gibo.studies.report import read_curves
 
 
 def figures(out: Path) -> list[Path]:
-    """Share of stable controllers, and relative cost of the stable ones: median, 2nd to 98th percentile."""
+    """Share of stable controllers, and relative cost of the stable ones: median, 2nd to 98th percentile (figure 5)."""
     curves = read_curves(out, COLUMNS)
     with pyplot() as plt:
         figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.6), layout="constrained")

@@ -27,7 +27,7 @@ def figures(out: Path) -> list[Path]:
 
 
 def regret_figure(curves: dict[Arm, dict[str, Array]], path: Path) -> list[Path]:
-    """Mean regret over the evaluations, logarithmic, a panel per dimension (figure 3 of the paper)."""
+    """Mean regret over the evaluations, logarithmic, a panel per dimension (figures 3, 8 and 11 of the paper)."""
     with pyplot() as plt:
         from matplotlib import ticker
 
@@ -43,7 +43,7 @@ def regret_figure(curves: dict[Arm, dict[str, Array]], path: Path) -> list[Path]
 
 
 def spread_figure(curves: dict[Arm, dict[str, Array]], path: Path) -> list[Path]:
-    """Mean and standard deviation of the regret, linear, a panel per dimension (figure 8 of the paper)."""
+    """Mean and standard deviation of the regret, linear, a panel per dimension (figures 10 and 13 of the paper)."""
     with pyplot() as plt:
         figure, panels = _panels(plt, curves)
         for (method, d), curve in curves.items():
@@ -58,7 +58,7 @@ def spread_figure(curves: dict[Arm, dict[str, Array]], path: Path) -> list[Path]
 
 
 def box_figure(marks: Curves, path: Path) -> list[Path]:
-    """Distribution of the regret at the last mark (figure 4 of the paper): whiskers 1.5 interquartile ranges."""
+    """Distribution of the regret at the last mark (figures 4, 8 and 12): whiskers 1.5 interquartile ranges."""
     last = max(mark for each in marks.values() for mark, _ in each[0])
     with pyplot() as plt:
         figure, panels = _panels(plt, marks, share=False)

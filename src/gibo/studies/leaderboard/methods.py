@@ -100,8 +100,8 @@ def _best_practice(task: Task, scale: float, seed: int) -> Optimizer:
 
 
 def _in_returns(environment: str) -> Settings:
-    """The published settings for an environment, for returns as they are: there they are divided by the best one."""
-    training = PRESETS["published"][environment, "gibo"]
+    """The published settings but for a fixed mean, for returns as they are: there they are divided by the best one."""
+    training = PRESETS["gibo"][environment, "gibo"]
     settings: Settings = training.options["settings"]
     square = 1.0 / training.reward_scale**2
     assert isinstance(settings.variance, Normal)
@@ -114,7 +114,7 @@ def _paper_settings(task: Task) -> Settings | None:
     if task.name.startswith("gp"):
         return out_of_model(task.d)
     if task.name == "lqr":
-        return lqr.PUBLISHED
+        return lqr.FIXED_MEAN
     if task.name in ("CartPole-v1", "Swimmer-v5"):
         return _in_returns(task.name)
     return None

@@ -1,0 +1,342 @@
+"""What a run's figures mean, in words: a verdict on what was reached, and what to try next.
+
+The rules look at `Facts`, which a finished run (`gibo.runs.result`) and the page of a running one (`gibo.server`) both
+can give. Each threshold is one that good runs stay clear of; a sentence that comes too often is not read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, median, stdev
+from typing import NamedTuple
+
+import numpy as np
+
+from gibo._checks import printable
+from gibo._linalg import Array
+from gibo.optimizers.log import Asked
+from gibo.outcome import Best
+from gibo.runs.session import Session
+
+IN_A_ROW = 5  # failures, or uncertain steps
+RECENT = 50  # evaluations whose failures are counted
+OFTEN = 0.3  # share of failures
+UNSURE = 0.6  # probability of ascent; a coin has 0.5
+FAR = 4.0  # factor between lengthscales and what the scale promises
+CLEAR = 1.5  # standard deviations of the noise that the signal has, where lengthscales can be believed
+# A walk whose net length is more than this share of its path marches on; one of less, whose steps oppose each other
+# (mean cosine), jumps to and fro. On quadratic functions of 4 and 12 parameters with a scale that is right a share of
+# 0.25 to 0.38 was seen, ten times too small 0.4 to 1.0, ten times too large 0.06 to 0.08 with cosines below −0.55.
+MARCHING, JUMPING, OPPOSED = 0.55, 0.1, -0.4
+LEAST_STEPS = 6
+LEAST_ALIKE = 3  # equal values that are no accident
+NINETY, LIKELY = 1.6449, 1.2816  # standard errors that hold 90 % of a normal distribution: on both sides, on one
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A sentence about a run, for a person to read, and a code for a program.
+
+    Attributes:
+        code: "improved", "no_improvement", "scale_small", …; docs/runs.md has them all.
+        text: what was seen, and what to try.
+    """
+
+    code: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What the rules look at; values and points are the objective's own.
+
+    Attributes:
+        minimize: whether small values are good.
+        names, scale, lower, upper: of the parameters, one each; bounds infinite where there are none.
+        count, failures: evaluations so far, and how many of them failed.
+        recent: of the last `RECENT` evaluations why they failed, or None.
+        alike: the one value that all evaluations had; None if they differ, or are few.
+        ascents, steps: of the last `RECENT` iterations the probability of ascent and the step, where there is a model.
+        lengthscale: (d,) that the model found; None without one.
+        expected: lengthscale, in scales, that the settings expect; None where it is fixed.
+        signal: standard deviations of the noise that the model's signal has; None without a model.
+        recommended: (d,) or None.
+        values: all of them, in the order of their ids; None where there is none. Empty while a run goes on.
+        batch: how many evaluations the first iteration takes.
+        iterations: how many were finished.
+    """
+
+    minimize: bool
+    names: Sequence[str]
+    scale: Sequence[float]
+    lower: Sequence[float]
+    upper: Sequence[float]
+    count: int
+    failures: int
+    recent: Sequence[str | None]
+    alike: float | None
+    ascents: Sequence[float | None]
+    steps: Sequence[Sequence[float]]
+    lengthscale: Sequence[float] | None
+    expected: float | None
+    signal: float | None
+    recommended: Sequence[float] | None
+    values: Sequence[float | None] = ()
+    batch: int = 1
+    iterations: int = 0
+
+    @classmethod
+    def of(cls, session: Session, x: Sequence[float] | Array) -> Facts:
+        """Those of a run that recommends x."""
+        optimizer, told = session.optimizer, session.evaluations
+        steps, d = optimizer.log.iterations, optimizer.d
+        lower, upper = optimizer.bounds or (np.full(d, -math.inf), np.full(d, math.inf))
+        expected = getattr(getattr(getattr(optimizer, "settings", None), "lengthscale", None), "median", None)
+        values = [e.value for e in told]
+        first = [
+            event for event in optimizer.log.events if isinstance(event, Asked) and event.queries[0].iteration == 0
+        ]
+        return cls(
+            minimize=session.sign < 0,
+            names=session.names,
+            scale=optimizer.scale.tolist(),
+            lower=lower.tolist(),
+            upper=upper.tolist(),
+            count=len(told),
+            failures=sum(e.failure is not None for e in told),
+            recent=[e.failure for e in told[-RECENT:]],
+            alike=alike(values),
+            ascents=[step.probability_of_ascent for step in steps[-RECENT:]],
+            steps=[step.step.tolist() for step in steps[-RECENT:]],
+            lengthscale=steps[-1].lengthscale.tolist() if steps else None,
+            expected=expected,
+            signal=signal(steps[-1].variance, steps[-1].noise) if steps else None,
+            recommended=list(x),
+            values=values,
+            batch=sum(len(event.queries) for event in first),
+            iterations=optimizer.iteration,
+        )
+
+
+class Estimate(NamedTuple):
+    """A value with its 90 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        """``0.98 (0.95 to 1.01)``: as many digits as the interval is worth."""
+        width, largest = self.high - self.low, max(map(abs, self))
+        digits = 6 if width <= 0.0 or largest <= 0.0 else max(3, min(9, math.ceil(math.log10(largest / width)) + 1))
+        return f"{self.value:.{digits}g} ({self.low:.{digits}g} to {self.high:.{digits}g})"
+
+
+def estimate(best: Best | None) -> Estimate | None:
+    """What a model believes of a point's value; None without one."""
+    return None if best is None or best.interval is None else Estimate(best.value, *best.interval)
+
+
+def alike(values: Sequence[float | None]) -> float | None:
+    """The one value that all have which have one; None if they differ, or are few."""
+    known = [value for value in values if value is not None]
+    return known[0] if len(known) >= LEAST_ALIKE and min(known) == max(known) else None
+
+
+def signal(variance: float, noise: float) -> float | None:
+    """Standard deviations of the noise that a model's signal has, from its hyperparameters."""
+    return math.sqrt(variance / noise) if variance > 0.0 and noise > 0.0 else None
+
+
+def remarks(facts: Facts) -> list[Advice]:
+    """What is off, and what to try, the most urgent first."""
+    found = [_failures(facts), _alike(facts), _scale(facts), _ascent(facts), _bounds(facts)]
+    if found[1] is not None:  # from values that are alike nothing else can be told
+        found[2:4] = []
+    return [advice for advice in found if advice is not None]
+
+
+def with_verdict(verdict: Advice, remarks: list[Advice]) -> list[Advice]:
+    """The verdict first, and nothing twice."""
+    return [verdict, *(remark for remark in remarks if remark.code != verdict.code)]
+
+
+def verdict(facts: Facts, start: Best | None, end: Best | None) -> Advice:
+    """What a run has reached, in a sentence.
+
+    Args:
+        facts: see there.
+        start, end: the start and the recommended point, with what a model believes of them.
+    """
+    values, batch = facts.values, facts.batch
+    known = [value for value in values if value is not None]
+    if not values:
+        return Advice("nothing", "Nothing was evaluated.")
+    if not known:
+        text = f"None of the {_count(len(values), 'evaluation')} had a value; call the objective once by itself."
+        return Advice("all_failed", text)
+    same = _alike(facts)
+    if same is not None:
+        return same
+    if not facts.iterations:
+        text = (
+            f"No step was made: {_count(len(values), 'evaluation')} of the {batch} that one iteration takes. Give a "
+            f"budget of several iterations, {10 * batch} say."
+        )
+        return Advice("budget_small", text)
+    begun, reached = estimate(start), estimate(end)
+    if begun is None or reached is None:
+        return _by_means(facts, known, batch)
+    # A model that takes noise for a signal believes in the luckiest point; the values themselves must have risen, too.
+    third = len(known) // 3
+    if third < 2:
+        return _too_few(known)
+    risen = _rise(facts, _mean(known[:third]), _mean(known[-third:])) > LIKELY / NINETY
+    at_end = "at the recommended point, in the model's 90 % intervals"
+    return _compared(facts, begun, reached, "at the start", at_end, risen)
+
+
+def _by_means(facts: Facts, known: Sequence[float], batch: int) -> Advice:
+    """Without a model: the first values against the last ones."""
+    k = min(max(batch, len(known) // 10), len(known) // 2)
+    if k < 2:
+        return _too_few(known)
+    text = f"of the last {k} values, means with their 90 % intervals"
+    return _compared(facts, _mean(known[:k]), _mean(known[-k:]), f"of the first {k}", text, True)
+
+
+def _too_few(known: Sequence[float]) -> Advice:
+    return Advice("too_few", f"{_count(len(known), 'value')}: too few to tell whether anything improved.")
+
+
+def _mean(values: Sequence[float]) -> Estimate:
+    mean, half = fmean(values), NINETY * stdev(values) / math.sqrt(len(values))
+    return Estimate(mean, mean - half, mean + half)
+
+
+def _compared(facts: Facts, start: Estimate, end: Estimate, at_start: str, at_end: str, risen: bool) -> Advice:
+    course = f"from {start} {at_start} to {end} {at_end}"
+    if risen and _rise(facts, start, end) > 1.0:
+        return Advice("improved", f"Improved by {abs(end.value - start.value):.3g}: {course}.")
+    scale = _scale(facts)
+    size = "smaller" if scale is not None and scale.code == "scale_large" else "larger"
+    text = f"No improvement beyond the noise: {course}. Try a {size} scale, a larger budget, or average more per value."
+    return Advice("no_improvement", text)
+
+
+def _rise(facts: Facts, start: Estimate, end: Estimate) -> float:
+    """By how much it got better, over half of the difference's interval: the two are taken for independent."""
+    doubt = math.hypot(start.high - start.low, end.high - end.low) / 2.0
+    gain = (end.value - start.value) * (-1.0 if facts.minimize else 1.0)
+    return gain / doubt if doubt > 0.0 else math.copysign(math.inf, gain) if gain else 0.0
+
+
+# -- what is off ------------------------------------------------------------------------------------------------------
+
+
+def _failures(facts: Facts) -> Advice | None:
+    failures, row = list(facts.recent), 0
+    while row < len(failures) and failures[-1 - row] is not None:
+        row += 1
+    failed = [failure for failure in failures if failure is not None]
+    if not failed:
+        return None
+    reason = f"Last reason: {_short(failed[-1])}"
+    if row >= IN_A_ROW:
+        return Advice("all_failing", f"The last {row} evaluations failed. {reason}")
+    if 2 * facts.failures > facts.count:
+        return Advice("most_failed", f"{facts.failures} of {facts.count} evaluations failed. {reason}")
+    if len(failures) >= 10 and len(failed) > OFTEN * len(failures):
+        return Advice("many_failing", f"{len(failed)} of the last {len(failures)} evaluations failed. {reason}")
+    return None
+
+
+def _alike(facts: Facts) -> Advice | None:
+    if facts.alike is None:
+        return None
+    text = (
+        f"No improvement: all {facts.count - facts.failures} values are {facts.alike:.6g}, so there is nothing to "
+        "learn from. Try a larger scale, another start, or an objective that also rewards coming nearer."
+    )
+    return Advice("all_alike", text)
+
+
+def _ascent(facts: Facts) -> Advice | None:
+    last = facts.ascents[-IN_A_ROW:]
+    if len(last) < IN_A_ROW or any(p is None or p >= UNSURE for p in last):
+        return None
+    verb = "descends" if facts.minimize else "ascends"
+    text = (
+        f"The last {IN_A_ROW} steps were hardly better than a guess (each {verb} with less than {UNSURE:.0%}): "
+        "the search may have arrived, or the noise hides the slope; average more per evaluation, or stop here."
+    )
+    return Advice("no_ascent", text)
+
+
+def _scale(facts: Facts) -> Advice | None:
+    """By how the search walks, and, where the values are clear of the noise, by the lengthscales that were found."""
+    ratio, (share, cosine) = _found(facts), _walk(facts)
+    if ratio is not None and ratio > FAR:
+        text = f"The value hardly changes within one scale: the scale looks too small. Try {ratio:.1g} times it."
+        return Advice("scale_small", text)
+    if share > MARCHING:
+        text = "The search still marches in one direction: the scale looks too small. Try 3 to 10 times it, or go on."
+        return Advice("scale_small", text)
+    if share < JUMPING and cosine < OPPOSED:
+        text = "The search jumps to and fro: the scale looks too large. Try a third to a tenth of it."
+        return Advice("scale_large", text)
+    return None
+
+
+def _found(facts: Facts) -> float | None:
+    """The lengthscales relative to what the settings expect; None where they say nothing."""
+    ell, expected, clear = facts.lengthscale, facts.expected, facts.signal
+    # Before the model was fitted to some data the lengthscales say nothing but the settings.
+    if ell is None or expected is None or clear is None or facts.count - facts.failures < 2 * len(ell) + 5:
+        return None
+    ratio = median(length / (scale * expected) for length, scale in zip(ell, facts.scale, strict=True))
+    return ratio if clear > CLEAR else None
+
+
+def _walk(facts: Facts) -> tuple[float, float]:
+    """Net length over path length of the last steps, and the mean cosine of steps that follow each other."""
+    if len(facts.steps) < LEAST_STEPS:
+        return math.nan, math.nan
+    steps = np.array(facts.steps) / np.array(facts.scale)
+    lengths = np.linalg.norm(steps, axis=1)
+    steps, lengths = steps[lengths > 0.0], lengths[lengths > 0.0]
+    if len(steps) < LEAST_STEPS:
+        return math.nan, math.nan
+    cosines = (steps[1:] * steps[:-1]).sum(axis=1) / (lengths[1:] * lengths[:-1])
+    return float(np.linalg.norm(steps.sum(axis=0)) / lengths.sum()), float(cosines.mean())
+
+
+def _bounds(facts: Facts) -> Advice | None:
+    if facts.recommended is None or facts.count < 20:
+        return None
+    at = []
+    for x, name, scale, *sides in zip(
+        facts.recommended, facts.names, facts.scale, facts.lower, facts.upper, strict=True
+    ):
+        for side, bound in zip(("lower", "upper"), sides, strict=True):
+            if math.isfinite(bound) and abs(x - bound) < 1e-9 * max(scale, abs(bound)):
+                at.append(f"{name} (its {side} bound {bound:.6g})")
+    if not at:
+        return None
+    names = ", ".join(at[:3]) + (f" and {len(at) - 3} more" if len(at) > 3 else "")
+    text = f"The recommended point lies on a bound: {names}. If it may go further, widen the bounds."
+    return Advice("at_bound", text)
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def _short(text: str) -> str:
+    line = printable(" ".join(text.split()))
+    return line if len(line) <= 160 else line[:159] + "…"

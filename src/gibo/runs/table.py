@@ -1,0 +1,108 @@
+"""A run as a table, a row for each query: for data frames and files."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gibo._checks import printable
+from gibo.errors import InputError, MissingExtraError, missing_extra
+from gibo.outcome import Evaluation, Outcome, Query
+
+Columns = dict[str, list[Any]]
+
+FORMATS = ("csv", "json", "parquet")
+FRAMES = ("pandas", "polars")
+BEFORE, AFTER = ("id", "iteration", "kind"), ("value", "failure", "seconds", "asked", "told", "seed")
+
+
+def columns_of(evaluations: Sequence[Evaluation], names: Sequence[str]) -> Columns:
+    """Of evaluations in the objective's own sign; what is not known is None."""
+    return _columns(names, ((e.query, e.outcome, {}) for e in evaluations))
+
+
+def columns_of_queries(
+    queries: Iterable[tuple[Query, float | None]], told: Iterable[tuple[Evaluation, float]], names: Sequence[str]
+) -> Columns:
+    """Of queries and what was told, both with their times (seconds since 1970), also of those that are pending."""
+    answers = {e.id: (e.outcome, at) for e, at in told}
+    rows = []
+    for query, asked in queries:
+        outcome, at = answers.get(query.id, (None, None))
+        rows.append((query, outcome, {"asked": asked, "told": at}))
+    return _columns(names, rows)
+
+
+def _columns(names: Sequence[str], rows: Iterable[tuple[Query, Outcome | None, Mapping[str, float | None]]]) -> Columns:
+    """The parameters by their names; numbers in the info of the evaluations, such as a return, come last."""
+    rows = list(rows)
+    named = [f"parameter {name}" if name in (*BEFORE, *AFTER) else name for name in names]
+    columns: Columns = {name: [] for name in (*BEFORE, *named, *AFTER)}
+    infos = [{} if outcome is None else _numbers(outcome.info) for _, outcome, _ in rows]
+    for query, outcome, times in rows:
+        known = outcome or Outcome(None)
+        cells = [query.id, query.iteration, query.kind, *query.x.tolist(), known.value, known.failure]
+        cells += [known.seconds, times.get("asked"), times.get("told"), query.seed]
+        for column, cell in zip(columns.values(), cells, strict=True):
+            column.append(cell)
+        if outcome is None:
+            columns["seconds"][-1] = None
+    for key in dict.fromkeys(key for info in infos for key in info):
+        columns[f"info.{key}"] = [info.get(key) for info in infos]
+    return columns
+
+
+def _numbers(info: Mapping[str, Any]) -> dict[str, float]:
+    return {key: value for key, value in info.items() if type(value) in (int, float)}
+
+
+def rows_of(columns: Columns) -> list[list[Any]]:
+    """As rows; the first one holds the columns' names, and what is not known is an empty text."""
+    cells = zip(*columns.values(), strict=True)
+    return [list(columns), *(["" if cell is None else cell for cell in row] for row in cells)]
+
+
+def data_frame(columns: Columns, library: str | None = None) -> Any:
+    """A data frame of pandas, or of polars where only that is installed; or of the one that is named."""
+    if library not in (None, *FRAMES):
+        raise InputError(f"library: expected one of {', '.join(FRAMES)}, got {library!r:.80}")
+    for name in FRAMES if library is None else (library,):
+        try:
+            return importlib.import_module(name).DataFrame(columns)
+        except ImportError:
+            pass
+    raise missing_extra(f"a data frame needs {library or 'pandas or polars'}", "data")
+
+
+def encoded(columns: Columns, format: str) -> bytes:
+    """As the content of a file. Texts of a CSV file are shown by a terminal and not obeyed."""
+    if format == "json":
+        records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return json.dumps(records, indent=1).encode() + b"\n"
+    if format == "csv":
+        text = io.StringIO()
+        rows = ([printable(c, lines=True) if isinstance(c, str) else c for c in row] for row in rows_of(columns))
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        return text.getvalue().encode()
+    if format != "parquet":
+        raise InputError(f"format: expected one of {', '.join(FORMATS)}, got {format!r:.80}")
+    file = io.BytesIO()
+    try:
+        data_frame(columns, "polars").write_parquet(file)
+    except MissingExtraError:
+        try:
+            file.write(data_frame(columns, "pandas").to_parquet(index=False))
+        except ImportError:  # pandas leaves it to another library
+            raise missing_extra("a parquet file needs polars, or pandas with pyarrow", "data") from None
+    return file.getvalue()
+
+
+def format_of(path: Path | None) -> str:
+    """By the ending of a file's name; csv if it says nothing."""
+    ending = "" if path is None else path.suffix.lower().removeprefix(".")
+    return ending if ending in FORMATS else "csv"

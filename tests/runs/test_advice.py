@@ -1,0 +1,155 @@
+"""What a run says at its end, and what to try next."""
+
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+
+import gibo
+from gibo.outcome import Best
+from gibo.runs.advice import Estimate, Facts, remarks, verdict
+
+
+def hill(noise: float, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    return lambda x: 1.0 - float(((x - 0.3) ** 2).sum()) + noise * float(rng.standard_normal())
+
+
+def codes(result: gibo.Result) -> list[str]:
+    return [advice.code for advice in result.advice]
+
+
+def facts(**changes) -> Facts:
+    usual = {
+        "minimize": False,
+        "names": ["gain", "delay"],
+        "scale": [1.0, 1.0],
+        "lower": [-np.inf, -np.inf],
+        "upper": [np.inf, np.inf],
+        "count": 40,
+        "failures": 0,
+        "recent": [None] * 40,
+        "alike": None,
+        "ascents": [0.9] * 10,
+        "steps": [[1.0, 0.0], [0.0, 1.0], [-0.7, 0.0], [0.0, -0.7]] * 3,
+        "lengthscale": [2.0, 2.0],
+        "expected": 2.0,
+        "signal": 5.0,
+        "recommended": [0.0, 0.0],
+        "values": [float(i) for i in range(40)],
+        "batch": 4,
+        "iterations": 10,
+    }
+    return Facts(**{**usual, **changes})
+
+
+def test_a_run_that_improved_says_by_how_much_and_from_where():
+    result = gibo.maximize(hill(0.05), np.zeros(6), budget=100, scale=0.1)
+    assert codes(result) == ["improved"]
+    assert result.start.interval[0] < 0.46 < result.start.interval[1]  # the truth there, where noise is 0.05
+    assert f"{result.value - result.start.value:.3g}" in result.advice[0].text
+    assert result.advice[0].text in str(result)
+    with pytest.raises(FrozenInstanceError):
+        result.advice[0].text = "fine"
+
+
+def test_minimising_gives_the_same_verdict_in_its_own_sign():
+    up = gibo.maximize(hill(0.05), np.zeros(6), budget=60, scale=0.1)
+    turned = hill(0.05)
+    down = gibo.minimize(lambda x: -turned(x), np.zeros(6), budget=60, scale=0.1)
+    assert codes(up)[0] == codes(down)[0] == "improved"
+    assert down.start.value == -up.start.value
+    assert down.start.interval == (-up.start.interval[1], -up.start.interval[0])
+
+
+def test_pure_noise_is_mostly_no_improvement():
+    said = [codes(gibo.maximize(hill_of_noise(seed), np.zeros(6), budget=40))[0] for seed in range(5)]
+    assert said.count("no_improvement") >= 4  # the model alone believes in about half of them
+
+
+def hill_of_noise(seed: int):
+    rng = np.random.default_rng(100 + seed)
+    return lambda x: float(rng.standard_normal())
+
+
+@pytest.mark.parametrize(("scale", "code"), [(0.001, "scale_small"), (3.0, "scale_large"), (0.1, None)])
+def test_a_scale_that_is_far_off_is_noticed(scale, code):
+    result = gibo.maximize(hill(0.002), np.zeros(4), budget=80, scale=scale)
+    assert [c for c in codes(result) if c.startswith("scale")] == ([] if code is None else [code])
+
+
+def test_values_that_are_all_alike_end_with_that_and_not_with_a_sure_step():
+    result = gibo.maximize(lambda x: -200.0, np.zeros(4), budget=30)
+    assert codes(result) == ["all_alike"]
+    assert "all 30 values are -200" in result.advice[0].text
+
+
+def test_a_budget_below_one_iteration():
+    result = gibo.maximize(hill(0.1), np.zeros(10), budget=3)
+    assert codes(result) == ["budget_small"]
+    assert "3 evaluations of the 6" in result.advice[0].text
+
+
+def test_failures_are_counted_and_their_reason_is_given():
+    def fragile(x, seed):
+        if seed % 3:
+            raise ValueError("the belt slipped")
+        return float(x.sum())
+
+    with pytest.warns(UserWarning, match="belt"):
+        result = gibo.maximize(fragile, np.zeros(4), budget=40, max_failures=40)
+    failing = [advice for advice in result.advice if advice.code in ("most_failed", "all_failing")]
+    assert len(failing) == 1
+    assert "the belt slipped" in failing[0].text
+
+
+def test_an_optimiser_without_a_model_is_judged_by_its_first_and_last_values():
+    result = gibo.run(gibo.ARS(np.zeros(4), scale=0.1), hill(0.02), budget=120)
+    assert result.start is None
+    assert codes(result)[0] == "improved"
+    assert "of the first 12" in result.advice[0].text
+
+
+def test_a_callback_hears_remarks_and_no_verdict():
+    heard = []
+    gibo.maximize(lambda x: 1.0, np.zeros(2), budget=12, callback=lambda result: heard.append(codes(result)))
+    assert heard[-1] == ["all_alike"]
+    assert heard[0] == []
+
+
+def test_few_values_are_too_few():
+    said = verdict(
+        facts(values=[1.0, None, 3.0]), Best(np.zeros(2), 1.0, (0.9, 1.1)), Best(np.ones(2), 3.0, (2.9, 3.1))
+    )
+    assert said.code == "too_few"
+
+
+def test_a_model_that_believes_in_luck_is_not_believed():
+    start, end = Best(np.zeros(2), 1.0, (0.9, 1.1)), Best(np.ones(2), 3.0, (2.9, 3.1))
+    assert verdict(facts(), start, end).code == "improved"
+    flat = [1.0, 3.0] * 20
+    assert verdict(facts(values=flat), start, end).code == "no_improvement"
+
+
+def test_rules_by_themselves():
+    assert remarks(facts()) == []
+    assert [r.code for r in remarks(facts(ascents=[0.5] * 5))] == ["no_ascent"]
+    assert [r.code for r in remarks(facts(lengthscale=[20.0, 30.0]))] == ["scale_small"]
+    assert remarks(facts(lengthscale=[20.0, 30.0], signal=1.0)) == []  # a lengthscale that was fitted to noise
+    assert [r.code for r in remarks(facts(steps=[[1.0, 0.1]] * 8))] == ["scale_small"]
+    assert [r.code for r in remarks(facts(steps=[[1.0, 0.0], [-1.0, 0.0]] * 8))] == ["scale_large"]
+    at_bound = remarks(facts(upper=[np.inf, 0.0]))
+    assert [r.code for r in at_bound] == ["at_bound"]
+    assert "delay (its upper bound 0)" in at_bound[0].text
+
+
+@pytest.mark.parametrize(
+    ("estimate", "text"),
+    [
+        (Estimate(0.98123, 0.95123, 1.01123), "0.981 (0.951 to 1.01)"),
+        (Estimate(1000.123, 1000.113, 1000.133), "1000.12 (1000.11 to 1000.13)"),
+        (Estimate(-200.0, -200.0, -200.0), "-200 (-200 to -200)"),
+    ],
+)
+def test_an_interval_has_the_digits_that_it_is_worth(estimate, text):
+    assert str(estimate) == text

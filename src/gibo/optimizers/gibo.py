@@ -60,7 +60,7 @@ class GIBO(Optimizer):
     """
 
     method = "gibo"
-    BETA = 1.0
+    BETA = 0.5
     uses_late_values = True
 
     def __init__(
@@ -131,7 +131,7 @@ class GIBO(Optimizer):
         else:
             gi = self._information(iterate_comes=bool(proposals))
             Z = plan(gi, lower, upper, self._M, self._rng, self.settings.least_share).X  # lines 7 to 12
-        if not self._scale_found and self._iteration > 1:
+        if not self._scale_found and self._iteration:
             proposals.append((self._iterate, QUERY))  # twice, to tell noise from detail
         return proposals + [(z * self.scale, QUERY) for z in Z]
 

@@ -117,7 +117,7 @@ def _train(arguments: argparse.Namespace) -> int:
     training = _training(arguments)
     budget = arguments.budget
     if budget is None:
-        budget = BUDGETS[arguments.environment] if _has_preset(arguments) else BUDGET
+        budget = BUDGET if arguments.preset in (None, "none") else BUDGETS[arguments.environment]
     if arguments.trials < 1:
         raise InputError(f"--trials: expected at least 1, got {arguments.trials}")
     if arguments.dask is not None and arguments.workers is not None:
@@ -151,14 +151,9 @@ def _train(arguments: argparse.Namespace) -> int:
 
 def _training(arguments: argparse.Namespace) -> Training:
     """The preset, or our defaults, with what was given besides."""
-    from gibo.training.presets import preset
     from gibo.training.training import Training
 
-    usual = preset(arguments.environment, arguments.method) if arguments.preset is None else None
-    if usual is not None:
-        name, training = usual
-        say(f"Settings: preset {name} for {arguments.environment}; --preset none trains without")
-    elif arguments.preset in (None, "none"):
+    if arguments.preset in (None, "none"):
         reexpressed: Any = "data" if arguments.method == "gibo" else "off"
         training = Training(arguments.environment, "linear", arguments.method, reexpressed=reexpressed)
     else:
@@ -167,14 +162,6 @@ def _training(arguments: argparse.Namespace) -> Training:
     given = {name: getattr(arguments, name) for name in names}
     training = replace(training, **{name: value for name, value in given.items() if value is not None})
     return replace(training, options=_options(training, dict(map(_setting, arguments.set))))
-
-
-def _has_preset(arguments: argparse.Namespace) -> bool:
-    from gibo.training.presets import preset
-
-    if arguments.preset is None:
-        return preset(arguments.environment, arguments.method) is not None
-    return bool(arguments.preset != "none")
 
 
 def _setting(word: str) -> tuple[str, Any]:
@@ -206,7 +193,9 @@ def _options(training: Training, given: dict[str, Any]) -> dict[str, Any]:
     if "eta" in given:
         given = {**given, "step": GradientAscent(eta=given["eta"])}
         del given["eta"]
-    return {"settings": replace(options.get("settings", Settings()), **given)}
+    if "settings" not in options:
+        return {"settings": Settings.default(**given)}
+    return {"settings": replace(options["settings"], **given)}
 
 
 def _refuse_unknown(given: dict[str, Any], known: list[str]) -> None:

@@ -41,11 +41,11 @@ class GIBO(Optimizer):
     Args:
         x0: (d,) where to start.
         scale: positive; by how much a parameter must change to matter, roughly (like sigma0 in CMA-ES): a number, or
-            one per parameter. The default settings are made for a scale that is right within a factor of about 3.
+            one per parameter. A wrong one is found out; one that is wrong by ten costs a few iterations.
         bounds: None, or (lower, upper); no query and no iterate leaves them.
         seed: of all random choices.
-        settings: see `Settings` for each default and its reason; `gibo.within_model` and `gibo.out_of_model` are
-            the paper's.
+        settings: by default `Settings.default()`; see `Settings` for each of them and its reason. The paper's are
+            `gibo.within_model` and `gibo.out_of_model`.
 
     Example:
         >>> import gibo
@@ -60,7 +60,6 @@ class GIBO(Optimizer):
     """
 
     method = "gibo"
-    BETA = 0.5
     uses_late_values = True
 
     def __init__(
@@ -75,7 +74,7 @@ class GIBO(Optimizer):
         super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
         if settings is not None and not isinstance(settings, Settings):
             raise InputError(f"settings: expected gibo.Settings(...), got {settings!r:.80}")
-        self.settings = (settings or Settings()).resolve(self.d)
+        self.settings = (settings or Settings.default()).resolve(self.d)
         self._M, self._N_m, self._N_g, self._fit_from = self.settings.sizes
         self._surrogate = Surrogate.initial(self.settings, self.scale)
         self._iterate_asked = False
@@ -164,8 +163,9 @@ class GIBO(Optimizer):
         window = self._window(self._N_m)
         if not window or not self._surrogate.can_be_rescaled:
             return None
-        if len({e.value for e in window}) == 1:  # a plateau: nothing differs, so look farther away
-            self._surrogate = self._surrogate.rescaled(WIDEN)
+        if len({e.value for e in window}) == 1:  # a plateau: nothing differs, so look farther away, or stay at the top
+            if not self._scale_found:
+                self._surrogate = self._surrogate.rescaled(WIDEN)
             return self._iterate
         before = [e for e in self._log.since(self._iteration - 1) if e.iteration == self._iteration - 1]
         factor, self._scale_found, back = look(self._model(), window, batch, before, self._scale_found)
@@ -174,14 +174,14 @@ class GIBO(Optimizer):
         return None if back is None else back.x.copy()
 
     def _highest_bound(self, model: Model, internal: Jacobian) -> Array:
-        """The maximum of mean − sd in the box around the iterate; in z."""
+        """The maximum of mean − beta·sd in the box around the iterate; in z."""
         lower, upper = self._box()
         z, ell = self._iterate / self.scale, model.gp.kernel.ell(self.d)
         ascent = z + 0.35 * direction(internal.mean, ell, "invariant")
         data = model.gp.observations
         best = z if data is None else data.X[int(np.asarray(model.gp.predict(data.X).mean).argmax())]
         starts = [np.clip(start, lower, upper)[None] for start in (z, ascent, best)]
-        return climb(LowerConfidenceBound(model.gp, self.BETA), starts, lower, upper, scale=ell)[0]
+        return climb(LowerConfidenceBound(model.gp, self.settings.beta), starts, lower, upper, scale=ell)[0]
 
     def _fit_is_due(self) -> bool:
         needed = {"each": self._fit_from, "full": self._N_m, "never": None}[self.settings.fit]

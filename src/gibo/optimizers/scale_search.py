@@ -2,12 +2,14 @@
 
 Until a signal is found, the lengthscales and their prior are rescaled after each iteration:
 
-    too wide     the iterate's value is above most of its queries', or the last step failed      × 0.5
+    too wide     the iterate's value is above most of its queries', or the last step failed, or the queries' values
+                 differ by more than noise and the model does not explain them                   × 0.5
     too narrow   the model explains the values hardly better than noise alone does               × 2.5
 
-Once the model beats noise by a quarter of a nat per value the scale counts as found. A step counts as failed when the
-new iterate's value is two median absolute deviations of the last batch below the last iterate's and the model agrees
-which of the two is better; then the search goes back, found or not.
+How large the noise is shows in the iterate, which is evaluated twice while the scale is not found. Once the model beats
+noise by a quarter of a nat per value the scale counts as found. A step counts as failed when the new iterate's value is
+two median absolute deviations of the last batch below the last iterate's and the model agrees which of the two is
+better; then the search goes back, found or not.
 """
 
 from __future__ import annotations
@@ -75,7 +77,7 @@ def repeated(window: Sequence[Evaluation]) -> Array:
 
 
 def varies(window: Sequence[Evaluation], queries: Sequence[float]) -> float:
-    """How many nats likelier it is that queries differ truly than by noise alone, by p points that were evaluated twice.
+    """How many nats likelier it is that queries differ truly than by noise alone, by p points that were told twice.
 
     With v the variance of the queries' values and n that of the noise, half of the mean square of the p differences:
     ``p/2·(log(v/n) − 1 + n/v)`` where n < v, the ratio of the highest likelihoods of the differences.

@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def result(folder):
     with pytest.warns(gibo.FailedEvaluationWarning):
-        found = gibo.minimize(cost, [0.85, 0.0], budget=12, scale=0.2, seed=1, journal=folder)
+        found = gibo.minimize(cost, [0.85, 0.0], budget=12, scale=0.2, seed=1, journal=folder, settings=gibo.Settings())
     assert 0 < len(found.failures) < 6
     return found
 

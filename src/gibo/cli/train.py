@@ -57,8 +57,7 @@ def add_commands(commands: Any) -> None:
         "--preset",
         metavar="NAME",
         help="paper, published or gibo: the settings of the paper's tables, of its published code or our own, for ENV "
-        "and the method; none: those that need no knowledge of ENV (default: our own or the published ones where "
-        "there are any, else none). Options given besides override them",
+        "and the method; none, the default: those that need no knowledge of ENV. Options given besides override them",
     )
     train.add_argument(
         "--policy", help='"linear", "affine", "mlp:16,16", "mlp:16,16:relu" (default: linear, or that of the preset)'

@@ -272,6 +272,10 @@ class Optimizer(ABC):
         """Those of the constructor, as plain data: each option is kept in an attribute of its name."""
         return arguments_of(self)
 
+    def as_before(self, arguments: dict[str, Any]) -> Self:
+        """This one, but what was left to its default as another's `arguments` have it, which are older."""
+        return self
+
     @classmethod
     def from_arguments(cls, name: str, arguments: dict[str, Any]) -> Self:
         """A fresh optimiser of this class (or of the one it is called on), from what `arguments` gave."""

@@ -13,7 +13,7 @@ The model is never carried along: whenever it is needed it is made from the wind
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -74,6 +74,7 @@ class GIBO(Optimizer):
         super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
         if settings is not None and not isinstance(settings, Settings):
             raise InputError(f"settings: expected gibo.Settings(...), got {settings!r:.80}")
+        self._by_default = settings is None
         self.settings = (settings or Settings.default()).resolve(self.d)
         self._M, self._N_m, self._N_g, self._fit_from = self.settings.sizes
         self._surrogate = Surrogate.initial(self.settings, self.scale)
@@ -81,6 +82,12 @@ class GIBO(Optimizer):
         self._kept: tuple[int, ...] = ()  # ids of the start and of the best point, see `Settings.remember`
         self._step_state = self.settings.step.init(self.d)
         self._scale_found = not (self.settings.scale_search and self._surrogate.can_be_rescaled)
+
+    def as_before(self, arguments: dict[str, Any]) -> Self:
+        if not self._by_default:
+            return self
+        same = {**self.arguments(), "settings": arguments["settings"]}
+        return type(self).from_arguments(type(self).__name__, same)
 
     # -- what it knows ------------------------------------------------------------------------------------------------
 
@@ -143,7 +150,7 @@ class GIBO(Optimizer):
         if retreat is None and self.settings.scale_search:
             retreat = self._look_at_scale(batch)
         model = self._model()
-        if self.settings.remember:
+        if self.settings.remember and self._log.valued:
             self._kept = self._worth_keeping(model)
         internal = model.gp.jacobian(before / self.scale)
         if retreat is not None:

@@ -126,7 +126,7 @@ def test_a_notebook_shows_the_values_and_obeys_nothing(result):
     assert len(svg.findall(f"{SVG}path")) == failed
     heights = [float(dot.get("cy")) for dot in svg.findall(f"{SVG}circle")]
     known = result.history.value[~np.isnan(result.history.value)]
-    assert np.argsort(np.argsort(known)).tolist() == np.argsort(np.argsort(-np.array(heights))).tolist()
+    assert (np.diff(np.array(heights)[np.argsort(known)]) <= 0.1).all()  # rounded to a tenth of a pixel
     ET.fromstring(page.replace("<br>", "<br/>"))
 
 

@@ -61,8 +61,7 @@ OTHER_QUERIES = "would ask other queries than it did: with another version of gi
 class Optimizer(ABC):
     """Base of all optimisers.
 
-    An optimiser's options are keyword arguments of its constructor, each kept in an attribute of the same name; so
-    they are saved and loaded without any further word.
+    An optimiser's options are keywords of its constructor, each kept in an attribute of that name, and so saved.
 
     Args:
         x0: (d,) where to start.
@@ -272,9 +271,8 @@ class Optimizer(ABC):
         """Those of the constructor, as plain data: each option is kept in an attribute of its name."""
         return arguments_of(self)
 
-    def as_before(self, arguments: dict[str, Any]) -> Self:
-        """This one, but what was left to its default as another's `arguments` have it, which are older."""
-        return self
+    def adopt(self, arguments: dict[str, Any]) -> None:  # noqa: B027
+        """For a fresh one: what was left to its default becomes the default of the version that saved `arguments`."""
 
     @classmethod
     def from_arguments(cls, name: str, arguments: dict[str, Any]) -> Self:

@@ -13,7 +13,7 @@ The model is never carried along: whenever it is needed it is made from the wind
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -83,11 +83,10 @@ class GIBO(Optimizer):
         self._step_state = self.settings.step.init(self.d)
         self._scale_found = not (self.settings.scale_search and self._surrogate.can_be_rescaled)
 
-    def as_before(self, arguments: dict[str, Any]) -> Self:
-        if not self._by_default:
-            return self
-        same = {**self.arguments(), "settings": arguments["settings"]}
-        return type(self).from_arguments(type(self).__name__, same)
+    def adopt(self, arguments: dict[str, Any]) -> None:
+        then = Settings().resolve(self.d)  # the default of versions that had no other
+        if self._by_default and Settings.from_plain(arguments["settings"]) == then:
+            self.__init__(self.x0, scale=self.scale, bounds=self.bounds, seed=self.seed, settings=then)  # type: ignore[misc]
 
     # -- what it knows ------------------------------------------------------------------------------------------------
 

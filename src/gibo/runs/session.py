@@ -74,8 +74,8 @@ class Session:
         journal = Journal.open(folder)
         try:
             saved = journal.spec()
-            if saved.optimizer == spec.optimizer:  # what was a default when the run began is one no more
-                optimizer = optimizer.as_before(saved.arguments)
+            if saved.optimizer == spec.optimizer:
+                optimizer.adopt(saved.arguments)
                 spec = replace(spec, arguments=optimizer.arguments())
             differing = spec.differences(saved)
             if differing:

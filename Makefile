@@ -1,6 +1,7 @@
 # make demo   set up, train three policies on CartPole-v1 and draw their learning curve
 # make test   set up and run ruff, mypy and the tests
 # make bench  set up and run the benchmarks
+# make docs   set up and build the site, dist/site/index.html
 # make wheel  build dist/gibo-*.whl, install it into a fresh environment and run a program there
 PYTHON ?= python3
 BIN := .venv/bin
@@ -8,7 +9,7 @@ BIN := .venv/bin
 # A BLAS with many threads is slower on these small matrices.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test bench wheel clean
+.PHONY: demo test bench docs wheel clean
 
 demo: .venv/installed-demo
 	$(BIN)/gibo train CartPole-v1 --trials 3 --out demo
@@ -27,6 +28,10 @@ bench: .venv/installed-dev
 	$(BIN)/python benchmarks/policies.py
 	$(BIN)/python benchmarks/manual.py
 	$(BIN)/python benchmarks/history.py
+
+docs: .venv/installed-docs
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs dist/site
+	@echo "dist/site/index.html"
 
 # In a folder of its own, so that nothing of the clone is found.
 wheel:

@@ -3,7 +3,7 @@
 The **direction** comes from the gradient's posterior mean g and the lengthscales, in one of four normalisations. The
 **step rule** turns a sequence of directions into steps, by a step size that may follow a **schedule**.
 
-A rule or a schedule of one's own is a frozen dataclass that derives from `StepRule` or `Schedule`:
+A rule or a schedule of one's own is a frozen dataclass that derives from `StepRule` or `Schedule`::
 
     @dataclass(frozen=True)
     class Cosine(Schedule):

@@ -149,8 +149,8 @@ class Statistics:
     def std(self) -> Array:
         """(k,) standard deviations, ``√(m2/count)``.
 
-        It is 1 for a state that does not vary: where it would be at most max(1e-8, 1e-12·|mean|), and before a second
-        state was seen.
+        It is 1 for a state that does not vary: where it would be at most ``max(1e-8, 1e-12·|mean|)``, and before a
+        second state was seen.
         """
         std = np.sqrt(self.m2 / max(self.count, 1))
         std[std <= np.maximum(FLOOR, RELATIVE_FLOOR * np.abs(self.mean))] = 1.0

@@ -1,0 +1,51 @@
+"""How the site is made: `make docs`. Nothing is loaded from elsewhere, neither when it is built nor when it is read."""
+
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
+
+import gibo
+
+project, author, copyright, release = (
+    "gibo",
+    "the authors of gibo",
+    "the authors of gibo, MIT licence",
+    gibo.__version__,
+)
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+suppress_warnings = ["toc.not_included"]  # a page that no list has yet is found by search and links
+html_theme, html_title = "furo", "gibo"
+html_show_sourcelink = html_copy_source = html_show_search_summary = False  # a browser cannot fetch from files
+default_role = "literal"
+autodoc_default_options = {"members": True, "member-order": "bysource", "show-inheritance": True}
+autodoc_typehints, autodoc_preserve_defaults = "none", True
+napoleon_use_ivar = napoleon_use_rtype = False
+html_math_renderer = "mathml"
+
+
+def links_beside_the_site(app, name, source):
+    """Texts of the repository that are no pages here, such as the tables of a study, are copied, as programs are."""
+    source[0] = re.sub(r"\]\((\.\./[^)#\s]+\.md)(#[^)]*)?\)", r"](path:\1)", source[0])
+
+
+def setup(app):
+    """Formulas as MathML, which browsers draw themselves."""
+    from latex2mathml.converter import convert
+
+    app.connect("source-read", links_beside_the_site)
+
+    def drawn(display):
+        def visit(self, node):
+            from docutils.nodes import SkipNode
+
+            formula = convert(node.astext(), display=display)
+            self.body.append(f'<div style="margin:1em 0">{formula}</div>' if display == "block" else formula)
+            raise SkipNode
+
+        return visit
+
+    app.add_html_math_renderer("mathml", (drawn("inline"), None), (drawn("block"), None))

@@ -156,5 +156,5 @@ def test_what_is_kept_of_a_failure_and_of_an_info_is_bounded(tmp_path):
 
 def test_a_result_reads_as_a_few_lines():
     text = str(climb())
-    assert len(text.splitlines()) == 3
+    assert len(text.splitlines()) == 4
     assert "12 evaluations" in text

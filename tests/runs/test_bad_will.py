@@ -22,7 +22,7 @@ import gibo
 from gibo import GIBO, GiboError, Journal, JournalError
 from gibo.cli import main
 from gibo.runs.journal import TABLES
-from gibo.runs.store import FILE
+from gibo.runs.store import BOX, FILE
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -56,7 +56,7 @@ WORDS = {"link": "symbolic link", "dangling": "symbolic link", "pipe": "named pi
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", [FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal", "reserve"])
+@pytest.mark.parametrize("name", [FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal", "reserve", BOX])
 def test_what_is_no_regular_file_is_named_and_left_alone(name, kind, tmp_path, capsys):
     run, outside = tmp_path / "run", tmp_path / "outside"
     climb(run, budget=4)

@@ -8,6 +8,7 @@ import pytest
 from watching import HOSTILE
 
 import gibo
+from gibo.runs.mailbox import post
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
@@ -54,6 +55,7 @@ def running(tmp_path):
     assert gate.begun.wait(30)
     yield folder, gate
     gate.done = True
+    post(folder, "stop", {})  # it may be paused
     gate.allowed.release(1000)
     thread.join(30)
     assert not thread.is_alive()

@@ -131,11 +131,42 @@ def test_with_the_token_the_page_acts(running, tab):
         assert control.done == ["pause", "stop", ("remark", "the belt was changed")]
 
 
+def test_a_run_of_another_process_is_driven_from_the_page(running, tab):
+    from gibo.server.control import RunControl
+
+    folder, gate = running
+    gate.allowed.release(1)
+    with Watch(folder, control=RunControl(folder)) as watch:
+        tab.goto(watch.page_address)
+        drawn(tab, 1)
+        tab.click("[data-action=pause]")
+        tab.wait_for_selector("#sent >> text=as soon as the evaluation that is running is over")
+        gate.allowed.release(1)
+        tab.wait_for_selector("#state >> text=Paused")
+        drawn(tab, 2)
+        assert "nothing is evaluated until it is continued" in tab.inner_text("#now-note")
+        assert tab.inner_text("#sent") == ""
+        tab.click("[data-action=continue]")
+        tab.wait_for_selector("#state >> text=Running")
+        tab.click("[data-fails='2']")
+        tab.wait_for_selector("#sent >> text=Sent")
+        gate.allowed.release(1)
+        tab.wait_for_selector("#deeds >> text=query 2 marked as failed: marked as failed by hand")
+        tab.click("[data-action=stop]")
+        tab.click("[data-action=stop]")
+        tab.wait_for_selector("#sent >> text=Sent")
+        gate.allowed.release(100)
+        tab.wait_for_selector("#state >> text=Ended")
+        assert "stopped by a person" in tab.inner_text("#what")
+        assert tab.locator("#actions button").count() == 0
+    assert [each.failure for each in told(folder) if each.id == 2] == ["marked as failed by hand"]
+
+
 def test_a_person_tells_a_value_with_the_keyboard(tmp_path, tab):
-    from gibo.server.control import ManualControl
+    from gibo.server.control import RunControl
 
     first = manual_run(tmp_path / "run")[0]
-    with Watch(tmp_path / "run", control=ManualControl(tmp_path / "run")) as watch:
+    with Watch(tmp_path / "run", control=RunControl(tmp_path / "run")) as watch:
         tab.goto(watch.page_address)
         field = tab.get_by_label(f"value of query {first.id}", exact=True)
         field.fill("-1,5")

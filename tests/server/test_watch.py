@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 
@@ -17,10 +18,12 @@ from watching import Deeds
 
 import gibo
 from gibo.cli import main
-from gibo.errors import InputError
+from gibo.errors import InputError, QueryError
 from gibo.runs import manual
-from gibo.runs.store import FILE
+from gibo.runs.store import BOX, FILE
 from gibo.server.advice import advice
+from gibo.server.bench import ManualBench
+from gibo.server.control import ACTIONS, RunControl
 from gibo.server.snapshot import Reader, Since, snapshot
 from gibo.server.trials import Trials
 from gibo.server.watch import Watch, watch
@@ -167,11 +170,60 @@ def test_a_process_that_has_gone_is_seen(tmp_path):
     assert [each["code"] for each in s["advice"]] == ["process_gone"]
 
 
+def test_control_of_a_run_that_no_process_holds(tmp_path):
+    manual.create(tmp_path, manual.Description(["a", "b"], [0.0] * 2, [1.0] * 2, [-5.0] * 2, [5.0] * 2))
+    first, second = manual.ask(tmp_path).queries[:2]
+    control = RunControl(tmp_path)
+    control.tell(first.id, 1.5)
+    control.mark_failed(second.id, "it fell")
+    control.remark("the oil is warm")
+    for action in (control.pause, control.continue_, control.stop):
+        with pytest.raises(InputError, match="no process works on this run"):
+            action()
+    with pytest.raises(QueryError, match="was told before"):
+        control.tell(first.id, 2.0)
+    s = snapshot(tmp_path)
+    assert [(each["kind"], each["after"]) for each in s["actions"]] == [("told", 1), ("failed", 2), ("remark", 2)]
+    assert s["state"] == "waiting"
+    assert not (tmp_path / BOX).exists()
+
+
+def test_what_is_told_on_the_page_reaches_a_run_that_is_served(tmp_path):
+    manual.create(tmp_path, manual.Description(["a", "b"], [0.0] * 2, [1.0] * 2, [-5.0] * 2, [5.0] * 2))
+    with ManualBench(tmp_path) as bench:
+        first, second = bench.ask()["queries"][:2]
+        control = RunControl(tmp_path)
+        control.tell(first["id"], 1.5)
+        control.mark_failed(second["id"], "it fell")
+        control.tell(10**6, 1.0)  # there is none
+        control.remark("the oil is warm")
+        deadline = time.monotonic() + 20.0
+        while len(snapshot(tmp_path)["actions"]) < 3:
+            assert time.monotonic() < deadline
+        assert bench.status()["evaluations"] == 2
+        assert bench.status()["failures"] == 1
+    assert [each["kind"] for each in snapshot(tmp_path)["actions"]] == ["told", "failed", "remark"]
+
+
+def test_what_runs_where_and_what_comes_next(running):
+    folder, gate = running
+    s = snapshot(folder)
+    assert (s["state"], [query["underway"] for query in s["pending"]][:2]) == ("running", [True, False])
+    assert s["now"] - s["pending"][0]["since"] < 60.0
+    RunControl(folder).pause()
+    gate.allowed.release(1)
+    deadline = time.monotonic() + 20.0
+    while (s := snapshot(folder))["state"] != "paused" or any(query["underway"] for query in s["pending"]):
+        assert time.monotonic() < deadline
+    assert s["pending"]
+
+
 # -- advice -----------------------------------------------------------------------------------------------------------
 
 
-def codes(s, recent=(), ascents=()):
-    return [each["code"] for each in advice(s, recent, ascents)]
+def codes(s, recent=(), ascents=(), walk=lambda i: np.eye(4)[i % 4]):  # neither on nor back
+    steps = [(p, (0.1 * walk(i)).tolist(), 1.0, 0.01) for i, p in enumerate(ascents)]
+    return [each["code"] for each in advice(s, recent, steps, None)]
 
 
 def test_a_good_run_gets_no_advice(finished):
@@ -184,8 +236,8 @@ def test_advice_where_something_is_off(finished):
     assert codes(s, [(float(i), "crash" if i > 3 else None) for i in range(10)]) == ["all_failing"]
     assert codes(s, [(float(i), "crash" if i % 2 else None) for i in range(19)]) == ["many_failing"]
     assert codes(s, ascents=[0.9, 0.5, 0.55, 0.5, 0.4, 0.5]) == ["no_ascent"]
-    assert codes({**s, "lengthscale": [50.0] * 4}) == ["scale_small"]
-    assert codes({**s, "lengthscale": [0.05] * 4}) == ["scale_large"]
+    assert codes({**s, "lengthscale": [50.0] * 4}, ascents=[0.9] * 6) == ["scale_small"]
+    assert codes(s, ascents=[0.9] * 16, walk=lambda i: (-1.0) ** i * np.eye(4)[0]) == ["scale_large"]
     assert codes({**s, "state": "gone"}) == ["process_gone"]
     assert codes({**s, "state": "running", "now": 1000.0}, [(float(i), None) for i in range(9)]) == ["silence"]
     assert codes({**s, "belief": {"x": [0.0, 2.0, 0.0, 0.0], "value": 1.0, "sd": None}}) == ["at_bound"]
@@ -342,7 +394,7 @@ def test_the_watch_command(finished):
             address = process.stdout.readline().split()[-1]
             assert "#token=" in address
             with urllib.request.urlopen(address.split("#")[0] + "api/snapshot", timeout=10) as answer:
-                assert json.load(answer)["control"] == ["mark_failed", "tell"]
+                assert json.load(answer)["control"] == sorted(ACTIONS)
             process.send_signal(signal.SIGINT)
             process.wait(30)
         finally:

@@ -39,12 +39,12 @@ def add_commands(commands: Any) -> None:
 
 def _watch(arguments: argparse.Namespace) -> int:
     from gibo._linalg import single_thread
-    from gibo.server.control import ManualControl
+    from gibo.server.control import RunControl
     from gibo.server.watch import watch
 
     if arguments.port is not None and not 0 <= arguments.port < 1 << 16:
         raise InputError(f"--port: expected a number below 65536, got {arguments.port}")
-    control = ManualControl(arguments.folder) if arguments.control else None
+    control = RunControl(arguments.folder) if arguments.control else None
     server = watch(arguments.folder, arguments.port, control)
     try:
         say(f"{arguments.folder}: {server.page_address}", flush=True)

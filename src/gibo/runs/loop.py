@@ -3,11 +3,13 @@
 ask      the session's next queries, which are on the disk before any is evaluated      `Loop.ask`
 wait     for outcomes in any order, from this process, workers or an executor           `gibo.runs.pools`
 receive  each outcome is on the disk before the optimiser is told                       `Loop.receive`
+listen   to people: pause, stop, a value, a remark; recorded before it is done          `Loop.listen`
 """
 
 from __future__ import annotations
 
 import sys
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,13 +19,15 @@ from typing import Any
 
 from gibo._checks import as_number, describe, describe_error, finite, positive, positive_int, printable
 from gibo.errors import InputError, JournalError, RunError
-from gibo.outcome import EXTERNAL, LARGEST, Evaluation, Query
+from gibo.outcome import EXTERNAL, LARGEST, Evaluation, Outcome, Query
 from gibo.runs.interrupts import Interrupts
+from gibo.runs.mailbox import MAILED, Mailbox, Now
 from gibo.runs.pools import Pool
 from gibo.runs.progress import Progress, Standing
 from gibo.runs.result import Result, Status
 from gibo.runs.session import Session
 
+LISTEN = 0.1  # seconds between two looks at the mailbox, in a pause
 # A single uncertain step can be bad luck; this many in a row mean that there is nothing left to see.
 UNCERTAIN_STEPS = 5
 # What the journal remembers for the next start.
@@ -93,6 +97,10 @@ class Loop:
         self.session, self.options, self.pool, self.interrupts, self.bar = session, options, pool, interrupts, bar
         self.optimizer = session.optimizer
         self.running: dict[int, Query] = {}
+        folder = None if session.journal is None else session.journal.folder
+        self.mailbox = None if folder is None else Mailbox(folder)
+        self.now = None if folder is None else Now(folder)
+        self.paused = self.stopping = False
         told = [] if session.journal is None else self.optimizer.evaluations  # what a journal has counts, too
         self.spent = sum(e.kind != EXTERNAL for e in told)
         self.failures = sum(e.failure is not None for e in told)
@@ -107,6 +115,7 @@ class Loop:
         """Run, and say why it ended."""
         try:
             self.show()
+            self.listen(("remark",))  # what else was left was for an earlier process
             while True:
                 ending = self.iteration()
                 if ending is not None:
@@ -117,19 +126,23 @@ class Loop:
             return Status.INTERRUPTED, f"interrupted after {self.spent} of {self.options.budget} evaluations{lost}"
         except (RunError, JournalError) as error:
             return Status.ERROR, f"stopped: {error}{self.finish()}"
+        finally:
+            if self.now is not None:
+                self.now.close()
 
     def iteration(self) -> tuple[Status, str] | None:
         """One iteration of the optimiser; returns why the run should end, or None."""
-        ending = self.enough()
+        self.listen()
+        while self.paused and not self.stopping:
+            self.moment()
+        ending = self.enough() or self.stopped()
         if ending is not None:
             return ending
         before = self.optimizer.iteration
         self.ask()
         while self.running:
-            self.pool.wait(self.interrupts.allowed())
-            self.receive()
-            self.interrupts.check()  # one may have come while an evaluation returned
-            ending = self.too_many_failures()
+            self.moment()
+            ending = self.too_many_failures() or (self.stopped() if self.paused else None)
             if ending is not None:
                 return ending
             if not self.optimizer.is_pending:
@@ -147,6 +160,20 @@ class Loop:
             self.running[query.id] = query
             self.pool.submit(query, self.session.options)
 
+    def moment(self) -> None:
+        """Wait for outcomes or, where nothing is being evaluated in a pause, for a person; and take in what came."""
+        underway = self.pool.underway()
+        if self.now is not None:
+            self.now.say(underway)
+        if self.paused and not underway:
+            with self.interrupts.allowed():
+                time.sleep(LISTEN)
+        else:
+            self.pool.wait(self.interrupts.allowed())
+        self.listen()  # before the outcomes: an evaluation that was marked as failed has none
+        self.receive()
+        self.interrupts.check()  # one may have come while an evaluation returned
+
     def receive(self, last: bool = False) -> int:
         """Record and tell the outcomes that have arrived; a failed one may be tried again. Returns how many."""
         arrived = self.pool.take()
@@ -157,22 +184,26 @@ class Loop:
                 failed.append(e)
             else:
                 settled.append(self.with_penalty(e))
-        for e in settled:
-            del self.running[e.id]
-            self.spent += 1
-            if e.failure is not None:
-                self.failures += 1
-                self.warn(e, "passed over" if e.value is None else "given the penalty")
-        self.session.tell(settled)  # first, for it is all that can be lost
+        self.settle(settled)  # first, for it is all that can be lost
         for e in failed:
             self.attempts[e.id] = self.attempts.get(e.id, 0) + 1
             if self.session.journal is not None:
                 self.session.journal.attempted(e)
             self.warn(e, "tried again")
             self.pool.submit(e.query, self.session.options)
-        if settled:
-            self.show(settled)
         return len(arrived)
+
+    def settle(self, evaluations: Sequence[Evaluation], actions: Sequence[tuple[str, dict[str, Any]]] = ()) -> None:
+        """Count, record and tell."""
+        for e in evaluations:
+            del self.running[e.id]
+            self.spent += 1
+            if e.failure is not None:
+                self.failures += 1
+                self.warn(e, "passed over" if e.value is None else "given the penalty")
+        self.session.tell(evaluations, actions)
+        if evaluations:
+            self.show(evaluations)
 
     def with_penalty(self, e: Evaluation) -> Evaluation:
         """A failure counts as the penalty, if there is one."""
@@ -202,6 +233,41 @@ class Loop:
                 self.pool.wait(self.interrupts.allowed())
                 running -= receive()
         return "".join(lost)
+
+    # -- people -------------------------------------------------------------------------------------------------------
+
+    def listen(self, kinds: Sequence[str] = MAILED) -> None:
+        """Do what people ask for, of these kinds; see `gibo.runs.mailbox`."""
+        if self.mailbox is not None:
+            self.mailbox.deal(lambda kind, body: self.heard(kind, body) if kind in kinds else None)
+
+    def heard(self, kind: str, body: dict[str, Any]) -> None:
+        """Do it, and record it; what is so already, or cannot be, is passed over."""
+        if kind in ("told", "failed"):
+            query = self.running.get(body["id"])
+            if query is None or abs(body.get("value", 0.0)) > LARGEST:
+                return
+            outcome = Outcome(float(body["value"])) if kind == "told" else Outcome.failed(body["reason"])
+            self.pool.abandon(query.id)
+            self.settle([self.with_penalty(Evaluation(query, outcome))], [(kind, body)])
+            return
+        if self.paused == (kind == "paused") and kind in ("paused", "continued"):
+            return
+        if self.session.journal is not None:
+            self.session.journal.acted((kind, body))
+        self.stopping = self.stopping or kind == "stop"
+        if kind in ("paused", "continued"):
+            self.paused = kind == "paused"
+            self.pool.hold(self.paused)
+            if self.bar is None:
+                sys.stderr.write("gibo: paused, until it is continued\n" if self.paused else "gibo: continued\n")
+            self.show()
+
+    def stopped(self) -> tuple[Status, str] | None:
+        """Whether a person has stopped the run: at the end of an iteration, or at once where it is paused."""
+        if not self.stopping or (self.optimizer.is_pending and not self.paused):
+            return None
+        return Status.STOPPED, f"stopped by a person after {self.spent} of {self.options.budget} evaluations"
 
     # -- endings ------------------------------------------------------------------------------------------------------
 
@@ -267,7 +333,7 @@ class Loop:
         if self.bar is not None:
             seen = self.session.best_seen
             best = None if seen is None else seen.value
-            self.bar.update(Standing(self.spent, best, self.failures, arrived, self.optimizer))
+            self.bar.update(Standing(self.spent, best, self.failures, arrived, self.optimizer, self.paused))
 
 
 def _callers_level() -> int:

@@ -144,17 +144,36 @@ def tell(
     if (value is None) == (failed is None):
         raise InputError("tell: give a value, or say that the evaluation failed")
     with Journal.open(folder, PATIENCE, waiting) as journal:
-        _refuse_normalized(journal)
-        d = len(journal.spec().arguments["x0"])
-        outcome = Outcome.failed(failed or "failed") if value is None else checked(as_number("value", value), d)
-        told = {e.id for e, _ in journal.evaluations()}
-        asked = journal.queries()
-        if number in told:
-            raise QueryError(f"query {number} was told before; each query is told once")
-        if number not in asked:
-            pending = ", ".join(map(str, sorted(asked.keys() - told))) or "none; ask for some"
-            raise QueryError(f"query {number} is unknown; those that are pending: {pending}")
-        journal.told([Evaluation(asked[number][0], outcome)])
+        _tell(journal, number, value, failed)
+
+
+def act(folder: Path | str, kind: str, body: dict[str, Any]) -> None:
+    """What a person does to a run that no process holds: a remark, or the value of a query, or that it has none."""
+    with Journal.open(folder) as journal:
+        if kind == "remark":
+            journal.acted((kind, body))
+        else:
+            _tell(journal, body["id"], body.get("value"), body.get("reason"), [(kind, body)])
+
+
+def _tell(
+    journal: Journal,
+    number: int,
+    value: Any,
+    failed: str | None,
+    actions: Sequence[tuple[str, dict[str, Any]]] = (),
+) -> None:
+    _refuse_normalized(journal)
+    d = len(journal.spec().arguments["x0"])
+    outcome = Outcome.failed(failed or "failed") if value is None else checked(as_number("value", value), d)
+    told = {e.id for e, _ in journal.evaluations()}
+    asked = journal.queries()
+    if number in told:
+        raise QueryError(f"query {number} was told before; each query is told once")
+    if number not in asked:
+        pending = ", ".join(map(str, sorted(asked.keys() - told))) or "none; ask for some"
+        raise QueryError(f"query {number} is unknown; those that are pending: {pending}")
+    journal.told([Evaluation(asked[number][0], outcome)], actions)
 
 
 def status(folder: Path | str, learns: Callable[[Journal], Reparametrizer | None] = lambda journal: None) -> Status:

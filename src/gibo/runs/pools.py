@@ -14,7 +14,7 @@ from concurrent.futures import CancelledError, Executor, Future
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from gibo._checks import describe_error
 from gibo.errors import InputError, RunError
@@ -69,6 +69,14 @@ def _asked_for(objective: Objective, offered: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in offered.items() if name in by_name}
 
 
+class Underway(NamedTuple):
+    """An evaluation that is being made: of which query, on which worker (None: it has no name), since when."""
+
+    query: int
+    worker: str | None
+    since: float
+
+
 class Pool(Protocol):
     """Something that evaluates queries; elsewhere, or in this process while it waits."""
 
@@ -81,6 +89,15 @@ class Pool(Protocol):
     def take(self) -> list[Evaluation]:
         """The outcomes that have arrived, without waiting."""
 
+    def hold(self, held: bool) -> None:
+        """While held, nothing new begins; what has begun goes on."""
+
+    def abandon(self, query: int) -> None:
+        """Forget this query: nothing of it arrives any more, and what has begun is ended where that is possible."""
+
+    def underway(self) -> list[Underway]:
+        """What is being evaluated; of this process, what comes next."""
+
     def drop_pending(self) -> int:
         """Forget the queries whose evaluation has not begun; returns how many have."""
 
@@ -92,7 +109,7 @@ class InProcess:
     """One after the other, in this process."""
 
     def __init__(self, objective: Objective) -> None:
-        self.objective = objective
+        self.objective, self.held = objective, False
         self.queue: deque[tuple[Query, dict[str, Any]]] = deque()
         self.arrived: list[Evaluation] = []
 
@@ -107,6 +124,16 @@ class InProcess:
         arrived, self.arrived = self.arrived, []
         return arrived
 
+    def hold(self, held: bool) -> None:
+        self.held = held
+
+    def abandon(self, query: int) -> None:
+        self.queue = deque(item for item in self.queue if item[0].id != query)
+        self.arrived = [e for e in self.arrived if e.id != query]
+
+    def underway(self) -> list[Underway]:
+        return [Underway(query.id, None, time.time()) for query, _ in list(self.queue)[:1] if not self.held]
+
     def drop_pending(self) -> int:
         self.queue.clear()
         return 0
@@ -120,16 +147,21 @@ class Futures:
 
     def __init__(self, objective: Objective, executor: Executor) -> None:
         self.objective, self.executor = objective, executor
-        self.running: dict[Future[Outcome], Query] = {}
+        self.running: dict[Future[Outcome], tuple[Query, dict[str, Any], float]] = {}
+        self.kept: dict[int, tuple[Query, dict[str, Any]]] = {}  # while held
+        self.held = False
         self.done: SimpleQueue[None] = SimpleQueue()  # a word from each future that is
         self.lost: RunError | None = None  # raised once all that did arrive is taken
 
     def submit(self, query: Query, options: dict[str, Any]) -> None:
+        if self.held:
+            self.kept[query.id] = (query, options)
+            return
         try:
             future = self.executor.submit(evaluate, self.objective, query, options)
         except Exception as error:  # shut down, broken, or not able to send the objective
             raise RunError(f"the executor takes no more evaluations: {describe_error(error)}") from error
-        self.running[future] = query
+        self.running[future] = (query, options, time.time())
         future.add_done_callback(lambda _: self.done.put(None))
 
     def wait(self, interruptible: AbstractContextManager[None]) -> None:
@@ -141,8 +173,8 @@ class Futures:
     def take(self) -> list[Evaluation]:
         arrivals = []
         done = [future for future in self.running if future.done()]
-        for future in sorted(done, key=lambda future: self.running[future].id):
-            query = self.running.pop(future)
+        for future in sorted(done, key=lambda future: self.running[future][0].id):
+            query, _, _ = self.running.pop(future)
             try:
                 arrivals.append(Evaluation(query, future.result()))
             except (Exception, CancelledError) as error:  # of the executor, not of the objective: nothing was evaluated
@@ -152,10 +184,34 @@ class Futures:
             raise self.lost
         return arrivals
 
-    def drop_pending(self) -> int:
-        for future in [future for future in self.running if future.cancel()]:
+    def hold(self, held: bool) -> None:
+        self.held = held
+        if held:
+            for query, options, _ in self._cancelled():
+                self.kept[query.id] = (query, options)
+        else:
+            kept, self.kept = self.kept, {}
+            for query, options in kept.values():
+                self.submit(query, options)
+
+    def abandon(self, query: int) -> None:
+        self.kept.pop(query, None)
+        for future in [future for future, (each, *_) in self.running.items() if each.id == query]:
+            future.cancel()
             del self.running[future]
+
+    def underway(self) -> list[Underway]:
+        begun = [item for future, item in self.running.items() if future.running()]
+        return [Underway(query.id, None, since) for query, _, since in begun]
+
+    def drop_pending(self) -> int:
+        self.kept.clear()
+        self._cancelled()
         return len(self.running)
+
+    def _cancelled(self) -> list[tuple[Query, dict[str, Any], float]]:
+        """Take back what has not begun."""
+        return [self.running.pop(future) for future in [future for future in self.running if future.cancel()]]
 
     def close(self) -> None:
         """The executor stays open: it is its owner's."""

@@ -29,6 +29,7 @@ class Standing:
         failures: how many of them failed.
         arrived: what has just arrived, in the objective's own sign.
         optimizer: as it is now.
+        paused: whether it waits for a person to continue it.
     """
 
     spent: int
@@ -36,6 +37,7 @@ class Standing:
     failures: int
     arrived: Sequence[Evaluation]
     optimizer: Optimizer
+    paused: bool = False
 
 
 @contextmanager
@@ -62,7 +64,7 @@ def progress_bar(budget: int, text: Callable[[Standing], str] | None = None) -> 
             self.task: progress.TaskID | None = None
 
         def update(self, standing: Standing) -> None:
-            said = printable((text or _best_and_failures)(standing))
+            said = printable(("paused · " if standing.paused else "") + (text or _best_and_failures)(standing))
             if self.task is None:  # not before the run has begun; earlier evaluations say nothing of the speed
                 bar.start()
                 self.task = bar.add_task("run", total=budget, completed=standing.spent, text=said)

@@ -32,6 +32,7 @@ class Status(enum.Enum):
     TARGET_REACHED = "target reached"
     GRADIENT_LOST = "gradient lost"  # in its uncertainty: see `least_certainty`
     CALLBACK = "callback"  # it asked to stop
+    STOPPED = "stopped"  # by a person, on the page of the run
     INTERRUPTED = "interrupted"
     TOO_MANY_FAILURES = "too many failures"
     ERROR = "error"  # something besides the objective failed: a callback, an executor, a disk

@@ -132,12 +132,12 @@ class Session:
         self._record_asked()
         return queries
 
-    def tell(self, evaluations: Sequence[Evaluation]) -> None:
-        """Outcomes in the objective's own sign: recorded, then told, then learnt from."""
+    def tell(self, evaluations: Sequence[Evaluation], actions: Sequence[tuple[str, dict[str, Any]]] = ()) -> None:
+        """Outcomes in the objective's own sign: recorded, with what people did, then told, then learnt from."""
         error = None
         if self.journal is not None and evaluations:
             try:
-                self.journal.told(evaluations)
+                self.journal.told(evaluations, actions)
             except JournalError as lost:  # what returned is told nevertheless, so that the result in hand has it
                 error = lost
         for e in evaluations:

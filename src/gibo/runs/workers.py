@@ -23,7 +23,7 @@ import numpy as np
 from gibo._checks import describe_error
 from gibo.errors import InputError
 from gibo.outcome import Evaluation, Outcome, Query
-from gibo.runs.pools import PATIENCE, Objective, evaluate
+from gibo.runs.pools import PATIENCE, Objective, Underway, evaluate
 
 PR_SET_PDEATHSIG = 1  # of Linux's prctl
 F_SETSIG = 10  # of Linux's fcntl
@@ -39,7 +39,7 @@ class Workers:
     """
 
     def __init__(self, objective: Objective, count: int, time_limit: float | None) -> None:
-        self.objective, self.time_limit = objective, time_limit
+        self.objective, self.time_limit, self.held = objective, time_limit, False
         self.queue: deque[tuple[Query, dict[str, Any]]] = deque()
         self.lifeline = Lifeline()
         self.workers: list[_Worker] = []
@@ -71,6 +71,21 @@ class Workers:
         self._hand_out()  # before anybody writes anything down: workers need not wait for that
         return arrivals
 
+    def hold(self, held: bool) -> None:
+        self.held = held
+        self._hand_out()
+
+    def abandon(self, query: int) -> None:
+        self.queue = deque(item for item in self.queue if item[0].id != query)
+        for worker in [each for each in self.workers if each.query is not None and each.query.id == query]:
+            self._replace(worker, "")
+        self._hand_out()
+
+    def underway(self) -> list[Underway]:
+        busy = [(i, worker, worker.query) for i, worker in enumerate(self.workers) if worker.query is not None]
+        now = time.time()
+        return [Underway(query.id, f"worker {i + 1}", now - worker.seconds) for i, worker, query in busy]
+
     def drop_pending(self) -> int:
         self.queue.clear()
         return sum(worker.query is not None for worker in self.workers)
@@ -86,7 +101,7 @@ class Workers:
         return _Worker(self.objective, self.lifeline)
 
     def _hand_out(self) -> None:
-        idle = [i for i, worker in enumerate(self.workers) if worker.query is None]
+        idle = [i for i, worker in enumerate(self.workers) if worker.query is None and not self.held]
         for i in idle[: len(self.queue)]:
             query, options = self.queue.popleft()
             try:

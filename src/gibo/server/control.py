@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gibo._checks import as_number, describe
-from gibo.errors import InputError
+from gibo.errors import InputError, InUseError
 from gibo.runs import manual
-
-LONGEST_TEXT = 2000
+from gibo.runs.mailbox import post
+from gibo.runs.records import LONGEST_TEXT
+from gibo.server.snapshot import Reader
 
 
 class Control(Protocol):
-    """Acts on a run; each action is recorded before the method returns. What cannot be done raises a `GiboError`."""
+    """Acts on a run. What is asked for is on the disk before a method returns; what cannot be raises a `GiboError`."""
 
     @property
     def actions(self) -> frozenset[str]:
@@ -44,35 +45,49 @@ class Control(Protocol):
 ACTIONS = ("pause", "continue", "stop", "mark_failed", "tell", "remark")
 
 
-class ManualControl:
-    """Of a run that no process holds: somebody tells its values.
+class RunControl:
+    """Of any run: what a process holds hears of it through its mailbox; what none holds is written here.
+
+    A running run does what it is asked to between two evaluations, so the journal has it somewhat later.
 
     Args:
         folder: of the run.
     """
 
-    actions = frozenset({"tell", "mark_failed"})
+    actions = frozenset(ACTIONS)
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
 
     def pause(self) -> None:
-        raise InputError("pause: no process works on this run")
+        self._say("paused", "pause")
 
     def continue_(self) -> None:
-        raise InputError("continue: no process works on this run")
+        self._say("continued", "continue")
 
     def stop(self) -> None:
-        raise InputError("stop: no process works on this run")
+        self._say("stop", "stop")
 
     def mark_failed(self, query: int, reason: str) -> None:
-        manual.tell(self.folder, query, failed=reason)
+        self._do("failed", {"id": query, "reason": reason})
 
     def tell(self, query: int, value: float) -> None:
-        manual.tell(self.folder, query, value)
+        self._do("told", {"id": query, "value": value})
 
     def remark(self, text: str) -> None:
-        raise InputError("remark: this run's journal takes none")
+        self._do("remark", {"text": text})
+
+    def _do(self, kind: str, body: dict[str, Any]) -> None:
+        try:
+            manual.act(self.folder, kind, body)
+        except InUseError:
+            post(self.folder, kind, body)
+
+    def _say(self, kind: str, name: str) -> None:
+        with Reader(self.folder) as reader:
+            if reader.standing()["state"] not in ("running", "paused"):
+                raise InputError(f"{name}: no process works on this run")
+        post(self.folder, kind, {})
 
 
 def act(control: Control, request: dict[str, Any]) -> None:

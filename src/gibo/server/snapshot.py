@@ -12,10 +12,12 @@
                     "noise_sd": [], "step": [] (length, in scales), "belief": [], "belief_sd": []}
      "belief": {"x", "value", "sd"} or null, of the recommended point; sd null without a model
      "best_seen": {"x", "value", "id"} or null, "gradient": {"mean": [], "sd": []} or null, "lengthscale": [] or null,
-     "pending": [{"id", "kind", "iteration", "x", "since", "worker"}, …]    being evaluated, or waiting for a value
+     "pending": [{"id", "kind", "iteration", "x", "underway", "since", "worker"}, …]    being evaluated (since, worker
+                where known), waiting for its turn, or for somebody to tell its value (since it was asked)
      "rate": {"per_minute", "seconds_left"}, each null where unknown
      "settings": {name: plain data}, "versions": {name: text}, "starts": [{"process", "host", "started", …}]
-     "remarks": [{"time", "text"}], "advice": [{"code", "text"}]}
+     "actions": [{"time", "after", "kind", "body"}, …]     what people did last, see `gibo.runs.records`
+     "advice": [{"code", "text"}]}
 
 Values, gradients and points are in the objective's own units and sign.
 """
@@ -28,7 +30,7 @@ import os
 import platform
 import sqlite3
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,9 +40,11 @@ from gibo.errors import GiboError, JournalError
 from gibo.optimizers.state import outcome_from_plain, query_from_plain
 from gibo.outcome import EXTERNAL, Evaluation
 from gibo.runs.advice import RECENT, alike
-from gibo.runs.journal import OLD_EXTERNAL, Journal
+from gibo.runs.journal import OLD_EXTERNAL, SINCE, Journal
 from gibo.runs.lock import in_use
-from gibo.runs.records import BY_HAND, Start
+from gibo.runs.mailbox import NOW, underway
+from gibo.runs.pools import Underway
+from gibo.runs.records import BY_HAND, Action, Start, action
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import FILE
 from gibo.server.advice import advice
@@ -95,15 +99,18 @@ class Reader:
         self._closing.callback(self._connection.close)
         self.model = Belief.of(self.spec)
 
-    def version(self) -> tuple[int, int]:
+    def version(self) -> tuple[int, int, int]:
         """Changes when something was written; costs next to nothing."""
         try:
             if (self.folder / FILE).stat().st_ino != self._file:
                 self._open()
         except (OSError, GiboError):  # between two runs in one folder; the old one is shown until the new one is there
-            return self._file, -1
+            return self._file, -1, 0
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-        return self._file, int(version)
+        now = 0
+        with suppress(OSError):
+            now = (self.folder / NOW).lstat().st_mtime_ns
+        return self._file, int(version), now
 
     def snapshot(self, since: Since) -> dict[str, Any]:
         """See `snapshot`."""
@@ -121,9 +128,10 @@ class Reader:
     def _snapshot(self, since: Since) -> dict[str, Any]:
         spec, now = self.spec, time.time()
         starts = self._starts()
-        pending, last_batch = self._pending(), self._last_batch()
+        pending, last_batch = self._pending(starts), self._last_batch()
         count, failures = self._one("SELECT count(*), count(failure) FROM evaluations")
-        state, reason = _state(starts)
+        actions = self._actions()
+        state, reason = _state(starts, actions)
         budget = starts[-1].options.get("budget") if starts else None
         gradient = lengthscale = belief = None
         iterate = None if last_batch is None else last_batch[0]
@@ -161,7 +169,7 @@ class Reader:
             "settings": _settings(spec, starts),
             "versions": starts[-1].versions if starts else {},
             "starts": [start._asdict() for start in starts],
-            "remarks": [],
+            "actions": [each._asdict() for each in actions],
         }
         return {**found, "advice": advice(found, self._recent(), self._steps(), self._alike())}
 
@@ -169,7 +177,7 @@ class Reader:
         """How the run stands, in a line."""
         starts = self._starts()
         count, failures = self._one("SELECT count(*), count(failure) FROM evaluations")
-        state, reason = _state(starts)
+        state, reason = _state(starts, self._actions())
         return {
             "state": state,
             "reason": reason,
@@ -268,14 +276,25 @@ class Reader:
         )
         return None if row is None else {"x": json.loads(row[0]), "value": row[1], "id": row[2]}
 
-    def _pending(self) -> list[dict[str, Any]]:
+    def _pending(self, starts: list[Start]) -> list[dict[str, Any]]:
         rows = self._all(
             "SELECT id, kind, iteration, x FROM queries WHERE id NOT IN (SELECT query FROM evaluations) ORDER BY id"
         )
-        return [
-            {"id": i, "kind": kind, "iteration": n, "x": json.loads(x), "since": self._asked(i), "worker": None}
-            for i, kind, n, x in rows
-        ]
+        said = underway(self.folder, starts[-1].process) if starts and starts[-1].ended is None else None
+        now = {each.query: each for each in said or []}
+        found = []
+        for i, kind, n, x in rows:
+            each = now.get(i, Underway(i, None, self._asked(i) or 0.0) if said is None else None)
+            known = {"underway": each is not None, "since": each and each.since, "worker": each and each.worker}
+            found.append({"id": i, "kind": kind, "iteration": n, "x": json.loads(x), **known})
+        return found
+
+    def _actions(self) -> list[Action]:
+        """What people did last; journals of the first version have none."""
+        if self._one("PRAGMA user_version")[0] < SINCE["actions"]:
+            return []
+        rows = self._all("SELECT time, after, kind, body FROM actions ORDER BY number DESC LIMIT ?", RECENT)
+        return [action(at, after, kind, json.loads(body)) for at, after, kind, body in reversed(rows)]
 
     def _asked(self, query: int) -> float | None:
         row = self._one("SELECT asked FROM batches WHERE first <= ? ORDER BY first DESC LIMIT 1", query)
@@ -323,7 +342,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     )
 
 
-def _state(starts: list[Start]) -> tuple[str, str | None]:
+def _state(starts: list[Start], actions: list[Action]) -> tuple[str, str | None]:
     if not starts:
         return "waiting", None
     last = starts[-1]
@@ -331,7 +350,8 @@ def _state(starts: list[Start]) -> tuple[str, str | None]:
         return ("waiting", None) if last.reason == BY_HAND else ("ended", last.reason)
     if last.host == platform.node() and not _lives(last.process):
         return "gone", "its process has gone without a word; it can be continued"
-    return "running", None
+    pauses = [each.kind for each in actions if each.time >= last.started and each.kind in ("paused", "continued")]
+    return "paused" if pauses[-1:] == ["paused"] else "running", None
 
 
 def _lives(process: int) -> bool:

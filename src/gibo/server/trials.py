@@ -35,7 +35,7 @@ class _Trial:
 
     name: str
     reader: Reader
-    version: tuple[int, int] = (0, 0)
+    version: tuple[int, ...] = (0, 0, 0)
     rows: int = 0
     points: list[tuple[int, float]] = field(default_factory=list)  # evaluations spent, value of the iterate
     batch: list[float] = field(default_factory=list)  # where iterates are not evaluated: values of the iteration so far

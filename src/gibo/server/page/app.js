@@ -34,11 +34,22 @@ async function send(request) {
     const answer = await fetch("api/control", {method: "POST", headers: {"Content-Type": "application/json", "X-Gibo-Token": token}, body: JSON.stringify(request)});
     const content = await answer.json();
     trouble(answer.ok ? null : `Not done: ${content.error}`);
+    if (answer.ok) heard.before = run.head.actions.length ? run.head.actions.at(-1).time : 0, heard.waiting = true;
+    draw();
     return answer.ok;
   } catch {
     trouble("Not done: the server does not answer.");
     return false;
   }
+}
+
+// What was sent is done once the journal has it; a run hears of it between two evaluations.
+const heard = {waiting: false, before: 0};
+
+function showSent(head) {
+  if (head.actions.length && head.actions.at(-1).time > heard.before) heard.waiting = false;
+  const over = head.state === "ended" || head.state === "gone";
+  say($("sent"), heard.waiting && !over ? "Sent. The run hears of it as soon as the evaluation that is running is over." : "");
 }
 
 function act() { return live && token ? send : null; }
@@ -77,6 +88,7 @@ function drawRun() {
   showBest(run);
   showPending(run, act());
   showActions(head, act());
+  showSent(head);
   showGradient(run);
   showFacts(head);
   const marks = [[mark("iterate"), "iterate (the optimiser's guess)"], [mark("query"), "query near it"], [mark("failure"), "failed"]];

@@ -144,7 +144,7 @@ function showPending(run, act) {
   const {head} = run;
   const can = (name) => act !== null && (head.control ?? []).includes(name);
   const over = head.state === "ended" || head.state === "gone";
-  const key = JSON.stringify([over, head.pending.map((query) => [query.id, query.worker]), can("tell"), can("mark_failed")]);
+  const key = JSON.stringify([head.state, head.pending.map((query) => [query.id, query.underway, query.worker]), can("tell"), can("mark_failed")]);
   const host = $("pending");
   if (host.dataset.key !== key) {  // what is being typed stays while nothing has changed
     const typed = Object.fromEntries([...host.querySelectorAll("input")].map((input) => [input.dataset.id, input.value]));
@@ -157,26 +157,47 @@ function showPending(run, act) {
     }
   }
   for (const cell of host.querySelectorAll("[data-since]")) say(cell, `for ${duration(run.now() - Number(cell.dataset.since))}`);
-  const n = head.pending.length, left = n > MOST_PENDING && !over ? `, the first ${MOST_PENDING} shown` : "";
-  const what = head.state === "running" ? "being evaluated" : over ? "without a value when it ended" : "waiting for a value";
-  say($("now-note"), n ? `${n} ${n === 1 ? "query" : "queries"} ${what}${left}` :
-    head.state === "running" ? "The optimiser is planning." : head.state === "ended" ? head.reason ?? "" : "Nothing is being evaluated.");
-  replace($("remarks"), ...(head.remarks ?? []).slice(-5).map(({time, text}) => el("li", {}, `${clock(time)}: ${text}`)));
+  say($("now-note"), nowNote(head, over));
+  replace($("deeds"), ...head.actions.slice(-6).reverse().map((each) =>
+    el("li", {"data-kind": each.kind}, el("time", {class: "muted"}, clock(each.time)), " ", deed(each))));
   $("remark").hidden = !can("remark");
+}
+
+function nowNote(head, over) {
+  const n = head.pending.length, busy = head.pending.filter((query) => query.underway).length;
+  const queries = (count) => `${count} ${count === 1 ? "query" : "queries"}`;
+  if (over) return n ? `${queries(n)} without a value when it ended` : head.reason ?? "";
+  const left = n > MOST_PENDING ? `; the first ${MOST_PENDING} are shown` : "";
+  if (head.state === "waiting") return n ? `${queries(n)} waiting for a value${left}` : "No query is waiting.";
+  if (head.state === "paused") return busy ? `Paused: ${queries(busy)} still being evaluated, then nothing begins until it is continued.` : "Paused: nothing is evaluated until it is continued.";
+  if (!n) return "The optimiser is planning.";
+  return [busy ? `${queries(busy)} being evaluated` : null, n > busy ? `${n - busy} next` : null].filter(Boolean).join(", ") + left;
+}
+
+/** What a person did, in words. */
+function deed({kind, body, after}) {
+  const texts = {
+    paused: () => `paused after ${after} evaluations`, continued: () => "continued", stop: () => "asked to stop",
+    failed: () => `query ${body.id} marked as failed: ${body.reason}`, told: () => `query ${body.id} told by hand: ${figure(body.value)}`,
+    remark: () => body.text, correction: () => `query ${body.id} corrected`, undo: () => "the last thing undone",
+  };
+  return (texts[kind] ?? (() => kind))();
 }
 
 function pendingTable(head, can, act) {
   const workers = head.pending.some((query) => query.worker !== null);
   const names = head.parameters.map((parameter) => parameter.name);
-  const head_ = el("thead", {}, el("tr", {}, ...["query", "kind", workers ? "worker" : null, "since", "parameters", can("tell") ? "your value" : null]
+  const byHand = head.state === "waiting" && can("tell"), marks = !byHand && can("mark_failed");
+  const head_ = el("thead", {}, el("tr", {}, ...["query", "kind", workers ? "worker" : null, "since", "parameters", byHand ? "your value" : marks ? "" : null]
     .filter((text) => text !== null).map((text) => el("th", {scope: "col", class: text === "parameters" ? "aside" : ""}, text))));
-  const rows = head.pending.slice(0, MOST_PENDING).map((query) => el("tr", {},
+  const ordered = [...head.pending].sort((a, b) => b.underway - a.underway || a.id - b.id);
+  const rows = ordered.slice(0, MOST_PENDING).map((query) => el("tr", {class: query.underway ? "" : "later"},
     el("td", {}, String(query.id)),
     el("td", {}, el("span", {class: "kind"}, mark(query.kind === "iterate" ? "iterate" : "query"), query.kind)),
     workers ? el("td", {}, String(query.worker ?? "–")) : null,
-    el("td", {"data-since": query.since ?? false}, "–"),
+    el("td", {"data-since": query.since ?? false}, query.underway ? "–" : "next"),
     el("td", {class: "text aside"}, query.x.slice(0, 8).map((x, i) => `${names[i]} ${figure(x)}`).join("   ") + (query.x.length > 8 ? "   …" : "")),
-    can("tell") ? el("td", {}, tellForm(query, can, act)) : null));
+    byHand ? el("td", {}, tellForm(query, can, act)) : marks ? el("td", {class: "number"}, failButton(query, act)) : null));
   return el("div", {class: "scroll"}, el("table", {class: "rows"}, head_, el("tbody", {}, ...rows)));
 }
 
@@ -190,7 +211,13 @@ function tellForm(query, can, act) {
   };
   input.addEventListener("input", () => input.setCustomValidity(""));
   return el("form", {class: "tell", onsubmit: send}, input, el("button", {type: "submit"}, "Tell"),
-    can("mark_failed") ? el("button", {type: "button", class: "grave", onclick: () => act({action: "mark_failed", id: query.id})}, "Failed") : null);
+    can("mark_failed") ? failButton(query, act) : null);
+}
+
+function failButton(query, act) {
+  const label = `Mark query ${query.id} as failed`;
+  return el("button", {type: "button", class: "grave", "data-fails": query.id, title: label, "aria-label": label,
+    onclick: () => act({action: "mark_failed", id: query.id})}, "Failed");
 }
 
 function showActions(head, act) {

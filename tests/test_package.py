@@ -24,7 +24,7 @@ FILES = sorted((SOURCE / "gibo").rglob("*.py"))
 LAYERS = [
     {"errors", "_linalg", "_checks", "_serialize", "outcome"},
     {"parameters"},
-    {"kernels", "priors"},
+    {"kernels", "priors", "means"},
     {"gp"},
     {"map_fit", "acquisition"},
     {"steps"},
@@ -44,8 +44,9 @@ FORBIDDEN = {
     "control": {"gibo.optimizers", "gibo.runs"},
     "map_fit": {"gibo.acquisition"},
     "acquisition": {"gibo.map_fit"},
-    "kernels": {"gibo.priors"},
-    "priors": {"gibo.kernels"},
+    "kernels": {"gibo.priors", "gibo.means"},
+    "priors": {"gibo.kernels", "gibo.means"},
+    "means": {"gibo.kernels", "gibo.priors"},
 }
 
 # What only those load who ask for it.

@@ -33,6 +33,7 @@ from gibo._checks import as_finite, as_points, as_vector, describe, positive
 from gibo._linalg import Array, Factor
 from gibo.errors import InputError
 from gibo.kernels import Kernel
+from gibo.means import Mean
 
 
 class Prediction(NamedTuple):
@@ -122,7 +123,7 @@ class GaussianProcess:
         kernel: covariance function of the objective.
         noise: variance of the noise on an observed value; 0 makes the posterior mean interpolate.
         mean: the constant prior mean, or ``"estimated"``: then its most likely value given the data and the
-            kernel, ``1ᵀK⁻¹y / 1ᵀK⁻¹1`` (generalised least squares), is used.
+            kernel, ``1ᵀK⁻¹y / 1ᵀK⁻¹1`` (generalised least squares), is used; or a `gibo.means.Mean`.
 
     Example:
         >>> from gibo import GaussianProcess, SquaredExponential
@@ -136,7 +137,7 @@ class GaussianProcess:
 
     kernel: Kernel
     noise: float
-    mean: float | Literal["estimated"] = 0.0
+    mean: float | Literal["estimated"] | Mean = 0.0
     observations: Observations | None = None
     factor: Factor | None = None
 
@@ -144,7 +145,7 @@ class GaussianProcess:
         if not isinstance(self.kernel, Kernel):
             raise InputError(f"kernel: expected a kernel such as SquaredExponential(), got {describe(self.kernel)}")
         object.__setattr__(self, "noise", positive("noise", self.noise, or_zero=True))
-        if not (isinstance(self.mean, str) and self.mean == "estimated"):
+        if not isinstance(self.mean, Mean) and not (isinstance(self.mean, str) and self.mean == "estimated"):
             object.__setattr__(self, "mean", float(as_finite("mean", self.mean, ndim=0)))
 
     # -- data ---------------------------------------------------------------------------------------------------------
@@ -215,7 +216,9 @@ class GaussianProcess:
 
     @cached_property
     def prior_mean(self) -> float:
-        """The constant prior mean m, estimated from the data if that was asked for."""
+        """The constant prior mean m, estimated from the data if that was asked for; 0 where m is a function."""
+        if isinstance(self.mean, Mean):
+            return 0.0
         if self.mean != "estimated":
             return float(self.mean)
         if self.observations is None or self.factor is None or not self.n:
@@ -228,12 +231,12 @@ class GaussianProcess:
     def a(self) -> Array:
         """``a = K⁻¹ (observations − prior mean)``."""
         data, factor = self._conditioned()
-        return linalg.solve(factor.L, data.targets(self.prior_mean))
+        return linalg.solve(factor.L, self._residuals(data))
 
     def predict(self, x: npt.ArrayLike) -> Prediction:
         """Mean and variance of the objective at x: numbers for (d,), arrays (p,) for (p, d)."""
         points = self._points(x)
-        mean = np.full(len(points), self.prior_mean)
+        mean = self.mean_at(points)
         variance = np.full(len(points), self.kernel.variance)
         if self.observations is not None and self.factor is not None:
             k = self.cross(points)
@@ -246,11 +249,21 @@ class GaussianProcess:
         """Posterior of the objective's gradient at x (d,). Müller et al. 2021, eq. (3)."""
         t = self._points(as_vector("x", x))[0]
         H = np.diag(self.kernel.gradient_variance(len(t)))
+        slope = self.mean.gradient(t[None])[0] if isinstance(self.mean, Mean) else 0.0
         if self.observations is None or self.factor is None:
-            return Jacobian(np.zeros(len(t)), H)
+            return Jacobian(np.zeros(len(t)) + slope, H)
         D = self.cross_gradient(t)
         V = linalg.solve_lower(self.factor.L, D)
-        return Jacobian(D.T @ self.a, schur_complement(H, V))
+        return Jacobian(D.T @ self.a + slope, schur_complement(H, V))
+
+    def mean_at(self, points: Array) -> Array:
+        """The prior mean (p,) at points (p, d)."""
+        return self.mean(points) if isinstance(self.mean, Mean) else np.full(len(points), self.prior_mean)
+
+    def _residuals(self, data: Observations) -> Array:
+        if not isinstance(self.mean, Mean):
+            return data.targets(self.prior_mean)
+        return np.concatenate([(data.g - self.mean.gradient(data.G)).ravel(), data.y - self.mean(data.X)])
 
     def cross(self, x: Array) -> Array:
         """Covariance (N, p) of the observations with the objective's values at x (p, d)."""
@@ -267,7 +280,7 @@ class GaussianProcess:
     def log_likelihood(self) -> float:
         """Log marginal likelihood of the data. Rasmussen and Williams 2006, eq. (2.30)."""
         data, factor = self._conditioned()
-        fit = float(data.targets(self.prior_mean) @ self.a)
+        fit = float(self._residuals(data) @ self.a)
         return -0.5 * (fit + linalg.log_determinant(factor.L) + len(data) * math.log(2.0 * math.pi))
 
     def log_likelihood_gradient(self) -> LogLikelihoodGradient:

@@ -175,3 +175,16 @@ def test_a_plan_has_at_least_one_query():
     planned = plan(GradientInformation(gp, at=t), lower, upper, 5, np.random.default_rng(0), least_share=1.1)
     assert planned.X.shape == (1, 4)
     assert planned.information.shape == (1,)
+
+
+def test_the_published_rule_ends_with_the_first_query_that_says_little():
+    """src/optimizers.py of the published code: after a query, but the first, whose acquisition changed by less."""
+    gp, t, lower, upper = situation(2, d=4)
+    gi = GradientInformation(gp, at=t)
+    whole = plan(gi, lower, upper, 12, np.random.default_rng(0))
+    least = float(np.sort(whole.information[1:])[4])
+    last = 1 + int(np.flatnonzero(whole.information[1:] < least)[0])
+    assert 1 < last < 11
+    short = plan(gi, lower, upper, 12, np.random.default_rng(0), least_gain=least)
+    np.testing.assert_array_equal(short.X, whole.X[: last + 1])
+    assert len(plan(gi, lower, upper, 5, np.random.default_rng(0), least_gain=1e9).X) == 2

@@ -27,6 +27,7 @@ OTHERWISE = {
     "kernel": "squared_exponential",  # section 2.2
     "sampling": "active",
     "least_share": 0.0,
+    "least_gain": 0.0,  # configs/synthetic_experiment/100621, configs/rl_experiment/*_10runs, notebook: none
     "move": "step",
     "warp": "none",
     "fit_at": "plan",
@@ -85,13 +86,16 @@ def within_model(**changes):
 
 
 def test_within_model():
-    assert list(synthetic.WITHIN_MODEL) == ["GIBO", "ARS", "CMA-ES", "Vanilla BO", "Random search"]
+    assert list(synthetic.WITHIN_MODEL) == ["GIBO", "ARS", "ARS (tuned)", "CMA-ES", "Vanilla BO", "Random search"]
     assert_settings(made("within-model", "GIBO").settings, **within_model())
     ars = made("within-model", "ARS")
     assert type(ars) is ARS
     assert ars.step_size == 0.02  # table 1
     assert ars.noise == pytest.approx(0.1 * 2 * DELTA_20, rel=1e-6)  # table 1
     assert (ars.directions, ars.top, ars.ddof) == (3, 3, 0)  # table 1: 1 + d//8, all of them; ddof ours (published: 1)
+    tuned = made("within-model", "ARS (tuned)")
+    assert tuned.noise == pytest.approx(0.4 * DELTA_20, rel=1e-6)  # ours, from a grid
+    assert (tuned.step_size, tuned.directions, tuned.top, tuned.ddof) == (0.05, 3, 3, 0)
     cma = made("within-model", "CMA-ES")
     assert type(cma) is CMAES
     assert cma.sigma0 == pytest.approx(0.3 * DELTA_20, rel=1e-6)  # table 1
@@ -106,8 +110,8 @@ def test_within_model():
 
 
 def test_out_of_model():
-    names = ["GIBO", "ARS", "CMA-ES", "Vanilla BO", "GIBO, our defaults", "Random search"]
-    assert list(synthetic.OUT_OF_MODEL) == names
+    names = ["GIBO", "ARS", "ARS (tuned)", "CMA-ES", "CMA-ES (tuned)"]
+    assert list(synthetic.OUT_OF_MODEL) == [*names, "Vanilla BO", "GIBO, our defaults", "Random search"]
     ell = made("out-of-model", "GIBO").settings.lengthscale
     assert type(ell) is Uniform
     assert (ell.lower, ell.upper) == pytest.approx((2 * DELTA_20 * 0.7, 2 * DELTA_20 * 1.3), rel=1e-6)  # table 1, A.5
@@ -116,6 +120,10 @@ def test_out_of_model():
     assert_settings(gibo, **within_model(**fitted, fit_after_iterate=True))  # algorithm 1, lines 4 to 6
     ars = made("out-of-model", "ARS")
     assert (ars.step_size, ars.noise, ars.directions, ars.top, ars.ddof) == (0.02, 0.01, 3, 3, 0)  # table 1
+    tuned = made("out-of-model", "ARS (tuned)")  # ours, from a grid
+    assert (tuned.step_size, tuned.noise, tuned.directions, tuned.top, tuned.ddof) == (0.05, 0.1, 3, 3, 0)
+    tuned = made("out-of-model", "CMA-ES (tuned)")
+    assert (tuned.sigma0, tuned.cap, tuned.population) == (0.1, 1 / 3, 12)
     cma = made("out-of-model", "CMA-ES")
     assert (cma.sigma0, cma.cap, cma.population) == (0.5, None, 12)  # table 1; the package would cap it at 1/3
     np.testing.assert_allclose(cma._strategy.stds, 0.5, rtol=1e-3)
@@ -160,6 +168,19 @@ def test_the_synthetic_ablations_differ_in_one_setting():
         ours = synthetic.SAMPLING[f"our defaults, {name}"](function())
         assert ours.scale.tolist() == [0.1] * D
         assert ours.settings == Settings(sampling=name).resolve(D)
+
+
+def test_when_an_iteration_ends():
+    arms = {
+        "M = d": {},
+        "least gain 0.1": {"least_gain": 0.1},  # configs/synthetic_experiment/110620/gibo.yaml: epsilon_diff_acq_value
+        "least share 0.02": {"least_share": 0.02},
+        "least share 0.05": {"least_share": 0.05},
+        "M = d/2": {"M": D // 2},
+    }
+    assert list(synthetic.STOPPING) == list(arms)
+    for name, changes in arms.items():
+        assert_settings(made("stopping", name).settings, **within_model(**changes))
 
 
 @pytest.mark.parametrize("name", synthetic.STUDIES)

@@ -32,6 +32,7 @@ from gibo._linalg import Array
 from gibo.acquisition.climb import Acquisition, climb
 from gibo.errors import InputError
 from gibo.gp import GaussianProcess
+from gibo.means import Mean
 
 _EPS = float(np.finfo(np.float64).eps)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -84,6 +85,14 @@ class PosteriorAtPoint:
         self._squares = np.einsum("nd,nd->n", self._Z, self._Z)
 
     def __call__(self, x: Array) -> Moments:
+        found, mean = self._about_the_mean(x), self._gp.mean
+        if not isinstance(mean, Mean):
+            return found
+        value, slope = float(mean(x[None])[0]), mean.gradient(x[None])[0]
+        return found._replace(mean=found.mean + value, mean_gradient=found.mean_gradient + slope)
+
+    def _about_the_mean(self, x: Array) -> Moments:
+        """With a constant prior mean, or what comes on top of one that is a function."""
         gp, s2 = self._gp, self._gp.kernel.variance
         if gp.observations is None or gp.factor is None:
             return Moments(gp.prior_mean, s2, np.zeros(len(x)), np.zeros(len(x)))
@@ -113,7 +122,7 @@ def means_at_data(gp: GaussianProcess) -> Array:
     if data is None:
         return np.empty(0)
     if gp.jitter > 0.0 or len(data.G):
-        return gp.prior_mean + gp.cross(data.X).T @ gp.a
+        return gp.mean_at(data.X) + gp.cross(data.X).T @ gp.a
     return data.y - gp.noise * gp.a  # from (K − noise·I) a + m, where K a = y − m
 
 

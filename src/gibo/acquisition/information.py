@@ -219,12 +219,15 @@ def plan(
     M: int,
     rng: np.random.Generator,
     least_share: float = 0.0,
+    least_gain: float = 0.0,
 ) -> Plan:
     """The next M queries in the box, each the most informative one given those before it.
 
     α does not depend on the observed values, so these are exactly the queries that one would ask by telling a value
     and asking again, M times; all of them may run at once. The plan ends early, after at least one query, when a query
-    would remove less than `least_share` of the gradient's remaining uncertainty.
+    would remove less than `least_share` of the gradient's remaining uncertainty; or with the first one after it whose α
+    is below `least_gain`. (That is the rule of the published code of Müller et al. 2021: the change of the acquisition,
+    which counts all data there, is the α of the last query.)
     """
     X: list[Array] = []
     information: list[float] = []
@@ -234,6 +237,8 @@ def plan(
             break
         X.append(x)
         information.append(alpha)
+        if len(X) > 1 and alpha < least_gain:
+            break
         if len(X) < M:
             gi = gi.extend(x)
     return Plan(np.array(X), np.array(information))

@@ -135,7 +135,8 @@ class GIBO(Optimizer):
             Z = lower + (upper - lower) * self._rng.random((self._M, self.d))
         else:
             gi = self._information(iterate_comes=bool(proposals))
-            Z = plan(gi, lower, upper, self._M, self._rng, self.settings.least_share).X  # lines 7 to 12
+            s = self.settings
+            Z = plan(gi, lower, upper, self._M, self._rng, s.least_share, s.least_gain).X  # lines 7 to 12
         if not self._scale_found and self._iteration:
             proposals.append((self._iterate, QUERY))  # twice, to tell noise from detail
         return proposals + [(z * self.scale, QUERY) for z in Z]

@@ -35,6 +35,7 @@ from gibo.errors import InputError
 from gibo.gp import GaussianProcess, Jacobian
 from gibo.kernels import KERNELS
 from gibo.map_fit import fit
+from gibo.means import InUnits, Mean
 from gibo.optimizers.log import Log, Reparametrized
 from gibo.optimizers.settings import Settings
 from gibo.outcome import Best, Evaluation
@@ -239,8 +240,13 @@ class Surrogate:
     @property
     def prior(self) -> GaussianProcess:
         """The model before any data."""
+        return self._prior(Units(0.0, 1.0))
+
+    def _prior(self, units: Units) -> GaussianProcess:
         ell, variance, noise = self.hyperparameters
         mean = 0.0 if self.settings.mean == "published" else self.settings.mean
+        if isinstance(mean, Mean):
+            mean = InUnits(mean, self.scale, units.shift, units.spread)
         return GaussianProcess(KERNELS[self.settings.kernel](ell, variance), noise, mean)
 
     def given(self, evaluations: Sequence[Evaluation], N_g: int = 0) -> Model:
@@ -251,7 +257,7 @@ class Surrogate:
         X = np.array([e.x for e in evaluations]) / self.scale
         has_gradients = N_g > 0 and any(e.gradient is not None for e in evaluations)  # they would need warping, too
         units = self._units(evaluations) if has_gradients else self._likeliest_units(gp, X, _values(evaluations))
-        u = units.apply(_values(evaluations))
+        gp, u = self._prior(units), units.apply(_values(evaluations))
         known = [e for e in evaluations if e.gradient is not None and e.gradient_noise is not None] if N_g else []
         G, g, g_noise = self._gradients(units, [(e.x, e.gradient, e.gradient_noise) for e in known])
         last = slice(max(0, len(G) - N_g), None)
@@ -365,8 +371,10 @@ class Surrogate:
         slope = self.scale / units.spread  # du/dz = dy/dx · scale/spread
         v = v * slope**2
         c = np.minimum(v, SAYS_NOTHING * self.prior.kernel.gradient_variance(d))
+        mean = self._prior(units).mean
+        expected = mean.gradient(x / self.scale) if isinstance(mean, Mean) else 0.0
         with np.errstate(invalid="ignore"):  # 0/0 where a gradient is exact
-            g = np.where(c < v, c / v, 1.0) * (g * slope)
+            g = expected + np.where(c < v, c / v, 1.0) * (g * slope - expected)
         speaks = (c == v).any(axis=1) & np.isfinite(g).all(axis=1)
         return x[speaks] / self.scale, g[speaks], c[speaks]
 

@@ -55,6 +55,7 @@ STUDIES: dict[str, Entry] = {
     "out-of-model": _BASELINES,
     "ablation-normalisation": _SYNTHETIC,
     "ablation-sampling": _SYNTHETIC,
+    "stopping": _SYNTHETIC,
     "illustrations": Entry(
         "gibo.studies.illustrations:write_illustrations", "gibo.studies.figures.illustrations:figures", cells=False
     ),

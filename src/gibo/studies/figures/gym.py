@@ -34,5 +34,6 @@ def figures(out: Path) -> list[Path]:
             axes.set_title(environment)
             axes.set_xlabel("episodes")
         panels[0].set_ylabel("return, mean ± standard deviation")
-        figure.legend(handles=list(lines.values()), loc="outside upper center", ncols=len(lines))
+        beside = sum(len(name) + 8 for name in lines) < 17 * size[0]  # whether the names fit beside each other
+        figure.legend(handles=list(lines.values()), loc="outside upper center", ncols=len(lines) if beside else 1)
         return save(figure, plt, out / "learning")

@@ -1,0 +1,234 @@
+"""Figures in README.md, docs/ and results/README.md that come from data are those of the data that are kept."""
+
+import csv
+import re
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@cache
+def rows(name):
+    with (ROOT / "results" / name).open() as file:
+        return list(csv.DictReader(file))
+
+
+@cache
+def text(name):
+    """With any white space as one space."""
+    return " ".join((ROOT / name).read_text().split())
+
+
+def regret(study, method, d, spent):
+    """Mean over the functions."""
+    found = [r for r in rows(f"{study}/marks.csv") if (r["method"], r["d"], r["evaluation"]) == (method, d, spent)]
+    return np.mean([float(r["regret"]) for r in found])
+
+
+def regrets(study, method, d):
+    """After 100, 200 and 300 values."""
+    return [regret(study, method, d, spent) for spent in ("100", "200", "300")]
+
+
+def returns(study, method, episodes, environment=None):
+    """Mean and standard deviation over the trials, of the last look by then."""
+    last = {}
+    for row in rows(f"{study}/returns.csv"):
+        wanted = row["method"] == method and environment in (None, row["environment"])
+        if wanted and int(row["episodes"]) <= int(episodes):
+            last[row["trial"]] = float(row["return"])
+    return np.mean(list(last.values())), np.std(list(last.values()))
+
+
+def cost(method, steps):
+    (row,) = [r for r in rows("lqr/curves.csv") if (r["method"], r["steps"]) == (method, steps)]
+    return float(row["median"])
+
+
+def differences(these, those, d, spent):
+    """Of the regrets of random and chosen queries, per function."""
+    value = {
+        (r["method"], r["function"]): float(r["regret"])
+        for r in rows("ablation-sampling/marks.csv")
+        if (r["d"], r["evaluation"]) == (d, spent)
+    }
+    names = [name for method, name in value if method == these]
+    each = np.array([value[those, name] - value[these, name] for name in names])
+    return each.mean(), each.std(ddof=1) / np.sqrt(len(each))
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------
+
+
+def tables(name):
+    """The Markdown tables of a file: a header and rows, of stripped cells."""
+    found, table = [], []
+    for line in [*(ROOT / name).read_text().splitlines(), ""]:
+        if line.startswith("|"):
+            table.append([cell.strip() for cell in line.strip("|").split("|")])
+        elif table:
+            found.append((table[0], table[2:]))
+            table = []
+    return found
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/results.md"])
+def test_the_table_of_the_synthetic_study(name):
+    ((header, body),) = [each for each in tables(name) if each[0][:2] == ["d", "GIBO"]]
+    for d, *cells in body:
+        expected = [regret("within-model", method, d, "300") for method in header[1:]]
+        assert [float(cell.strip("*")) for cell in cells] == pytest.approx(expected, abs=0.00051)
+        best = int(np.argmin(expected))
+        assert [i for i, cell in enumerate(cells) if cell.startswith("**")] == [best]
+
+
+STUDY_OF = {"CartPole-v1": "cartpole", "Swimmer-v5": "swimmer", "Hopper-v5": "hopper", "HalfCheetah-v5": "cheetah"}
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/results.md"])
+def test_the_table_of_policy_search(name):
+    ((header, body),) = [each for each in tables(name) if each[0][:2] == ["", "episodes"]]
+    study = ""
+    for task, episodes, *cells in body:
+        study = STUDY_OF[task.partition(",")[0]] if task else study
+        for method, cell in zip(header[2:], cells, strict=True):
+            mean, sd = returns(study, method, episodes)
+            assert [float(number) for number in cell.split(" ± ")] == pytest.approx([mean, sd], abs=0.51)
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/results.md"])
+def test_the_table_of_the_defaults(name):
+    assert [each for each in tables(name) if each[0][:2] == ["d", "scale"]] == tables("results/defaults.md")
+
+
+# -- sentences --------------------------------------------------------------------------------------------------------
+
+R, D, N = "results/README.md", "docs/results.md", "README.md"
+
+
+def three(values):
+    return " / ".join(f"{value:.3f}" for value in values)
+
+
+def spread(pair):
+    return f"{pair[0]:.0f} ± {pair[1]:.0f}"
+
+
+def error(pair, digits=3):
+    return f"{pair[0]:.{digits}f} ± {pair[1]:.{digits}f}"
+
+
+def claims():
+    """Files, and sentences with their figures as the data have them."""
+
+    def wm(method, d):
+        return f"{regret('within-model', method, d, '100'):.3f}"
+
+    behind = f"({wm('CMA-ES', '36')} against {wm('GIBO', '36')} at d = 36)"
+    yield (N, D, R), behind
+    yield (N, R), f"({wm('Vanilla BO', '20')} against {wm('GIBO', '20')} at d = 20)"
+    out = {
+        (method, d): regrets("out-of-model", method, d)
+        for method in ("GIBO", "GIBO, our defaults")
+        for d in ("20", "36")
+    }
+    early = [f"{out['GIBO, our defaults', d][0]:.3f} against {out['GIBO', d][0]:.3f} at d = {d}" for d in ("20", "36")]
+    yield (D, R), early[0]
+    yield (D, R), early[1]
+    yield (R,), f"({out['GIBO', '20'][2]:.3f} at d = 20, {out['GIBO', '36'][2]:.3f} at d = 36 after 300 values)"
+    for d in ("20", "36"):
+        random, chosen = (regrets("ablation-sampling", f"our defaults, {name}", d) for name in ("random", "active"))
+        yield (
+            (R,),
+            f"at d = {d} random queries have {three(random)}" if d == "20" else f"at d = {d} {three(random)} where",
+        )
+        yield (R,), f"have {three(chosen)}"
+    for d in ("32", "16"):
+        yield (R,), f"{error(differences('active', 'random', d, '200'))} (d = {d}"
+    shares = [
+        1 - regret("ablation-sampling", "active", d, "200") / regret("ablation-sampling", "random", d, "200")
+        for d in ("12", "16", "20", "24", "28", "32", "36")
+    ]
+    yield (R,), f"in 12 and more dimensions by {100 * min(shares):.0f} to {100 * max(shares):.0f} %"
+    for study, methods in (
+        ("within-model", ("ARS (tuned)", "ARS", "GIBO")),
+        ("out-of-model", ("ARS (tuned)", "CMA-ES (tuned)", "GIBO", "GIBO, our defaults")),
+    ):
+        for method in methods:
+            yield (R,), three(regrets(study, method, "36"))
+    stop = {(name, d): regrets("stopping", name, d) for name in ("M = d", "M = d/2") for d in ("8", "20", "36")}
+    stop |= {
+        (name, d): regrets("stopping", name, d) for name in ("least gain 0.1", "least share 0.05") for d in ("20", "36")
+    }
+    gains = [
+        f"{stop['least gain 0.1', d][0]:.3f} instead of {stop['M = d', d][0]:.3f} at d = {d}" for d in ("20", "36")
+    ]
+    yield (R,), " and ".join(gains)
+    for name in ("least share 0.05", "M = d/2"):
+        yield (R,), f"{stop[name, '20'][0]:.3f} and {stop[name, '36'][0]:.3f}"
+    yield (R,), f"({stop['least share 0.05', '36'][2]:.3f} against {stop['M = d', '36'][2]:.3f})"
+    yield (R,), f"({stop['M = d/2', '8'][2]:.3f} against {stop['M = d', '8'][2]:.3f})"
+    for method, published in (("GIBO (published)", True), ("GIBO (fixed mean)", False)):
+        costs = [cost(method, steps) for steps in ("18000", "39000")]
+        between = " after 18000 and " if published else " and "
+        yield (R,), f"{costs[0]:.3f}{between}{costs[1]:.3f}"
+    yield (R,), f"{cost('GIBO (published)', '12000'):.3f} and {cost('GIBO (fixed mean)', '12000'):.3f}"
+    yield (N, D), f"{100 * cost('GIBO (fixed mean)', '39000'):.1f} % above the optimum"
+    yield (N, D), f"{100 * cost('GIBO (published)', '39000'):.1f} %"
+    yield (D,), f"{100 * cost('ARS', '39000'):.1f} %."
+    yield (R,), f"{spread(returns('cartpole', 'GIBO (published)', '54'))} after 54 episodes"
+    yield (R,), f"it is {spread(returns('cartpole', 'GIBO', '54'))} after 54"
+    yield (R,), f"ARS, as published, ends at {spread(returns('cartpole', 'ARS', '100'))}"
+    yield (R,), f"{spread(returns('swimmer', 'GIBO', '500'))} after 500 episodes"
+    yield (R,), f"{spread(returns('swimmer', 'GIBO', '2000'))} after 2000"
+    yield (R,), f"ends at {spread(returns('swimmer', 'ARS', '2000'))} (published: 309 ± 103"
+    yield (R,), f"{spread(returns('hopper', 'GIBO', '2000'))}, median"
+    last = {}
+    for row in rows("hopper/returns.csv"):
+        if row["method"] == "GIBO":
+            last.setdefault(row["trial"], []).append(float(row["return"]))
+    means = [np.mean(each[-5:]) for each in last.values()]
+    yield (R,), f"mean of the last five looks is {min(means):.0f} to {max(means):.0f} in every trial"
+    off = "without gradient normalisation"
+    yield (R,), f"CartPole's return is {spread(returns('ablation-gym', off, '100', 'CartPole-v1'))} after 100 episodes"
+    yield (R,), f"Swimmer's {spread(returns('ablation-gym', off, '500', 'Swimmer-v5'))} after 500"
+    yield (R,), f"side, {regret('out-of-model', 'CMA-ES', '36', '300'):.3f} after 300 values at d = 36"
+    for method in ("without state normalisation", "without gradient normalisation", "GIBO"):
+        each = [spread(returns("ablation-hopper", method, episodes)) for episodes in ("1000", "2000")]
+        yield (R,), f"{each[0]} after 1000 episodes and {each[1]}" if "state" in method else " and ".join(each)
+
+
+def test_sentences():
+    all_claims = [(name, sentence) for names, sentence in claims() for name in names]
+    assert len(all_claims) > 30
+    assert [(name, sentence) for name, sentence in all_claims if sentence not in text(name)] == []
+
+
+def test_who_is_ahead_after_100_values():
+    """What README.md, docs/results.md and results/README.md say of the paper's settings."""
+
+    def ahead(method):
+        all_d = sorted({int(r["d"]) for r in rows("within-model/curves.csv")})
+        return [
+            d
+            for d in all_d
+            if regret("within-model", method, str(d), "100") < regret("within-model", "GIBO", str(d), "100")
+        ]
+
+    assert ahead("CMA-ES") == [20, 28, 32, 36]
+    assert ahead("Vanilla BO") == [4, 12, 16, 20]
+    for name in (N, D, R):
+        assert re.search(r"CMA-ES is (ahead of it )?(ahead )?in 20 dimensions and in 28 and more", text(name)), name
+
+
+def test_tuned_baselines_are_ahead_early_and_behind_in_the_end():
+    for d in ("8", "12", "16", "20", "24", "28", "32", "36"):
+        for method in ("ARS (tuned)", "CMA-ES (tuned)"):
+            tuned, gibo, ours = (regrets("out-of-model", name, d) for name in (method, "GIBO", "GIBO, our defaults"))
+            assert tuned[2] > gibo[2]
+            assert all(a > b for a, b in zip(tuned, ours, strict=True))
+    assert regret("out-of-model", "ARS (tuned)", "36", "100") < regret("out-of-model", "GIBO", "36", "100")

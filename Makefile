@@ -1,5 +1,7 @@
 # make demo   set up, train three policies on CartPole-v1 and draw their learning curve
 # make test   set up and run ruff, mypy and the tests
+# make nightly  20,000 calls with hostile arguments, a few minutes
+# make soak   kills, hostile calls, damaged journals, dead workers, full disks: about half an hour; see docs/reliability.md
 # make bench  set up and run the benchmarks
 # make docs   set up and build the site, dist/site/index.html
 # make wheel  build dist/gibo-*.whl, install it into a fresh environment and run a program there
@@ -9,7 +11,7 @@ BIN := .venv/bin
 # A BLAS with many threads is slower on these small matrices.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test bench docs wheel clean
+.PHONY: demo test nightly soak bench docs wheel clean
 
 demo: .venv/installed-demo
 	$(BIN)/gibo train CartPole-v1 --trials 3 --budget 100 --out demo
@@ -21,6 +23,13 @@ test: .venv/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2
+
+nightly: .venv/installed-dev
+	GIBO_HOSTILE_CALLS=20000 $(BIN)/pytest tests/hostile
+
+# A part of it: make soak SOAK="--share 0.1" or SOAK="--only kills disks".
+soak: .venv/installed-dev
+	$(BIN)/python tests/soak/soak.py $(SOAK)
 
 bench: .venv/installed-dev
 	$(BIN)/python benchmarks/speed.py

@@ -224,7 +224,7 @@ def test_best_before_any_value(bench, capsys):
         (["--dim", "3", "--x0", "a"], "--x0: expected a number"),
         (["--dim", "1", "--scale", "0"], "scale: expected positive"),
         (["--dim", "1", "--lower", "2", "--upper", "1"], "lower must be below upper"),
-        (["--dim", "1", "--method", "magic"], "method: expected one of ars, cma-es, gibo"),
+        (["--dim", "1", "--method", "magic"], "method: expected one of 'ars', 'cma-es', 'gibo'"),
         (["--dim", "1", "--method", "vanilla-bo"], "give finite bounds"),
         (["--dim", "1", "--seed=-1"], "seed: expected"),
         (["--dim", "1", "--parameters", "x.toml"], "give --dim N, or --parameters FILE"),

@@ -356,7 +356,7 @@ I2 = np.eye(2)
         (lambda gp: GaussianProcess(gp.kernel, noise=-1.0), "noise: expected a non-negative finite number, got -1.0"),
         (lambda gp: GaussianProcess(gp.kernel, noise="low"), "noise: expected a number"),
         (lambda gp: GaussianProcess(gp.kernel, noise=0.1, mean="zero"), "mean: expected"),
-        (lambda gp: GaussianProcess(gp.kernel, noise=0.1, mean=np.nan), "mean: expected finite"),
+        (lambda gp: GaussianProcess(gp.kernel, noise=0.1, mean=np.nan), "mean: expected a finite"),
         (lambda gp: GaussianProcess(gp.kernel, noise=0.1, mean=np.zeros(2)), "mean: expected"),
     ],
 )

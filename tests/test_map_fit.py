@@ -269,9 +269,7 @@ def test_a_log_posterior_that_is_finite_near_the_start_only_never_falls(monkeypa
 
 
 def test_mistakes_are_named():
-    with pytest.raises(
-        InputError, match=r"priors: unknown hyperparameter 'outputscale'; expected some of .*'lengthscale'"
-    ):
+    with pytest.raises(InputError, match=r"priors: expected one of 'lengthscale', .*, got 'outputscale'"):
         fit(example(), {"outputscale": LogNormal(1.0, 1.0)})
     with pytest.raises(InputError, match="has no data yet"):
         fit(GaussianProcess(SquaredExponential(), noise=0.1), LOGNORMAL)

@@ -200,7 +200,7 @@ def test_read_from_toml(tmp_path):
         ("[parameters]\ngain = 3\n", "gain: expected a table"),
         ("parameters = 3\n", "expected a table for each name"),
         ("[parameters.gain]\nlow = 0\nhigh = 1\n", "gain: kind is missing"),
-        ('[parameters.gain]\nkind = "linaer"\nlow = 0\nhigh = 1\n', 'gain: kind: expected "linear"'),
+        ('[parameters.gain]\nkind = "linaer"\nlow = 0\nhigh = 1\n', "gain: kind: expected one of 'linear'"),
         ('[parameters.gain]\nkind = "linear"\nlow = 0\nhihg = 1\n', "did you mean high"),
         ('[parameters.gain]\nkind = "linear"\nlow = 0\n', "expected low and high"),
         ('[parameters.gain]\nkind = "fixed"\nvalue = 3\n', "fixed parameters are not searched"),

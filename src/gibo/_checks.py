@@ -4,26 +4,40 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import Any
+import os
+from collections.abc import Collection
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from gibo._linalg import Array
 from gibo.errors import InputError
+from gibo.errors import printable as printable
 
+# Squares and sums of anything smaller stay far inside the range of floats, so no formula needs a guard of its own.
+LARGEST = 1e100
 LARGEST_BATCH = 10_000
+LARGEST_SIZE = 10**8  # of anything; NumPy would go through a range of 10¹² number by number
+
+T = TypeVar("T")
 
 
-def as_finite(name: str, value: npt.ArrayLike, ndim: int | None = None) -> Array:
+def as_finite(name: str, value: Any, ndim: int | None = None) -> Array:
     """A float64 copy of an array with finite entries only and, if given, this number of dimensions."""
     try:
+        if hasattr(value, "__len__") and not hasattr(value, "dtype") and len(value) > LARGEST_SIZE:
+            raise InputError(f"{name}: expected at most {LARGEST_SIZE:.0e} numbers, got {len(value)}")
         raw = np.asarray(value)
-    except ValueError:  # nested sequences of different lengths
-        raise InputError(f"{name}: expected numbers, got {value!r:.80}") from None
-    if raw.size and raw.dtype.kind not in "fiub":  # neither strings of digits nor complex numbers
-        raise InputError(f"{name}: expected numbers, got {describe(value)}")
-    array = np.array(raw, dtype=np.float64)
+        if raw.size and raw.dtype.kind not in "fiub":  # neither strings of digits nor complex numbers
+            raise InputError(f"{name}: expected numbers, got {describe(value)}")
+        array = np.array(raw, dtype=np.float64)
+    except InputError:
+        raise
+    except Exception:  # nested sequences of different lengths; and a stranger's __array__ may raise anything
+        raise InputError(f"{name}: expected numbers, got {describe(value)}") from None
     if ndim is not None and array.ndim != ndim:
         shapes = {0: "a number", 1: "a vector, shape (d,)", 2: "a matrix of points, shape (n, d)"}
         raise InputError(f"{name}: expected {shapes[ndim]}, got shape {array.shape}")
@@ -31,6 +45,13 @@ def as_finite(name: str, value: npt.ArrayLike, ndim: int | None = None) -> Array
         where = np.argwhere(~np.isfinite(array))[0]
         place = f" at index {', '.join(map(str, where))}" if array.ndim else ""
         raise InputError(f"{name}: expected finite numbers, got {array[tuple(where)]}{place}")
+    return array
+
+
+def moderate(name: str, array: Array) -> Array:
+    """That no number is so large that a float would not hold its square, a few times."""
+    if array.size and float(np.abs(array).max()) > LARGEST:
+        raise InputError(f"{name}: expected numbers of at most {LARGEST:g} in size; use other units")
     return array
 
 
@@ -59,6 +80,15 @@ def not_too_many(d: int, most: int | None, name: str) -> None:
         )
 
 
+def one_or_many(name: str, x: npt.ArrayLike) -> tuple[Array, bool]:
+    """One point (d,) or several (p, d) as (p, d), d at least 1; and whether it is one."""
+    array = as_finite(name, x)
+    points = as_finite(name, array, ndim=2) if array.ndim == 2 else as_vector(name, array)[None]
+    if not points.shape[1]:
+        raise InputError(f"{name}: expected points of one or more dimensions, got shape {points.shape}")
+    return moderate(name, points), array.ndim == 1
+
+
 def one_per_parameter(name: str, value: npt.ArrayLike, d: int) -> Array:
     """(d,) from a finite number or d of them."""
     array = as_finite(name, value)
@@ -76,24 +106,31 @@ def positive(name: str, value: Any, or_zero: bool = False) -> float:
 
 
 def positive_int(name: str, value: Any) -> int:
-    """An integer of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise InputError(f"{name}: expected a whole number of at least 1, got {value!r:.80}")
+    """An integer of at least 1 that a float, and a database, can hold."""
+    number = whole(name, value, least=1)
+    if number >= 1 << 63:
+        raise InputError(f"{name}: expected a whole number below 2**63, got {shown(value)}")
+    return number
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """An integer of at least so much."""
+    wrong = isinstance(value, (bool, np.timedelta64)) or not isinstance(value, numbers.Integral)
+    if wrong or value < least:
+        raise InputError(f"{name}: expected a whole number of at least {least}, got {shown(value)}")
     return int(value)
 
 
 def natural(name: str, value: Any) -> int:
     """An integer of at least 0."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 0:
-        raise InputError(f"{name}: expected a whole number of at least 0, got {value!r:.80}")
-    return int(value)
+    return whole(name, value, least=0)
 
 
 def batch_size(name: str, value: Any) -> int:
     """An integer of at least 1 and at most 10,000: more queries at once are a slip, or somebody's bad will."""
     number = positive_int(name, value)
     if number > LARGEST_BATCH:
-        raise InputError(f"{name}: expected at most {LARGEST_BATCH}, got {value!r:.80}")
+        raise InputError(f"{name}: expected at most {LARGEST_BATCH}, got {shown(value)}")
     return number
 
 
@@ -110,6 +147,40 @@ def as_number(name: str, value: Any) -> float:
         raise InputError(f"{name}: too large for a float") from None
     except Exception as error:  # an object's own __float__ may raise anything
         raise InputError(f"{name}: expected a number, got {describe(value)}: {describe_error(error)}") from None
+
+
+def as_flag(name: str, value: Any) -> bool:
+    """True or False, and nothing that merely counts as one of them."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError(f"{name}: expected True or False, got {shown(value)}")
+    return bool(value)
+
+
+def one_of(name: str, value: Any, names: Collection[str], hint: str = "") -> None:
+    """That a text is one of these."""
+    if not isinstance(value, str) or value not in names:
+        raise InputError(f"{name}: expected one of {', '.join(map(repr, names))}, got {shown(value)}{hint}")
+
+
+def instance(name: str, value: T, kind: Any, such_as: str) -> T:
+    """That it is one of its kind."""
+    if not isinstance(value, kind):
+        raise InputError(f"{name}: expected {such_as}, got {describe(value)}")
+    return value
+
+
+def as_path(name: str, value: Any) -> Path:
+    """A path that a file may have."""
+    if not isinstance(value, (str, os.PathLike)) or isinstance(value, bytes):
+        raise InputError(f"{name}: expected a path, got {describe(value)}")
+    try:
+        path = Path(value)
+        usable = b"\0" not in os.fsencode(path)
+    except Exception:  # a stranger's __fspath__ may raise anything, and not every text can be a name
+        usable = False
+    if not usable:
+        raise InputError(f"{name}: expected a path, got {describe(value)}")
+    return path
 
 
 def finite(name: str, value: Any) -> float:
@@ -129,23 +200,25 @@ def as_bounds(bounds: Any, d: int) -> tuple[Array, Array] | None:
     if bounds is None:
         return None
     if hasattr(bounds, "lb") and hasattr(bounds, "ub"):  # scipy.optimize.Bounds, which is slow to import
-        lower, upper = (side[0] if np.shape(side) == (1,) else side for side in (bounds.lb, bounds.ub))
+        sides = (as_finite_or_infinite("bounds", side) for side in (bounds.lb, bounds.ub))
+        lower, upper = (side[0] if side.shape == (1,) else side for side in sides)
         return _ordered(_stack(lower, upper, d))
     try:
-        items = list(bounds)
-    except TypeError:
-        raise InputError(f"bounds: expected (lower, upper), got shape {np.shape(bounds)}") from None
-    if len(items) == d and all(np.shape(item) == (2,) for item in items):
+        items = list(islice(iter(bounds), max(d, 2) + 1))
+        is_pairs = len(items) == d and all(np.shape(item) == (2,) for item in items)
+    except Exception:  # no sequence, one of nested sequences of different lengths, or a stranger's
+        raise InputError(f"bounds: expected (lower, upper), got {describe(bounds)}") from None
+    if is_pairs:
         # Pairs as SciPy has them, where None stands for no bound.
         items = [(-np.inf if low is None else low, np.inf if high is None else high) for low, high in items]
     readings = []
     if len(items) == 2:
         readings.append(_stack(items[0], items[1], d))
-    if len(items) == d and all(np.shape(item) == (2,) for item in items):
-        readings.append(as_finite_or_infinite("bounds", np.array(items).T))
+    if is_pairs:
+        readings.append(as_finite_or_infinite("bounds", items).T)
     if not readings:
         raise InputError(
-            f"bounds: expected (lower, upper) as numbers or vectors of {d}, or {d} pairs, got shape {np.shape(bounds)}"
+            f"bounds: expected (lower, upper) as numbers or vectors of {d}, or {d} pairs, got {describe(bounds)}"
         )
     possible = [reading for reading in readings if (reading[0] < reading[1]).all()]
     if len(possible) == 2 and not np.array_equal(possible[0], possible[1]):
@@ -187,8 +260,8 @@ def as_finite_or_infinite(name: str, value: Any) -> Array:
     """A float64 array without NaN; infinities, also as the strings "inf" and "-inf", are welcome."""
     try:
         array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name}: expected numbers, got {value!r:.80}") from None
+    except Exception:  # a stranger's __array__ may raise anything
+        raise InputError(f"{name}: expected numbers, got {shown(value)}") from None
     if np.isnan(array).any():
         raise InputError(f"{name}: expected numbers, got NaN")
     return array
@@ -206,26 +279,17 @@ def describe(value: Any) -> str:
         return f"an object of type {type(value).__name__}"
 
 
+def shown(value: Any) -> str:
+    """What it looks like, for an error."""
+    try:
+        return f"{value!r:.80}"
+    except Exception:  # a stranger's __repr__ may raise anything
+        return f"an object of type {type(value).__name__}"
+
+
 def describe_error(error: BaseException) -> str:
     """``ValueError: its text``."""
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:  # a stranger's __str__ may raise anything
         return type(error).__name__
-
-
-def printable(text: str, lines: bool = False) -> str:
-    r"""A text that a terminal shows and does not obey: control sequences, and what hides or turns text, as escapes.
-
-    Args:
-        text: from anywhere.
-        lines: whether line ends and tabs stay as they are.
-
-    Example:
-        >>> printable("gain\x1b[2J")
-        'gain\\x1b[2J'
-    """
-    kept = "\n\t" if lines else ""
-    return "".join(
-        c if c.isprintable() or c in kept else c.encode("unicode_escape", "surrogatepass").decode() for c in text
-    )

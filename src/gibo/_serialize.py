@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gibo._checks import describe_error
+from gibo._checks import describe_error, shown
 from gibo.errors import InputError
 
 # Plain data nested deeper than this are not ours.
@@ -90,8 +90,8 @@ def _build(item: Any, depth: int) -> Any:
     name = item["type"]
     if not isinstance(name, str) or name not in _CLASSES:
         raise InputError(
-            f"unknown type {name!r:.80} in saved data; if it is a class of your own, import the module that defines it "
-            f"first. Known are: {', '.join(sorted(_CLASSES))}"
+            f"unknown type {shown(name)} in saved data; if it is a class of your own, import the module that defines "
+            f"it first. Known are: {', '.join(sorted(_CLASSES))}"
         )
     try:
         return _CLASSES[name](**fields)
@@ -111,7 +111,7 @@ def check_plain(name: str, data: Any, depth: int = 0) -> None:
     elif isinstance(data, dict):
         for key, part in data.items():
             if not isinstance(key, str):
-                raise InputError(f"{name}: expected text as keys, got {key!r:.40}")
+                raise InputError(f"{name}: expected text as keys, got {shown(key)}")
             check_plain(name, part, depth + 1)
     elif not (data is None or isinstance(data, (str, int, float))):
         raise InputError(f"{name}: expected data as JSON has them, got {type(data).__name__}")

@@ -1,8 +1,15 @@
-"""The errors that gibo raises: each says what was expected, what came and what to do."""
+"""The errors that gibo raises: each says what was expected, what came and what to do, in one line."""
+
+# Characters of an error's text that are kept: what it repeats may be somebody's file name, or a file's content.
+LONGEST = 1000
 
 
 class GiboError(Exception):
-    """Base of all errors that gibo raises on purpose."""
+    """Base of all errors that gibo raises on purpose. Its text is one line that a terminal shows and does not obey."""
+
+    def __init__(self, text: str = "") -> None:
+        line = printable(text)
+        super().__init__(line if len(line) <= LONGEST else f"{line[: LONGEST - 2]} …")
 
 
 class InputError(GiboError, ValueError):
@@ -38,6 +45,23 @@ class StudyError(GiboError, RuntimeError):
 
 class MissingExtraError(GiboError, ImportError):
     """An optional dependency is needed and not installed; the message names the extra."""
+
+
+def printable(text: str, lines: bool = False) -> str:
+    r"""A text that a terminal shows and does not obey: control sequences, and what hides or turns text, as escapes.
+
+    Args:
+        text: from anywhere.
+        lines: whether line ends and tabs stay as they are.
+
+    Example:
+        >>> printable("gain\x1b[2J")
+        'gain\\x1b[2J'
+    """
+    kept = "\n\t" if lines else ""
+    return "".join(
+        c if c.isprintable() or c in kept else c.encode("unicode_escape", "surrogatepass").decode() for c in text
+    )
 
 
 def missing_extra(needs: str, extra: str) -> MissingExtraError:

@@ -29,9 +29,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo import _linalg as linalg
-from gibo._checks import as_finite, as_points, as_vector, describe, positive
+from gibo._checks import as_finite, as_points, as_vector, finite, instance, moderate, one_or_many, positive
 from gibo._linalg import Array, Factor
-from gibo.errors import InputError
+from gibo.errors import InputError, NumericalError
 from gibo.kernels import Kernel
 from gibo.means import Mean
 
@@ -71,12 +71,13 @@ class Jacobian(NamedTuple):
         z = linalg.solve_lower(linalg.cholesky(relative).L, self.mean / largest)
         return _chi_square_cdf(float(z @ z), len(self.mean))
 
-    def probability_of_ascent(self, step: Array) -> float:
+    def probability_of_ascent(self, step: npt.ArrayLike) -> float:
         """Probability that the objective rises along `step`, ``Φ(stepᵀ μ/√(stepᵀ S step))``; ½ for a step of zero.
 
         It is the model's own belief, and an optimistic one: the hyperparameters are taken for known, and the step was
         chosen to look good.
         """
+        step = as_vector("step", step, len(self.mean))
         slope, variance = float(step @ self.mean), float(step @ self.covariance @ step)
         if slope == 0.0:
             return 0.5
@@ -142,11 +143,12 @@ class GaussianProcess:
     factor: Factor | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.kernel, Kernel):
-            raise InputError(f"kernel: expected a kernel such as SquaredExponential(), got {describe(self.kernel)}")
+        instance("kernel", self.kernel, Kernel, "a kernel such as SquaredExponential()")
         object.__setattr__(self, "noise", positive("noise", self.noise, or_zero=True))
         if not isinstance(self.mean, Mean) and not (isinstance(self.mean, str) and self.mean == "estimated"):
-            object.__setattr__(self, "mean", float(as_finite("mean", self.mean, ndim=0)))
+            object.__setattr__(self, "mean", finite("mean", self.mean))
+            moderate("mean", np.array(self.mean))
+        moderate("noise", np.array(self.noise))
 
     # -- data ---------------------------------------------------------------------------------------------------------
 
@@ -188,8 +190,9 @@ class GaussianProcess:
         Values take O(N²) each instead of O(N³): their rows are the last ones of K. With gradients, which stand first,
         the model is made anew.
         """
-        X = as_finite("X", X, ndim=2) if np.ndim(X) == 2 else as_finite("X", X, ndim=1)[None]
-        y = np.atleast_1d(as_finite("y", y, ndim=np.ndim(y)))
+        X = as_finite("X", X)
+        X = X[None] if X.ndim == 1 and X.size else X
+        y = np.atleast_1d(as_finite("y", y))
         new = _observations(X, y, gradient_X, gradients, gradient_noise)
         old = self.observations
         if old is None or self.factor is None:
@@ -230,12 +233,12 @@ class GaussianProcess:
     @cached_property
     def a(self) -> Array:
         """``a = K⁻¹ (observations − prior mean)``."""
-        data, factor = self._conditioned()
+        data, factor = conditioned(self)
         return linalg.solve(factor.L, self._residuals(data))
 
     def predict(self, x: npt.ArrayLike) -> Prediction:
         """Mean and variance of the objective at x: numbers for (d,), arrays (p,) for (p, d)."""
-        points = self._points(x)
+        points, one = self._points(x)
         mean = self.mean_at(points)
         variance = np.full(len(points), self.kernel.variance)
         if self.observations is not None and self.factor is not None:
@@ -243,18 +246,21 @@ class GaussianProcess:
             mean += k.T @ self.a
             w = linalg.solve_lower(self.factor.L, k)
             variance = np.maximum(variance - np.einsum("np,np->p", w, w), 0.0)
-        return Prediction(float(mean[0]), float(variance[0])) if np.ndim(x) == 1 else Prediction(mean, variance)
+        known("prediction", mean, variance)
+        return Prediction(float(mean[0]), float(variance[0])) if one else Prediction(mean, variance)
 
     def jacobian(self, x: npt.ArrayLike) -> Jacobian:
         """Posterior of the objective's gradient at x (d,). Müller et al. 2021, eq. (3)."""
-        t = self._points(as_vector("x", x))[0]
+        t = self._points(as_vector("x", x))[0][0]
         H = np.diag(self.kernel.gradient_variance(len(t)))
         slope = self.mean.gradient(t[None])[0] if isinstance(self.mean, Mean) else 0.0
         if self.observations is None or self.factor is None:
             return Jacobian(np.zeros(len(t)) + slope, H)
         D = self.cross_gradient(t)
         V = linalg.solve_lower(self.factor.L, D)
-        return Jacobian(D.T @ self.a + slope, schur_complement(H, V))
+        mean, covariance = D.T @ self.a + slope, schur_complement(H, V)
+        known("gradient", mean, covariance)
+        return Jacobian(mean, covariance)
 
     def mean_at(self, points: Array) -> Array:
         """The prior mean (p,) at points (p, d)."""
@@ -267,19 +273,19 @@ class GaussianProcess:
 
     def cross(self, x: Array) -> Array:
         """Covariance (N, p) of the observations with the objective's values at x (p, d)."""
-        data, _ = self._conditioned()
+        data, _ = conditioned(self)
         return self.kernel.joint(data.X, data.G, x, x[:0])
 
     def cross_gradient(self, t: Array) -> Array:
         """``D``: covariance (N, d) of the observations with the objective's gradient at t (d,)."""
-        data, _ = self._conditioned()
+        data, _ = conditioned(self)
         t = t[None]
         return self.kernel.joint(data.X, data.G, t[:0], t)
 
     @cached_property
     def log_likelihood(self) -> float:
         """Log marginal likelihood of the data. Rasmussen and Williams 2006, eq. (2.30)."""
-        data, factor = self._conditioned()
+        data, factor = conditioned(self)
         fit = float(self._residuals(data) @ self.a)
         return -0.5 * (fit + linalg.log_determinant(factor.L) + len(data) * math.log(2.0 * math.pi))
 
@@ -289,22 +295,32 @@ class GaussianProcess:
         ``½ tr((a aᵀ − K⁻¹) ∂K)``, Rasmussen and Williams 2006, eq. (5.9). An estimated mean maximises the
         likelihood, so it contributes nothing.
         """
-        data, factor = self._conditioned()
+        data, factor = conditioned(self)
         W = np.outer(self.a, self.a) - linalg.inverse(factor.L)
         by_ell, by_s2 = self.kernel.hyperparameter_gradient(W, data.X, data.G)
         by_noise = self.noise * float(W.diagonal()[data.g.size :].sum())
         return LogLikelihoodGradient(0.5 * by_ell, 0.5 * by_s2, 0.5 * by_noise)
 
-    def _conditioned(self) -> tuple[Observations, Factor]:
-        if self.observations is None or self.factor is None:
-            raise InputError("this Gaussian process has no data yet; call condition(X, y) first")
-        return self.observations, self.factor
+    def _points(self, x: npt.ArrayLike) -> tuple[Array, bool]:
+        """x, (d,) or (p, d), as (p, d); and whether it is one."""
+        points, one = one_or_many("x", x)
+        return points if self.observations is None else as_points("x", points, self.observations.X.shape[1]), one
 
-    def _points(self, x: npt.ArrayLike) -> Array:
-        """x, (d,) or (p, d), as (p, d)."""
-        array = as_finite("x", x, ndim=2 if np.ndim(x) == 2 else 1)
-        points = np.atleast_2d(array)
-        return points if self.observations is None else as_points("x", points, self.observations.X.shape[1])
+
+def known(what: str, *arrays: Array) -> None:
+    """That a posterior is finite: with data and hyperparameters of all sizes it need not be."""
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise NumericalError(
+            f"the {what} is not finite: data or hyperparameters differ too much in size; use other units"
+        )
+
+
+def conditioned(gp: GaussianProcess) -> tuple[Observations, Factor]:
+    """Data and factor of a model that has data."""
+    instance("gp", gp, GaussianProcess, "a GaussianProcess")
+    if gp.observations is None or gp.factor is None:
+        raise InputError("this Gaussian process has no data yet; call condition(X, y) first")
+    return gp.observations, gp.factor
 
 
 class LogLikelihoodGradient(NamedTuple):
@@ -322,19 +338,22 @@ def _observations(
     gradients: npt.ArrayLike | None,
     gradient_noise: npt.ArrayLike | None,
 ) -> Observations:
-    y = as_finite("y", y, ndim=1)
-    if gradient_X is not None and not np.size(X) and np.ndim(gradient_X) == 2:
-        X = np.empty((0, np.asarray(gradient_X).shape[1]))  # gradients alone
-    X = as_finite("X", X, ndim=2)
+    y = moderate("y", as_finite("y", y, ndim=1))
+    X, G = as_finite("X", X), None if gradient_X is None else as_finite("gradient_X", gradient_X)
+    if G is not None and not X.size and G.ndim == 2:
+        X = np.empty((0, G.shape[1]))  # gradients alone
+    X = moderate("X", as_finite("X", X, ndim=2))
+    if not X.shape[1]:
+        raise InputError(f"X: expected points of one or more dimensions, got shape {X.shape}")
     if len(X) != len(y):
         raise InputError(f"X, y: expected one value for each point, got {len(X)} points and {len(y)} values")
     d = X.shape[1]
-    if gradient_X is None or not np.size(gradient_X):
-        if gradients is not None and np.size(gradients):
+    if G is None or not G.size:
+        if gradients is not None and as_finite("gradients", gradients).size:
             raise InputError("gradients: their locations are missing; give gradient_X too")
         empty = np.empty((0, d))
         return Observations(X, y, empty, empty, empty)
-    G = as_points("gradient_X", gradient_X, d)
+    G = moderate("gradient_X", as_points("gradient_X", G, d))
     if gradients is None or gradient_noise is None:
         raise InputError("gradient_X: give gradients and gradient_noise with it")
     g = as_points("gradients", gradients, d)
@@ -345,7 +364,7 @@ def _observations(
 
 def _gradient_noise(noise: npt.ArrayLike, m: int, d: int) -> Array:
     """Variances (m, d) from a number, one per gradient (m,), or all (m, d)."""
-    array = as_finite("gradient_noise", noise, ndim=np.ndim(noise))
+    array = as_finite("gradient_noise", noise)
     if array.ndim == 1 and len(array) == m:
         array = array[:, None]
     try:

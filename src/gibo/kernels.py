@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gibo._checks import as_finite, positive
+from gibo._checks import as_finite, moderate, positive, positive_int, shown
 from gibo._linalg import Array
 from gibo._serialize import Serializable, register
 from gibo.errors import InputError
@@ -70,9 +70,12 @@ class Kernel(Serializable, ABC):
         ell = as_finite("lengthscale", self.lengthscale)
         if ell.ndim > 1 or not ell.size or not (ell > 0).all():
             given = ell.tolist()
-            raise InputError(f"lengthscale: expected positive number(s), one or one per dimension, got {given!r:.80}")
+            raise InputError(f"lengthscale: expected positive number(s), one or one per dimension, got {shown(given)}")
         object.__setattr__(self, "lengthscale", float(ell) if ell.ndim == 0 else ell)
         object.__setattr__(self, "variance", positive("variance", self.variance))
+        for name, values in (("lengthscale", ell), ("variance", np.array(self.variance))):
+            moderate(name, values)
+            moderate(f"1/{name}", 1.0 / values)
 
     @abstractmethod
     def profile(self, q: Array, order: int) -> tuple[Array, ...]:
@@ -84,6 +87,7 @@ class Kernel(Serializable, ABC):
     def ell(self, d: int) -> Array:
         """The lengthscales as a (d,) array."""
         ell = np.asarray(self.lengthscale)
+        d = positive_int("d", d)
         if ell.ndim == 1 and len(ell) != d:
             raise InputError(f"lengthscale: {len(ell)} lengthscales do not fit points of {d} dimensions")
         return np.broadcast_to(ell, (d,))

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from gibo._checks import instance, one_of, positive_int
 from gibo._linalg import Array, minimize
 from gibo.errors import InputError, NumericalError
-from gibo.gp import GaussianProcess
+from gibo.gp import GaussianProcess, conditioned
 from gibo.priors import Prior
 
 HYPERPARAMETERS = ("lengthscale", "variance", "noise")
@@ -59,15 +60,11 @@ def fit(gp: GaussianProcess, priors: Mapping[str, Prior], maximum_steps: int = 5
         >>> better.log_likelihood > gp.log_likelihood
         True
     """
-    unknown = set(priors) - set(HYPERPARAMETERS)
-    if unknown:
-        raise InputError(f"priors: unknown hyperparameter {sorted(unknown)[0]!r}; expected some of {HYPERPARAMETERS}")
-    for name, prior in priors.items():
-        if not isinstance(prior, Prior):
-            raise InputError(f"priors: expected a prior for {name}, such as LogNormal(1.0, 0.5), got {prior!r:.80}")
+    _check(gp, priors)
+    positive_int("maximum_steps", maximum_steps)
     if not priors:
         return Fit(gp, gp.log_likelihood, 0, None)
-    gp._conditioned()  # without data there is nothing to fit: an error of the caller's
+    conditioned(gp)  # without data there is nothing to fit: an error of the caller's
     space = _Space.of(gp, priors)
     evaluations = 0
 
@@ -98,10 +95,19 @@ def fit(gp: GaussianProcess, priors: Mapping[str, Prior], maximum_steps: int = 5
 
 def log_posterior(gp: GaussianProcess, priors: Mapping[str, Prior]) -> float:
     """Log marginal likelihood plus the log-densities of the hyperparameters that have a prior."""
+    _check(gp, priors)
     total = gp.log_likelihood
     for name, prior in priors.items():
         total += float(prior.log_density(np.atleast_1d(_value(gp, name))).sum())
     return total
+
+
+def _check(gp: Any, priors: Any) -> None:
+    instance("gp", gp, GaussianProcess, "a GaussianProcess")
+    instance("priors", priors, Mapping, "priors by the names of hyperparameters")
+    for name, prior in priors.items():
+        one_of("priors", name, HYPERPARAMETERS)
+        instance(f"priors: {name}", prior, Prior, "a prior, such as LogNormal(1.0, 0.5)")
 
 
 def _value(gp: GaussianProcess, name: str) -> float | Array:

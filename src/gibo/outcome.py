@@ -15,13 +15,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_number, as_vector, describe_error
+from gibo._checks import (
+    LARGEST,
+    as_finite,
+    as_number,
+    as_vector,
+    describe_error,
+    finite,
+    instance,
+    one_per_parameter,
+    shown,
+)
 from gibo._linalg import Array
 from gibo._serialize import to_plain
 from gibo.errors import InputError
 
-# Squares and sums of anything smaller stay far inside the range of floats, so no formula needs a guard of its own.
-LARGEST = 1e100
 # Characters of a message or traceback, and of an info as JSON, that are kept.
 LONGEST_TEXT = 4_000
 LONGEST_TRACEBACK = 20_000
@@ -88,10 +96,10 @@ class Outcome:
 
     def signed(self, sign: float) -> Outcome:
         """The same with value and gradient multiplied by 1 or −1."""
-        if sign == 1.0 or self.value is None:
+        if finite("sign", sign) == 1.0 or self.value is None:
             return self
-        gradient = None if self.gradient is None else sign * np.asarray(self.gradient)
-        return replace(self, value=sign * self.value, gradient=gradient)
+        gradient = None if self.gradient is None else sign * as_finite("gradient", self.gradient)
+        return replace(self, value=sign * as_number("value", self.value), gradient=gradient)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +159,7 @@ def as_point(x: npt.ArrayLike, d: int) -> Array:
     """A point (d,) from outside, checked, and not to be written to."""
     point = as_vector("x", x, d)
     if np.abs(point).max() > LARGEST:
-        raise InputError(f"x: expected numbers of at most {LARGEST:g} in size, got {x!r:.80}; use other units")
+        raise InputError(f"x: expected numbers of at most {LARGEST:g} in size, got {shown(x)}; use other units")
     return read_only(point)
 
 
@@ -178,7 +186,7 @@ def checked(given: Any, d: int, what: str = "value", seconds: float = 0.0) -> Ou
     outcome = given if isinstance(given, Outcome) else Outcome(given)
     if outcome.value is None:
         if outcome.failure is not None:
-            return Outcome.failed(outcome.failure, seconds)
+            return Outcome.failed(_failure(outcome.failure, what), seconds)
         raise InputError(f"{what}: expected a number, got None; if there is none, say that the evaluation failed")
     value = as_number(what, outcome.value) + 0.0  # not −0.0, which a database does not keep
     if not math.isfinite(value):
@@ -187,7 +195,7 @@ def checked(given: Any, d: int, what: str = "value", seconds: float = 0.0) -> Ou
         raise InputError(f"{what}: expected a number of at most {LARGEST:g} in size, got {value:g}; rescale it")
     where = what.removesuffix("value")
     info = _checked_info(outcome.info, where)
-    failure = None if outcome.failure is None else _text(outcome.failure)
+    failure = None if outcome.failure is None else _text(_failure(outcome.failure, what))
     if outcome.gradient is None:
         if outcome.gradient_noise is not None:
             raise InputError(f"{where}gradient_noise: there is no gradient that it belongs to")
@@ -195,17 +203,10 @@ def checked(given: Any, d: int, what: str = "value", seconds: float = 0.0) -> Ou
     gradient = as_vector(f"{where}gradient", outcome.gradient, d)
     if outcome.gradient_noise is None:
         raise InputError(f"{where}gradient: give gradient_noise too, the variance of the gradient's noise")
-    try:
-        spread = np.broadcast_to(np.asarray(outcome.gradient_noise), (d,))
-    except ValueError:
-        raise InputError(
-            f"{where}gradient_noise: expected a number or {d} numbers, one per parameter, got "
-            f"{outcome.gradient_noise!r:.80}"
-        ) from None
-    noise = as_vector(f"{where}gradient_noise", spread, d)
+    noise = one_per_parameter(f"{where}gradient_noise", outcome.gradient_noise, d)
     if not (noise >= 0).all():
         raise InputError(
-            f"{where}gradient_noise: expected non-negative variance(s), got {outcome.gradient_noise!r:.80}"
+            f"{where}gradient_noise: expected non-negative variance(s), got {shown(outcome.gradient_noise)}"
         )
     if max(np.abs(gradient).max(), np.sqrt(noise.max())) > LARGEST:
         raise InputError(f"{where}gradient: expected numbers of at most {LARGEST:g} in size; rescale the objective")
@@ -226,16 +227,18 @@ def told_outcome(d: int, value: Any, gradient: Any, gradient_noise: Any, failed:
 
 
 def _checked_info(info: Any, where: str) -> dict[str, Any]:
-    if not info:
-        return {}
     try:
-        plain: dict[str, Any] = to_plain(dict(info))
+        plain: dict[str, Any] = to_plain(dict(info or {}))
         size = len(json.dumps(plain))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"{where}info: expected data that JSON can hold: {error}") from None
+    except Exception as error:  # what an info holds is a stranger's
+        raise InputError(f"{where}info: expected data that JSON can hold: {describe_error(error)}") from None
     if size > LARGEST_INFO:
         return {"left out": f"an info of {size} characters; at most {LARGEST_INFO} are kept"}
     return plain
+
+
+def _failure(failure: Any, what: str) -> str:
+    return str(instance(f"{what.removesuffix('value')}failure", failure, str, "a text"))
 
 
 def _text(text: str, longest: int = LONGEST_TEXT) -> str:

@@ -127,7 +127,9 @@ class LogNormal(Prior):
 
     @property
     def mean(self) -> float:
-        return self.median * math.exp(min(0.5 * self.log_sd**2, 50.0))  # cut off where no float would be left
+        return self.median * math.exp(
+            min(0.5 * self.log_sd * self.log_sd, 50.0)
+        )  # cut off where no float would be left
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
+import numpy.typing as npt
 
-from gibo._checks import as_number, positive
+from gibo._checks import as_number, as_vector, describe, finite, natural, one_of, positive, positive_int, shown
 from gibo._linalg import Array
 from gibo._serialize import Serializable, check_serializable
 from gibo.errors import InputError
@@ -31,7 +32,7 @@ GRADIENT_SCALINGS: tuple[str, ...] = get_args(GradientScaling)
 State: TypeAlias = dict[str, Array]
 
 
-def direction(g: Array, ell: Array, normalization: GradientScaling) -> Array:
+def direction(g: npt.ArrayLike, ell: npt.ArrayLike, normalization: GradientScaling) -> Array:
     """The direction of ascent; all but ``"off"`` have Mahalanobis length 1, ``√(Σ_j Δ_j²/ell_j²) = 1``.
 
     ===============  ==================  ==============================================================================
@@ -46,6 +47,11 @@ def direction(g: Array, ell: Array, normalization: GradientScaling) -> Array:
     >>> direction(np.array([3.0, 4.0]), np.array([0.5, 0.5]), "paper")
     array([0.3, 0.4])
     """
+    one_of("normalization", normalization, GRADIENT_SCALINGS)
+    g = as_vector("g", g)
+    ell = as_vector("ell", ell, len(g))
+    if not (ell > 0.0).all():
+        raise InputError(f"ell: expected positive lengthscales, got {ell.min()}")
     if normalization == "off":
         return g
     largest = float(np.abs(g).max(initial=0.0))
@@ -79,18 +85,17 @@ class Piecewise(Schedule):
     pieces: tuple[tuple[int, float], ...]
 
     def __post_init__(self) -> None:
-        try:
-            pairs = [(int(t) if isinstance(t, np.integer) else t, eta) for t, eta in self.pieces]
-        except (TypeError, ValueError):
-            raise InputError(f"Piecewise: expected pairs of update number and step size, got {self.pieces!r}") from None
-        starts = [t for t, _ in pairs]
-        whole = all(isinstance(t, int) for t in starts)
-        if not whole or not starts or starts[0] != 0 or starts != sorted(set(starts)):
+        given = self.pieces
+        if not isinstance(given, (list, tuple)) or not all(isinstance(p, (list, tuple)) and len(p) == 2 for p in given):
+            raise InputError(f"Piecewise: expected pairs of update number and step size, got {shown(given)}")
+        starts = [natural("Piecewise: an update number", t) for t, _ in given]
+        if not starts or starts[0] != 0 or starts != sorted(set(starts)):
             raise InputError(f"Piecewise: expected rising whole update numbers that begin with 0, got {starts}")
-        pieces = tuple((t, positive("Piecewise: a step size", eta)) for t, eta in pairs)
-        object.__setattr__(self, "pieces", pieces)
+        etas = [positive("Piecewise: a step size", eta) for _, eta in given]
+        object.__setattr__(self, "pieces", tuple(zip(starts, etas, strict=True)))
 
     def __call__(self, t: int) -> float:
+        t = natural("t", t)
         return next(eta for start, eta in reversed(self.pieces) if start <= t)
 
 
@@ -111,7 +116,8 @@ class Decay(Schedule):
             object.__setattr__(self, name, positive(f"Decay.{name}", getattr(self, name)))
 
     def __call__(self, t: int) -> float:
-        return float(self.initial / (1.0 + t / self.halving) ** self.power)
+        with np.errstate(over="ignore"):  # then the step is zero
+            return float(self.initial / np.float64(1.0 + finite("t", natural("t", t)) / self.halving) ** self.power)
 
 
 class StepRule(Serializable, ABC):
@@ -148,9 +154,10 @@ class GradientAscent(StepRule):
         object.__setattr__(self, "momentum", _below_one("momentum", self.momentum))
 
     def init(self, d: int) -> State:
-        return {"t": np.zeros(()), "v": np.zeros(d)}
+        return _zeros(d, "v")
 
     def update(self, direction: Array, state: State) -> tuple[Array, State]:
+        direction, state = _checked(direction, state, "v")
         v = self.momentum * state["v"] + direction
         return _at(self.eta, state) * v, {"t": state["t"] + 1, "v": v}
 
@@ -177,14 +184,28 @@ class Adam(StepRule):
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
 
     def init(self, d: int) -> State:
-        return {"t": np.zeros(()), "m": np.zeros(d), "v": np.zeros(d)}
+        return _zeros(d, "m", "v")
 
     def update(self, direction: Array, state: State) -> tuple[Array, State]:
+        direction, state = _checked(direction, state, "m", "v")
         t = state["t"] + 1
         m = self.beta1 * state["m"] + (1.0 - self.beta1) * direction
         v = self.beta2 * state["v"] + (1.0 - self.beta2) * direction**2
         m_hat, v_hat = m / (1.0 - self.beta1**t), v / (1.0 - self.beta2**t)
         return _at(self.eta, state) * m_hat / (np.sqrt(v_hat) + self.epsilon), {"t": t, "m": m, "v": v}
+
+
+def _zeros(d: int, *names: str) -> State:
+    d = positive_int("d", d)
+    return {"t": np.zeros(()), **{name: np.zeros(d) for name in names}}
+
+
+def _checked(direction: npt.ArrayLike, state: Any, *names: str) -> tuple[Array, State]:
+    direction = as_vector("direction", direction)
+    if not isinstance(state, dict) or state.keys() != {"t", *names}:
+        raise InputError(f"state: expected what init or update gave, got {describe(state)}")
+    vectors = {name: as_vector(f"state: {name}", state[name], len(direction)) for name in names}
+    return direction, {"t": np.array(positive("state: t", state["t"], or_zero=True)), **vectors}
 
 
 def _at(eta: float | Schedule, state: State) -> float:

@@ -75,7 +75,7 @@ def test_the_largest_output_decides_among_more(n, start):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: ContinuousActions([0.0], [1.0], "int64"), "dtype: expected one of float16"),
+        (lambda: ContinuousActions([0.0], [1.0], "int64"), "dtype: expected one of 'float16'"),
         (lambda: ContinuousActions([0.0], [1.0, 2.0]), "expected the same shape"),
         (lambda: ContinuousActions([], []), "not empty"),
         (lambda: ContinuousActions([1.0], [0.0]), "no lower bound above"),

@@ -83,7 +83,7 @@ def test_other_texts_are_refused(text):
         (lambda: MLP(1, 1, "16"), "hidden: expected the units"),
         (lambda: MLP(1, 1, 16), "hidden: expected the units"),
         (lambda: MLP(1, 1, (0,)), "hidden: expected a whole number"),
-        (lambda: MLP(1, 1, (4,), "sin"), 'nonlinearity: expected "tanh" or "relu", got \'sin\''),
+        (lambda: MLP(1, 1, (4,), "sin"), "nonlinearity: expected one of 'tanh', 'relu', got 'sin'"),
     ],
 )
 def test_wrong_shapes_are_refused(make, words):

@@ -213,10 +213,10 @@ def test_without_onnx_the_extra_is_named():
 @pytest.mark.parametrize(
     ("export", "message"),
     [
-        (lambda: to_c("policy.json"), "see load_policy"),
+        (lambda: to_c("policy.json"), "such as load_policy gives"),
         (lambda: to_c(make(), name="1st"), "name that a C function"),
         (lambda: to_c(make(), name="f(void); int g"), "name that a C function"),
-        (lambda: to_c(make(), precision="half"), '"double" or "float"'),
+        (lambda: to_c(make(), precision="half"), "'double', 'float'"),
         (lambda: to_c(Policy(Linear(1, 1), [1e300], DiscreteActions(2)), precision="float"), "too large"),
         (lambda: save_c(make(), "/nowhere/policy.h"), "cannot be written"),
     ],

@@ -281,7 +281,7 @@ def test_with_gibo():
         ({"noise": 0.1, "episodes": 3}, "episodes: a gradient's variance needs at least 4"),
         ({"noise": 0.1, "baseline": "value"}, "baseline: expected one of"),
         ({"noise": 0.1, "at": "iterate"}, "at: expected kinds"),
-        ({"noise": 0.1, "at": ("iterates",)}, "at: expected kinds"),
+        ({"noise": 0.1, "at": ("iterates",)}, "at: expected one of"),
         ({"noise": 0.1, "at": 1}, "at: expected kinds"),
     ],
 )

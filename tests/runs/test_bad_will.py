@@ -162,10 +162,8 @@ def flaky(x, seed):
     return hill(x, seed)
 
 
-@pytest.fixture(scope="module")
-def victims(tmp_path_factory):
+def make_victims(base):
     """Whole journals, with rows in every table."""
-    base = tmp_path_factory.mktemp("victims")
     climb(base / "GIBO", budget=8)
     climb(base / "GIBO", flaky, budget=14, retries=1)
     add_row(base / "GIBO", "moves", 3, 1)
@@ -175,6 +173,12 @@ def victims(tmp_path_factory):
         warnings.simplefilter("ignore", gibo.FailedEvaluationWarning)
         for optimizer in optimizers:
             gibo.run(optimizer, hill, budget=14, journal=base / type(optimizer).__name__)
+
+
+@pytest.fixture(scope="module")
+def victims(tmp_path_factory):
+    base = tmp_path_factory.mktemp("victims")
+    make_victims(base)
     return base
 
 

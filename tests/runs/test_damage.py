@@ -163,13 +163,17 @@ def test_a_folder_without_the_right_to_write_is_an_error_before_any_evaluation(f
 # -- damage -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory):
+def make_sound(folder):
     """A cleanly closed journal with 40 evaluations, failures, gradients and two starts."""
-    folder = tmp_path_factory.mktemp("sound")
     climb(folder, budget=25)
     climb(folder, budget=40, retries=1)
     assert not (folder / f"{FILE}-wal").exists()
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sound")
+    make_sound(folder)
     return folder
 
 

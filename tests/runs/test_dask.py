@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -41,10 +42,11 @@ class Cluster:
 
     def address(self):
         deadline = time.monotonic() + 60
-        while not self.file.exists():
+        while True:
+            with suppress(FileNotFoundError, json.JSONDecodeError):  # it is being written
+                return json.loads(self.file.read_text())["address"]
             assert time.monotonic() < deadline, "the scheduler did not start"
             time.sleep(0.05)
-        return json.loads(self.file.read_text())["address"]
 
     def end(self):
         for process in [*self.workers, *self.processes]:

@@ -189,3 +189,22 @@ def test_values_that_return_beside_a_failed_attempt_that_cannot_be_recorded_are_
     assert result.status is Status.ERROR
     assert len(arrived) == 3
     assert result.history.value[np.isfinite(result.history.value)].tolist() == [2.0, 2.0]
+
+
+def test_a_write_ahead_log_that_is_gone_is_noticed_and_what_was_recorded_stays(tmp_path):
+    folder, calls = tmp_path / "run", []
+
+    def objective(x, seed):
+        calls.append(hill(x, seed))
+        if len(calls) == 8:
+            (folder / f"{FILE}-wal").unlink()
+        return calls[-1]
+
+    result = climb(folder, objective)
+    assert result.status is Status.ERROR
+    assert re.match(
+        r"stopped: .*journal\.sqlite-wal: it was deleted or replaced during the run; not rec", result.reason
+    )
+    assert result.history.value.tolist() == calls
+    assert [e.value for e in told_in(folder)] == calls[:7]
+    assert points_and_values(climb(folder)) == points_and_values(climb())

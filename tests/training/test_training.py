@@ -114,7 +114,7 @@ def test_what_is_reexpressed():
         assert StateNormalizer(task.architecture, "off").learn(infos) is None
         assert StateNormalizer(task.architecture, "data").learn(infos).moves_iterate is False
         assert StateNormalizer(task.architecture, "iterate").learn(infos).moves_iterate is True
-        with pytest.raises(InputError, match="reexpressed: expected one of data, iterate, off, got 'all'"):
+        with pytest.raises(InputError, match="reexpressed: expected one of 'data', 'iterate', 'off', got 'all'"):
             StateNormalizer(task.architecture, "all")
 
 
@@ -123,7 +123,7 @@ def test_a_training_survives_being_written_down():
     assert again == PENDULUM
     with pytest.raises(InputError, match="training: expected what to_plain gives"):
         Training.from_plain({"environment": "x"})
-    with pytest.raises(InputError, match=r"method: expected one of ars, cma-es, gibo, .*vanilla-bo, got 'sgd'"):
+    with pytest.raises(InputError, match=r"method: expected one of 'ars', 'cma-es', 'gibo', .*'vanilla-bo', got 'sgd'"):
         Training("Pendulum-v1", method="sgd")
 
 

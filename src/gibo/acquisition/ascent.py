@@ -20,10 +20,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from gibo import _linalg as linalg
+from gibo._checks import as_vector, instance
 from gibo._linalg import Array
-from gibo.gp import GaussianProcess, Jacobian
+from gibo.gp import GaussianProcess, Jacobian, conditioned
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -43,6 +45,7 @@ def most_probable_ascent(jacobian: Jacobian) -> Ascent:
         >>> ascent.direction, round(ascent.probability, 3)
         (array([1.  , 0.25]), 0.868)
     """
+    instance("jacobian", jacobian, Jacobian, "a Jacobian, as gp.jacobian(x) gives it")
     largest = float(np.abs(jacobian.mean).max(initial=0.0))
     if largest < 1e-100:  # nothing is known
         return Ascent(np.zeros_like(jacobian.mean), 0.5)
@@ -73,9 +76,10 @@ class ExpectedAscent:
     NeurIPS 2022.
     """
 
-    def __init__(self, gp: GaussianProcess, at: Array) -> None:
-        assert gp.factor is not None
-        self._gp, self._t, self._L = gp, at, gp.factor.L
+    def __init__(self, gp: GaussianProcess, at: npt.ArrayLike) -> None:
+        data, factor = conditioned(gp)
+        at = as_vector("at", at, data.X.shape[1])
+        self._gp, self._t, self._L = gp, at, factor.L
         jacobian = gp.jacobian(at)
         self._V = linalg.solve_lower(self._L, gp.cross_gradient(at))
         self._S = linalg.cholesky(jacobian.covariance).L

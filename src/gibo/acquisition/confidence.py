@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from gibo._checks import finite, instance
 from gibo._linalg import Array
 from gibo.acquisition.expected_improvement import PosteriorAtPoint
 from gibo.gp import GaussianProcess
@@ -23,7 +24,8 @@ class LowerConfidenceBound:
     """
 
     def __init__(self, gp: GaussianProcess, beta: float) -> None:
-        self.gp, self.beta, self._posterior = gp, beta, PosteriorAtPoint(gp)
+        self.gp = instance("gp", gp, GaussianProcess, "a GaussianProcess")
+        self.beta, self._posterior = finite("beta", beta), PosteriorAtPoint(gp)
 
     def __call__(self, x: Array) -> Array:
         mean, variance = (np.asarray(moment) for moment in self.gp.predict(x))

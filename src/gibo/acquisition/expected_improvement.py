@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo import _linalg as linalg
-from gibo._checks import as_number, as_vector
+from gibo._checks import as_vector, finite, instance, moderate
 from gibo._linalg import Array
 from gibo.acquisition.climb import Acquisition, climb
 from gibo.errors import InputError
@@ -152,8 +152,8 @@ class LogExpectedImprovement:
     """
 
     def __init__(self, gp: GaussianProcess, best: float | None = None) -> None:
-        self.gp = gp
-        self.best = incumbent(gp) if best is None else as_number("best", best)
+        self.gp = instance("gp", gp, GaussianProcess, "a GaussianProcess")
+        self.best = incumbent(gp) if best is None else finite("best", best)
         N = 0 if gp.observations is None else len(gp.observations)
         self._posterior = PosteriorAtPoint(gp)
         # Rounding leaves no smaller variance than this.
@@ -169,7 +169,7 @@ class LogExpectedImprovement:
     def value_and_gradient(self, x: npt.ArrayLike) -> tuple[float, Array]:
         """log EI and its gradient at one point x (d,)."""
         data = self.gp.observations
-        point = as_vector("x", x, None if data is None else data.X.shape[1])
+        point = moderate("x", as_vector("x", x, None if data is None else data.X.shape[1]))
         mean, variance, mean_gradient, variance_gradient = self._posterior(point)
         sigma = math.sqrt(max(variance, self._least_variance))
         z = (mean - self.best) / sigma

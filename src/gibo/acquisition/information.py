@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo import _linalg as linalg
-from gibo._checks import as_points, as_vector, describe
+from gibo._checks import as_points, as_vector, batch_size, instance, moderate, one_or_many, positive
 from gibo._linalg import Array
 from gibo.acquisition.climb import climb
 from gibo.errors import InputError, NumericalError
@@ -82,9 +82,8 @@ class GradientInformation:
     """
 
     def __init__(self, gp: GaussianProcess, at: npt.ArrayLike) -> None:
-        if not isinstance(gp, GaussianProcess):
-            raise InputError(f"gp: expected a GaussianProcess, got {describe(gp)}")
-        t = as_vector("at", at, None if gp.observations is None else gp.observations.X.shape[1])
+        instance("gp", gp, GaussianProcess, "a GaussianProcess")
+        t = moderate("at", as_vector("at", at, None if gp.observations is None else gp.observations.X.shape[1]))
         d = len(t)
         self.t = t
         self._kernel: Kernel = gp.kernel
@@ -104,13 +103,14 @@ class GradientInformation:
 
     def __call__(self, x: npt.ArrayLike) -> float | Array:
         """α at x: a number for (d,), an array (p,) for (p, d)."""
-        if np.ndim(x) != 2:
-            return self.value_and_gradient(x)[0]
-        return self.scaled_batch(self.to_scaled(as_points("x", x, len(self.t))))
+        points, one = one_or_many("x", x)
+        if one:
+            return self.value_and_gradient(points[0])[0]
+        return self.scaled_batch(self.to_scaled(as_points("x", points, len(self.t))))
 
     def value_and_gradient(self, x: npt.ArrayLike) -> tuple[float, Array]:
         """α and ∇α at one point x (d,)."""
-        value, gradient = self.scaled_value_and_gradient(self.to_scaled(as_vector("x", x, len(self.t))))
+        value, gradient = self.scaled_value_and_gradient(self.to_scaled(moderate("x", as_vector("x", x, len(self.t)))))
         return value, gradient / self._ell
 
     def to_scaled(self, x: Array) -> Array:
@@ -160,7 +160,7 @@ class GradientInformation:
 
     def extend(self, x: npt.ArrayLike) -> Self:
         """The acquisition after one more value at x, whatever that value is, in O(N² + N·d + d²)."""
-        u = self.to_scaled(as_vector("x", x, len(self.t)))
+        u = self.to_scaled(moderate("x", as_vector("x", x, len(self.t))))
         w, c, v = self._moments(u[None])
         N, pivot = len(self._L), float(np.sqrt(v[0]))
         after = object.__new__(type(self))
@@ -229,6 +229,12 @@ def plan(
     is below `least_gain`. (That is the rule of the published code of Müller et al. 2021: the change of the acquisition,
     which counts all data there, is the α of the last query.)
     """
+    instance("gi", gi, GradientInformation, "a GradientInformation")
+    instance("rng", rng, np.random.Generator, "np.random.default_rng(seed)")
+    lower, upper = (as_vector(name, side, len(gi.t)) for name, side in (("lower", lower), ("upper", upper)))
+    if not (lower < upper).all():
+        raise InputError("lower, upper: expected lower below upper in every dimension")
+    M, least_share = batch_size("M", M), positive("least_share", least_share, or_zero=True)
     X: list[Array] = []
     information: list[float] = []
     for _ in range(M):

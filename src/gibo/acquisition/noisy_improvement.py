@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo import _linalg as linalg
-from gibo._checks import as_vector
+from gibo._checks import as_vector, instance, moderate, one_or_many
 from gibo._linalg import Array
 from gibo.acquisition.expected_improvement import PosteriorAtPoint, log_h, means_at_data
 from gibo.errors import InputError
@@ -51,7 +51,8 @@ class LogNoisyExpectedImprovement:
     """
 
     def __init__(self, gp: GaussianProcess, rng: np.random.Generator) -> None:
-        data = gp.observations
+        data = instance("gp", gp, GaussianProcess, "a GaussianProcess").observations
+        instance("rng", rng, np.random.Generator, "np.random.default_rng(seed)")
         if data is None or gp.factor is None or not gp.n:
             raise InputError("this Gaussian process has no values yet; there is nothing to improve on")
         self.gp, self._X, self._L = gp, data.X, gp.factor.L
@@ -68,18 +69,18 @@ class LogNoisyExpectedImprovement:
 
     def __call__(self, x: npt.ArrayLike) -> float | Array:
         """log NEI at x: a number for (d,), an array (p,) for (p, d)."""
-        X = np.atleast_2d(np.asarray(x, dtype=np.float64))
+        X, one = one_or_many("x", x)
         mean, variance = (np.asarray(moment) for moment in self.gp.predict(X))
         g = self.gp.kernel.k(self._B, X) - self._WB.T @ linalg.solve_lower(self._L, self.gp.cross(X))
         root = linalg.solve_lower(self._R, g)
         sigma = np.sqrt(np.maximum(variance - np.einsum("bp,bp->p", root, root), self._least_variance))
         terms = log_h((mean[:, None] + g.T @ self._a - self._best) / sigma[:, None])[0]
         value = np.log(sigma) + _log_mean(terms)
-        return float(value[0]) if np.ndim(x) == 1 else value
+        return float(value[0]) if one else value
 
     def value_and_gradient(self, x: npt.ArrayLike) -> tuple[float, Array]:
         """log NEI and its gradient at one point x (d,)."""
-        point = as_vector("x", x, self._X.shape[1])
+        point = moderate("x", as_vector("x", x, self._X.shape[1]))
         kernel, at = self.gp.kernel, point[None]
         mean, variance, mean_gradient, variance_gradient = self._posterior(point)
         w = linalg.solve_lower(self._L, self.gp.cross(at)[:, 0])

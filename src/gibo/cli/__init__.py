@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 from gibo._checks import printable
@@ -30,31 +32,58 @@ COMMANDS = {
 
 
 def entry() -> NoReturn:
-    """The command `gibo`."""
-    sys.exit(main())
+    """The command `gibo`, whatever its standard streams are."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:  # or a journal would be opened in a closed one's place
+        pass
+    os.close(descriptor)
+    shown = io.StringIO() if sys.stdout is None else None  # Python's word for a closed one
+    sys.stdout, sys.stderr = shown or sys.stdout, sys.stderr or io.StringIO()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # what a terminal has no letters for
+    code = main()
+    if code == 0 and shown is not None and shown.getvalue():
+        complain("standard output is closed; what the command says was not shown")
+        code = 2
+    sys.exit(code)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit code: 0; 2 for a mistake in the call, 3 if the run is in use, 130: Ctrl-C."""
+    """Run a command; returns the exit code.
+
+    0, also when the reader of our output has seen enough; 2 for a mistake in the call, or if something cannot be read
+    or written; 3 if the run is in use; 130: Ctrl-C.
+    """
     words = list(sys.argv[1:] if argv is None else argv)
-    arguments = parser_of(*words[:1]).parse_args(_numbers_are_no_options(words) if words[:1] == ["tell"] else words)
-    arguments.words = words
     try:
+        arguments = _arguments(words)
         code: int = arguments.run(arguments)
         sys.stdout.flush()
         return code
     except GiboError as error:
         complain(error)
         return 3 if isinstance(error, InUseError) else 2
-    except BrokenPipeError:  # the reader of our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except OSError as error:
+        if error.filename is None:  # of our output: what is left of it must not be tried again when Python ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):  # its reader has seen enough
+            return 0
         complain(f"{error.filename or 'the output'}: {error.strerror}")
         return 2
     except KeyboardInterrupt:
         complain("interrupted")
         return 130
+
+
+def _arguments(words: list[str]) -> argparse.Namespace:
+    try:
+        given = _numbers_are_no_options(words) if words[:1] == ["tell"] else words
+        arguments = parser_of(*words[:1]).parse_args(given)
+    except SystemExit:  # after --help, say
+        sys.stdout.flush()
+        raise
+    arguments.words = words
+    return arguments
 
 
 def parser_of(command: str = "") -> argparse.ArgumentParser:
@@ -87,7 +116,8 @@ def say(text: object, flush: bool = False) -> None:
 
 def complain(text: object) -> None:
     """One line on standard error."""
-    print(f"gibo: {printable(str(text))}", file=sys.stderr)
+    with suppress(OSError):  # there is nobody left to tell
+        print(f"gibo: {printable(str(text))}", file=sys.stderr, flush=True)
 
 
 def columns(rows: Sequence[Sequence[object]]) -> None:

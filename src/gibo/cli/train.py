@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gibo._checks import printable
+from gibo._checks import printable, shown
 from gibo.cli import say
 from gibo.errors import InputError, missing_extra
 
@@ -167,7 +167,7 @@ def _setting(word: str) -> tuple[str, Any]:
     """A name and a value of ``NAME=VALUE``: a number, true, false, a list, or else a word."""
     name, equals, text = word.partition("=")
     if not equals or not name or not text:
-        raise InputError(f"--set: expected NAME=VALUE, such as M=8, got {word!r:.80}")
+        raise InputError(f"--set: expected NAME=VALUE, such as M=8, got {shown(word)}")
     try:
         return name, tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

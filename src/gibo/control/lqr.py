@@ -13,7 +13,6 @@ P : (n, n)                ``P = Fᵀ P F + Q + KᵀRK``; the average cost is ``t
 from __future__ import annotations
 
 import math
-import numbers
 import warnings
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_finite, as_vector, describe, positive, positive_int
+from gibo._checks import as_finite, as_vector, describe, natural, positive, positive_int
 from gibo._linalg import Array
 from gibo.errors import InputError
 
@@ -361,9 +360,8 @@ def _check_stabilisable(A: Array, B: Array) -> None:
 
 def _generator(seed: int, *stream: int) -> np.random.Generator:
     """That of ``reset(seed=seed)`` in Gymnasium, or another stream."""
-    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or seed < 0:
-        raise InputError(f"seed: expected a whole number of at least 0, got {seed!r:.80}")
-    return np.random.default_rng((int(seed), *stream) if stream else int(seed))
+    number = natural("seed", seed)
+    return np.random.default_rng((number, *stream) if stream else number)
 
 
 def _cut(x: Array) -> Array:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_finite, positive, positive_int
+from gibo._checks import as_finite, instance, positive, positive_int
 from gibo._linalg import Array, single_thread
 from gibo.control.lqr import LQR
 from gibo.errors import InputError
@@ -54,6 +54,7 @@ def expected_return(lqr: LQR, K: npt.ArrayLike, steps: int = 300) -> ExpectedRet
         >>> round(value, 1), gradient.shape
         (-188.6, (3, 3))
     """
+    instance("lqr", lqr, LQR, "a gibo.control.LQR")
     gain = as_finite("K", K)
     if gain.shape not in ((lqr.p, lqr.n), (lqr.p * lqr.n,)):
         raise InputError(f"K: expected a gain of shape ({lqr.p}, {lqr.n}), or row by row, got shape {gain.shape}")
@@ -101,14 +102,18 @@ class LQRObjective:
     """
 
     def __init__(self, lqr: LQR, noise: float | None = None, steps: int = 300) -> None:
-        self.lqr = lqr
+        self.lqr = instance("lqr", lqr, LQR, "a gibo.control.LQR")
         self.noise = None if noise is None else positive("noise", noise, or_zero=True)
         self.steps = positive_int("steps", steps)
 
     def __call__(self, theta: npt.ArrayLike, *, seed: int = 0, kind: str = "query") -> Outcome:
         """Evaluate a gain. The episode's disturbances and the gradient's noise have streams of their own."""
         value = self.lqr.episode_return(theta, self.steps, seed=seed)
-        if self.noise is None or kind != "iterate" or not self.lqr.is_stable(theta):
+        if (
+            self.noise is None
+            or instance("kind", kind, str, "the kind of a query") != "iterate"
+            or not self.lqr.is_stable(theta)
+        ):
             return Outcome(value)
         exact = expected_return(self.lqr, theta, self.steps).gradient.ravel()
         rng = np.random.default_rng((seed, 2))

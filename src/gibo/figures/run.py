@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gibo._checks import as_path, describe, finite, instance
 from gibo._linalg import Array
 from gibo.errors import InputError
 from gibo.figures.style import BLUE, GREEN, GREY, ORANGE, pyplot
@@ -40,7 +41,9 @@ def run_figure(
         >>> run_figure(result, pathlib.Path(tempfile.mkdtemp()) / "run.png").stat().st_size > 0
         True
     """
-    history = result.history
+    history, path = instance("result", result, Result, "a gibo.Result").history, as_path("path", path)
+    if truth is not None and not callable(truth):
+        raise InputError(f"truth: expected a function of a vector, got {describe(truth)}")
     if not len(history.evaluations):
         raise InputError("result: it has no finished iteration to draw; run it with a larger budget")
     with pyplot() as plt:
@@ -53,15 +56,14 @@ def run_figure(
             values = [truth(x) for x in history.x[at]]
             above.plot(count[at], values, "-", color=BLUE, label="value of the iterate, without noise")
         if optimum is not None:
-            above.axhline(optimum, color=GREEN, linestyle="--", label="optimum")
+            above.axhline(finite("optimum", optimum), color=GREEN, linestyle="--", label="optimum")
         above.set_ylabel("value")
         above.legend(loc="best", frameon=False, fontsize=8)
         below.semilogy(history.evaluations, history.uncertainty, "-", color=ORANGE)
         below.set_ylabel("uncertainty of the gradient\n(trace of its covariance)")
         below.set_xlabel("evaluations")
         if title is not None:
-            figure.suptitle(title)
-        path = Path(path)
+            figure.suptitle(instance("title", title, str, "a text"))
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150)
         plt.close(figure)

@@ -25,14 +25,16 @@ import threading
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibo._checks import positive
+from gibo._checks import instance, natural, positive
 from gibo._linalg import Array
 from gibo.errors import InputError, missing_extra
 from gibo.optimizers.gibo import GIBO
+from gibo.optimizers.settings import Settings
 from gibo.outcome import Query
 from gibo.parameters import SHARE, Parameter, Parameters
 
@@ -133,11 +135,12 @@ class GIBOSampler(BaseSampler):
         independent_sampler: BaseSampler | None = None,
         warn_independent_sampling: bool = True,
     ) -> None:
-        self._start = dict(start or {})
+        self._start = dict(instance("start", {} if start is None else start, Mapping, "values by name"))
         self._scale = positive("scale", scale)
-        self._seed = secrets.randbits(32) if seed is None else seed
-        self._settings = settings
-        self._independent = independent_sampler or RandomSampler(seed=seed)
+        self._seed = secrets.randbits(32) if seed is None else natural("seed", seed)
+        self._settings = instance("settings", settings, (Settings, NoneType), "gibo.Settings(...)")
+        sampler = RandomSampler(seed=seed) if independent_sampler is None else independent_sampler
+        self._independent = instance("independent_sampler", sampler, BaseSampler, "a sampler of Optuna")
         self._warn = warn_independent_sampling
         self._warned: set[str] = set()
         self._search: _Search | None = None

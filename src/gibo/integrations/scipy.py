@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import Bounds, OptimizeResult
+from scipy.optimize import OptimizeResult
 
-from gibo._checks import as_vector, describe
+from gibo._checks import as_bounds, as_vector, describe
 from gibo._linalg import Array
 from gibo.errors import InputError
+from gibo.optimizers.state import Bounds
 from gibo.outcome import Outcome
 from gibo.parameters import SHARE
 from gibo.runs.api import minimize as gibo_minimize
@@ -75,7 +76,7 @@ def minimize(
         (True, 60, True)
     """
     start = as_vector("x0", x0)
-    if constraints:
+    if not isinstance(constraints, (list, tuple)) or constraints:
         raise InputError("constraints: not supported; bounds are, and an objective may raise where it has no value")
     if budget is not None and maxfev is not None:
         raise InputError("budget, maxfev: they mean the same; give one of them")
@@ -91,7 +92,7 @@ def minimize(
     result = gibo_minimize(
         _Objective(fun, args, jac if gradient_noise is not None else None, gradient_noise),
         start,
-        budget=budget or maxfev or 50 * len(start),
+        budget=next(number for number in (budget, maxfev, 50 * len(start)) if number is not None),
         scale=_scale(box) if scale is None else scale,
         bounds=box,
         seed=seed,
@@ -146,17 +147,28 @@ def _parameters(callback: Callable[..., Any]) -> list[str]:
 
 def _bounds(bounds: Any, d: int) -> Any:
     """None or Bounds; pairs are pairs here, also in two dimensions."""
-    if bounds is None or (hasattr(bounds, "lb") and hasattr(bounds, "ub")):
-        return bounds
-    pairs = list(bounds)
-    if len(pairs) != d or any(np.shape(pair) != (2,) for pair in pairs):
-        raise InputError(f"bounds: expected {d} pairs or scipy.optimize.Bounds, got shape {np.shape(bounds)}")
-    low, high = ([empty if pair[i] is None else pair[i] for pair in pairs] for i, empty in ((0, -np.inf), (1, np.inf)))
-    return Bounds(np.array(low, dtype=np.float64), np.array(high, dtype=np.float64))
+    if bounds is None:
+        return None
+    if not (hasattr(bounds, "lb") and hasattr(bounds, "ub")):
+        pairs = (
+            list(bounds)
+            if isinstance(bounds, (list, tuple)) or (isinstance(bounds, np.ndarray) and bounds.ndim)
+            else []
+        )
+        if len(pairs) != d or not all(map(_is_pair, pairs)):
+            raise InputError(f"bounds: expected {d} pairs or scipy.optimize.Bounds, got {describe(bounds)}")
+        low, high = ([no if pair[i] is None else pair[i] for pair in pairs] for i, no in enumerate((-np.inf, np.inf)))
+        bounds = Bounds(low, high)
+    lower, upper = as_bounds(bounds, d) or (-np.inf, np.inf)
+    return Bounds(lower, upper)
+
+
+def _is_pair(pair: Any) -> bool:
+    return isinstance(pair, (list, tuple, np.ndarray)) and getattr(pair, "shape", (len(pair),)) == (2,)
 
 
 def _scale(box: Any) -> Array | float:
-    width = np.array(np.inf) if box is None else np.asarray(box.ub, dtype=np.float64) - np.asarray(box.lb)
+    width = np.array(np.inf) if box is None else np.asarray(box.ub) - np.asarray(box.lb)
     return SHARE * width if np.isfinite(width).all() and (width > 0.0).all() else 1.0
 
 

@@ -12,21 +12,23 @@ A checksum is CRC-32C, rotated by 15 bits, plus a constant. This is all that sca
 
 from __future__ import annotations
 
-import math
 import os
 import secrets
 import struct
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from gibo._checks import as_number, as_path, instance, natural
 from gibo.errors import InputError
 from gibo.integrations.events import events
 
 if TYPE_CHECKING:
     from gibo.runs.result import Result
+
+
+LARGEST = 3.4e38  # that a float of 32 bits holds
 
 
 class TensorBoard:
@@ -48,9 +50,10 @@ class TensorBoard:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         name = f"events.out.tfevents.{int(time.time())}.gibo.{os.getpid()}.{secrets.token_hex(4)}"
+        folder = as_path("folder", folder)
         try:
-            Path(folder).mkdir(parents=True, exist_ok=True)
-            self.path = Path(folder) / name
+            folder.mkdir(parents=True, exist_ok=True)
+            self.path = folder / name
             self._file = self.path.open("xb")
         except OSError as error:
             raise InputError(f"{folder}: cannot be written: {error.strerror}") from None
@@ -64,11 +67,16 @@ class TensorBoard:
         self._events(result)
 
     def write(self, curves: Mapping[str, float], step: int) -> None:
-        """Write a point of each curve, by its name; what is not finite is left out."""
+        """Write a point of each curve, by its name; what a float of 32 bits cannot hold is left out."""
+        step = natural("step", step)
+        numbers = {
+            instance("curves", tag, str, "names"): as_number(f"curves: {tag!r}", value)
+            for tag, value in instance("curves", curves, Mapping, "numbers by name").items()
+        }
         values = [
-            _field(1, _field(1, tag.encode()) + _key(2, 5) + struct.pack("<f", value))
-            for tag, value in curves.items()
-            if math.isfinite(value)
+            _field(1, _field(1, tag.encode("utf-8", "backslashreplace")) + _key(2, 5) + struct.pack("<f", value))
+            for tag, value in numbers.items()
+            if abs(value) <= LARGEST
         ]
         if values:
             self._record(_key(2, 0) + _varint(step) + _field(5, b"".join(values)))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import batch_size, positive
+from gibo._checks import batch_size, natural, positive
 from gibo._linalg import Array
 from gibo.errors import InputError
 from gibo.optimizers.base import Optimizer
@@ -80,9 +80,9 @@ class ARS(Optimizer):
         self.top = self.directions if top is None else batch_size("top", top)
         if self.top > self.directions:
             raise InputError(f"top: at most all {self.directions} directions can be used, got {self.top}")
-        if ddof not in (0, 1):
-            raise InputError(f"ddof: expected 0 or 1, got {ddof!r:.80}")
-        self.ddof = int(ddof)
+        self.ddof = natural("ddof", ddof)
+        if self.ddof > 1:
+            raise InputError(f"ddof: expected 0 or 1, got {self.ddof}")
         self._value: float | None = None
         self._deltas = np.empty((0, self.d))
 

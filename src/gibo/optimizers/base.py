@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_bounds, as_vector, check_within, natural, not_too_many, one_per_parameter
+from gibo._checks import LARGEST, as_bounds, as_vector, check_within, natural, not_too_many, one_per_parameter, shown
 from gibo._linalg import Array
 from gibo._serialize import check_plain, register, to_plain
 from gibo.errors import GiboError, InputError, QueryError
@@ -44,7 +44,6 @@ from gibo.optimizers.log import (
 from gibo.optimizers.state import STATE_FORMAT, arguments_of, events_from_plain, events_to_plain, make
 from gibo.outcome import (
     EXTERNAL,
-    LARGEST,
     Best,
     Evaluation,
     Outcome,
@@ -94,7 +93,7 @@ class Optimizer(ABC):
         not_too_many(self.d, self.most_parameters, type(self).__name__)
         self.scale = one_per_parameter("scale", scale, self.d)
         if not (self.scale > 0).all():
-            raise InputError(f"scale: expected positive number(s), got {scale!r:.80}")
+            raise InputError(f"scale: expected positive number(s), got {shown(scale)}")
         if max(np.abs(self.x0).max(), self.scale.max()) > LARGEST or self.scale.min() < 1.0 / LARGEST:
             raise InputError(f"x0, scale: expected numbers of at most {LARGEST:g} in size; use other units")
         self.bounds = as_bounds(bounds, self.d)
@@ -258,7 +257,7 @@ class Optimizer(ABC):
             data = json.loads(state) if isinstance(state, str) else state
             check_plain("state", data)
             if data["format"] != STATE_FORMAT:
-                raise InputError(f"state: format {data['format']!r:.40} is not known to this version of gibo")
+                raise InputError(f"state: format {shown(data['format'])} is not known to this version of gibo")
             optimizer = cls.from_arguments(data["optimizer"], data["arguments"])
             replay(optimizer, events_from_plain(data["events"], optimizer.d))
         except GiboError:
@@ -279,7 +278,7 @@ class Optimizer(ABC):
         """A fresh optimiser of this class (or of the one it is called on), from what `arguments` gave."""
         kind = Optimizer.registry.get(name) if isinstance(name, str) else None
         if kind is None or not issubclass(kind, cls):
-            raise InputError(f"state: it is one of {name!r:.80}, not of {cls.__name__}; import the module that has it")
+            raise InputError(f"state: it is one of {shown(name)}, not of {cls.__name__}; import the module that has it")
         return make(kind, arguments)
 
     def load(self, event: Event) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_finite
+from gibo._checks import as_finite, shown
 from gibo._linalg import Array, single_thread
 from gibo._serialize import is_own
 from gibo.acquisition.climb import climb
@@ -73,7 +73,7 @@ class GIBO(Optimizer):
     ) -> None:
         super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
         if settings is not None and not isinstance(settings, Settings):
-            raise InputError(f"settings: expected gibo.Settings(...), got {settings!r:.80}")
+            raise InputError(f"settings: expected gibo.Settings(...), got {shown(settings)}")
         self._by_default = settings is None
         self.settings = (settings or Settings.default()).resolve(self.d)
         self._M, self._N_m, self._N_g, self._fit_from = self.settings.sizes

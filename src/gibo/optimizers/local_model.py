@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gibo._checks import shown
 from gibo._linalg import Array, single_thread
 from gibo.errors import InputError
 from gibo.gp import Jacobian
@@ -71,7 +72,7 @@ class LocalModelSearch(Optimizer):
     ) -> None:
         super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
         if settings is not None and not isinstance(settings, Settings):
-            raise InputError(f"settings: expected gibo.Settings(...), got {settings!r:.80}")
+            raise InputError(f"settings: expected gibo.Settings(...), got {shown(settings)}")
         self.settings = standard_model(self.d) if settings is None else settings.resolve(self.d)
         self._M, self._N_m, _, self._fit_from = self.settings.sizes
         self._surrogate = Surrogate.initial(self.settings, self.scale)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import positive, positive_int
+from gibo._checks import positive, positive_int, shown
 from gibo._linalg import Array
 from gibo.acquisition.ascent import ExpectedAscent, most_probable_ascent
 from gibo.acquisition.climb import climb
@@ -70,7 +70,7 @@ class MPD(LocalModelSearch):
         self.most_steps = positive_int("most_steps", most_steps)
         self.least_probability = positive("least_probability", least_probability)
         if not 0.5 <= self.least_probability < 1.0:
-            raise InputError(f"least_probability: expected at least 0.5 and below 1, got {least_probability!r:.80}")
+            raise InputError(f"least_probability: expected at least 0.5 and below 1, got {shown(least_probability)}")
 
     def _queries(self, model: Model, lower: Array, upper: Array) -> Array:
         gp, t = model.gp, self._iterate / self.scale

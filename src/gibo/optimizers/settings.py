@@ -14,7 +14,17 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from gibo._checks import batch_size, finite, positive, positive_int
+from gibo._checks import (
+    as_finite,
+    as_flag,
+    as_vector,
+    batch_size,
+    finite,
+    instance,
+    one_of,
+    positive,
+    positive_int,
+)
 from gibo._linalg import Array
 from gibo._serialize import Serializable, check_serializable, from_plain
 from gibo.errors import InputError
@@ -130,18 +140,18 @@ class Settings(Serializable):
     caution: float = 0.0
 
     def __post_init__(self) -> None:
-        _one_of("kernel", self.kernel, KERNELS, hint="; a kernel of your own: import its module first")
-        _one_of("delta_unit", self.delta_unit, ("lengthscales", "absolute"))
-        _one_of("sampling", self.sampling, ("active", "random"))
-        _one_of("fit", self.fit, ("each", "full", "never"))
-        _one_of("move", self.move, ("step", "bound"))
-        _one_of("warp", self.warp, ("none", "chosen"))
-        _one_of("fit_at", self.fit_at, ("plan", "step"))
+        one_of("kernel", self.kernel, KERNELS, hint="; a kernel of your own: import its module first")
+        one_of("delta_unit", self.delta_unit, ("lengthscales", "absolute"))
+        one_of("sampling", self.sampling, ("active", "random"))
+        one_of("fit", self.fit, ("each", "full", "never"))
+        one_of("move", self.move, ("step", "bound"))
+        one_of("warp", self.warp, ("none", "chosen"))
+        one_of("fit_at", self.fit_at, ("plan", "step"))
         for name in ("caution", "beta"):
             object.__setattr__(self, name, positive(name, getattr(self, name), or_zero=True))
         if self.warp == "chosen" and not self.standardize:
             raise InputError("warp: values are warped before they are standardised; leave standardize at True")
-        _one_of("normalization", self.normalization, GRADIENT_SCALINGS)
+        one_of("normalization", self.normalization, GRADIENT_SCALINGS)
         for name in ("lengthscale", "variance", "noise"):
             object.__setattr__(self, name, _hyperparameter(name, getattr(self, name)))
         if self.variance is None or self.noise is None:
@@ -150,22 +160,19 @@ class Settings(Serializable):
             check_serializable("mean", self.mean)
             if self.warp != "none":
                 raise InputError("mean: one that is a function cannot be warped; leave warp at 'none'")
-        elif self.mean not in ("estimated", "published"):
+        elif not isinstance(self.mean, str) or self.mean not in ("estimated", "published"):
             object.__setattr__(self, "mean", finite("mean", self.mean))
         for name in ("M", "N_m", "N_g", "fit_from"):
             if getattr(self, name) is not None:
                 (batch_size if name == "M" else positive_int)(name, getattr(self, name))
         for name in ("standardize", "fit_after_iterate", "scale_search", "remember"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise InputError(f"{name}: expected True or False, got {getattr(self, name)!r:.80}")
+            object.__setattr__(self, name, as_flag(name, getattr(self, name)))
         object.__setattr__(self, "delta", positive("delta", self.delta))
         for name in ("least_share", "least_gain"):
             object.__setattr__(self, name, positive(name, getattr(self, name), or_zero=True))
-        if not isinstance(self.step, StepRule):
-            raise InputError(
-                f"step: expected GradientAscent(...), Adam(...) or another StepRule, got {self.step!r:.80}"
-            )
-        check_serializable("step", self.step)
+        check_serializable(
+            "step", instance("step", self.step, StepRule, "GradientAscent(...), Adam(...) or another StepRule")
+        )
         if self.M is not None and self.N_m is not None and self.N_m < self.M + 1:
             raise InputError(f"N_m: the window must hold the iterate and its M = {self.M} queries, got {self.N_m}")
 
@@ -192,6 +199,7 @@ class Settings(Serializable):
 
     def resolve(self, d: int) -> Settings:
         """These settings with everything that depends on the dimension d filled in."""
+        d = positive_int("d", d)
         if self.scale_search:
             M = self.M if self.M is not None else min(max(2, d // 2), int(4 + 3 * math.log(d)))
             N_m, fit_from = max(100, min(10 * d, 2000), M + 1), max(4, min(d // 2, M))
@@ -257,14 +265,9 @@ def _hyperparameter(name: str, value: Any) -> Prior | float | tuple[float, ...] 
         return value
     if value is None:
         return None
-    if name == "lengthscale" and np.ndim(value) == 1 and len(value):
-        return tuple(positive(name, item) for item in value)
+    if name == "lengthscale" and isinstance(value, (list, tuple, np.ndarray)) and as_finite(name, value).ndim:
+        return tuple(positive(name, item) for item in as_vector(name, value))
     return positive(name, value)
-
-
-def _one_of(name: str, value: Any, names: Any, hint: str = "") -> None:
-    if not isinstance(value, str) or value not in names:
-        raise InputError(f"{name}: expected one of {', '.join(map(repr, names))}, got {value!r:.80}{hint}")
 
 
 # -- the paper's settings for the synthetic study (Müller et al. 2021, table 1) ---------------------------------------
@@ -279,6 +282,8 @@ def mean_distance(d: int) -> float:
     0.1
     """
 
+    d = positive_int("d", d)
+
     def bound(n: int) -> float:
         return math.sqrt(n / 6.0) * math.sqrt((1.0 + 2.0 * math.sqrt(1.0 - 3.0 / (5.0 * n))) / 3.0)
 
@@ -287,7 +292,7 @@ def mean_distance(d: int) -> float:
 
 def lengthscale_distribution(d: int, gamma: float = 0.3) -> Uniform:
     """``ℓ(d)``: the distribution from which the synthetic study draws its lengthscales."""
-    mean = 2.0 * mean_distance(d)
+    mean, gamma = 2.0 * mean_distance(d), finite("gamma", gamma)
     return Uniform(mean * (1.0 - gamma), mean * (1.0 + gamma))
 
 
@@ -298,9 +303,10 @@ def within_model(lengthscale: Sequence[float] | Array) -> Settings:
         lengthscale: (d,) the true lengthscales, for an optimiser with scale 1. The variance is 1, the noise has
             standard deviation 0.1.
     """
-    d = len(lengthscale)
+    ell = as_vector("lengthscale", lengthscale)
+    d = len(ell)
     return Settings(
-        lengthscale=lengthscale,
+        lengthscale=ell,
         variance=1.0,
         noise=0.1**2,
         mean=0.0,
@@ -318,7 +324,7 @@ def within_model(lengthscale: Sequence[float] | Array) -> Settings:
 def out_of_model(d: int) -> Settings:
     """The paper's settings for the out-of-model comparison: lengthscales and variance are fitted under hyperpriors."""
     return replace(
-        within_model([1.0] * d),
+        within_model(np.ones(batch_size("d", d))),
         lengthscale=lengthscale_distribution(d),
         variance=Uniform(0.1, 5.0),
         fit="each",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from gibo._checks import as_vector
+from gibo._checks import as_vector, shown
 from gibo._serialize import from_plain, to_plain
 from gibo.errors import GiboError, InputError
 from gibo.optimizers.log import Asked, Event, Iteration, Proceeded, Reparametrized, Stepped, Told, last_whole
@@ -150,7 +150,7 @@ def _event_from_plain(name: str, content: dict[str, Any], d: int) -> Event:
         return Reparametrized(transform, bool(content["moves_iterate"]))
     if name == "proceeded":
         return Proceeded()
-    raise InputError(f"state: {name!r:.40} is no event that this version of gibo knows")
+    raise InputError(f"state: {shown(name)} is no event that this version of gibo knows")
 
 
 def asked_from_plain(data: dict[str, Any], d: int) -> Asked:

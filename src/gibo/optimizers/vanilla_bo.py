@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import positive_int
+from gibo._checks import positive_int, shown
 from gibo._linalg import Array, single_thread
 from gibo.acquisition.expected_improvement import Improvement, LogExpectedImprovement, maximize, means_at_data
 from gibo.acquisition.noisy_improvement import LogNoisyExpectedImprovement
@@ -116,7 +116,7 @@ class VanillaBO(Optimizer):
         self.mean, self.standardize, self.fit_from = own.mean, own.standardize, own.fit_from
         self.fit_every = positive_int("fit_every", fit_every)
         if acquisition not in ("log_ei", "log_noisy_ei"):
-            raise InputError(f"acquisition: expected 'log_ei' or 'log_noisy_ei', got {acquisition!r:.80}")
+            raise InputError(f"acquisition: expected 'log_ei' or 'log_noisy_ei', got {shown(acquisition)}")
         self.acquisition = acquisition
         self._surrogate = Surrogate.initial(self.settings, self.scale)
         # The last fit: it saw the evaluations with ids below the first number, of which the second had a value.
@@ -219,6 +219,6 @@ class VanillaBO(Optimizer):
         self._surrogate = self._surrogate.recall(memo)
         below, size = memo["fit_below"], memo["fit_size"]
         if not (type(below) is type(size) is int and 0 <= size <= below <= self._log.next_id):
-            raise InputError(f"memo: a fit of {size!r:.40} values with ids below {below!r:.40} was not made")
+            raise InputError(f"memo: a fit of {shown(size)} values with ids below {shown(below)} was not made")
         self._fit_below, self._fit_size = below, size
         self._grown = None  # to be made from all values when it is needed next

@@ -8,13 +8,12 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_vector, describe
+from gibo._checks import as_path, as_vector, describe, shown
 from gibo._linalg import Array
 from gibo.errors import InputError
 from gibo.parameters.parameter import FIELDS, Parameter
@@ -157,8 +156,9 @@ class Parameters:
             high = 100
             start = 1
         """
+        path = as_path("path", path)
         try:
-            data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            data = tomllib.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise InputError(f"{path}: there is no such file") from None
         except OSError as error:
@@ -181,7 +181,7 @@ class Parameters:
 
 def _check_name(name: str) -> None:
     if not name.isidentifier() or keyword.iskeyword(name):
-        raise InputError(f"{name!r:.80}: expected a name that a Python function's argument can have, such as gain_1")
+        raise InputError(f"{shown(name)}: expected a name that a Python function's argument can have, such as gain_1")
     if name in RESERVED:
         raise InputError(f"{name}: an objective gets its {name} from the run under this name; choose another one")
 
@@ -229,4 +229,4 @@ def _named(name: str, function: Any, argument: Any) -> Any:
 def _unknown(name: Any, known: tuple[str, ...]) -> str:
     close = difflib.get_close_matches(str(name), known, n=1)
     hint = f"did you mean {close[0]}?" if close else f"expected {', '.join(known[:12])}"
-    return f"{name!r:.80} is unknown; {hint}"
+    return f"{shown(name)} is unknown; {hint}"

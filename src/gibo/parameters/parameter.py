@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from gibo._checks import as_number, describe
+from gibo._checks import as_number, describe, finite, one_of, shown
 from gibo.errors import InputError
 
 Kind: TypeAlias = Literal["linear", "log", "integer", "free"]
@@ -50,8 +50,7 @@ class Parameter:
     log: bool = False
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind):
-            raise InputError(f'kind: expected "linear", "log", "integer" or "free", got {describe(self.kind)}')
+        one_of("kind", self.kind, get_args(Kind))
         if not isinstance(self.log, bool):
             raise InputError(f"log: expected true or false, got {describe(self.log)}")
         if self.log and self.kind in ("linear", "free"):
@@ -113,7 +112,7 @@ class Parameter:
         if self.kind != "integer":
             return number
         if not number.is_integer() or abs(number) > LARGEST:
-            raise InputError(f"{name}: expected a whole number of at most 2**53, got {value!r:.80}")
+            raise InputError(f"{name}: expected a whole number of at most 2**53, got {shown(value)}")
         return int(number)
 
     def _middle(self) -> float:
@@ -161,11 +160,12 @@ class Parameter:
         """The vector's entry for a value, which must be one that the parameter can have."""
         number = self._number("value", value)
         if self.low is not None and self.high is not None and not self.low <= number <= self.high:
-            raise InputError(f"value: expected one within [{self.low}, {self.high}], got {value!r:.80}")
+            raise InputError(f"value: expected one within [{self.low}, {self.high}], got {shown(value)}")
         return self._inner(number)
 
     def value(self, x: float) -> float:
         """The value for an entry of the vector: within the bounds, the ends and the start exact, whole if it is."""
+        x = finite("x", x)
         # The logarithm's inverse may miss these by a rounding error; the user wrote them down.
         for known in (self.low, self.high, self.start):
             if known is not None and x == self._inner(known):
@@ -179,6 +179,7 @@ class Parameter:
 
     def rounded(self, x: float) -> float:
         """The vector's entry of the very value that is evaluated at x."""
+        x = finite("x", x)
         if self.kind == "integer":
             return self._inner(self.value(x))
         return min(max(x, self.inner_low), self.inner_high)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gibo._checks import as_finite_or_infinite, positive_int
+from gibo._checks import as_finite_or_infinite, one_of, positive_int, shown
 from gibo._linalg import Array
 from gibo._serialize import Serializable
 from gibo.errors import InputError
@@ -39,8 +39,7 @@ class ContinuousActions(Serializable):
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        if self.dtype not in DTYPES:
-            raise InputError(f"dtype: expected one of {', '.join(DTYPES)}, got {self.dtype!r:.80}")
+        one_of("dtype", self.dtype, DTYPES)
         low, high = as_finite_or_infinite("low", self.low), as_finite_or_infinite("high", self.high)
         if low.shape != high.shape or not low.size:
             raise InputError(f"low, high: expected the same shape, not empty, got {low.shape} and {high.shape}")
@@ -97,7 +96,7 @@ class DiscreteActions(Serializable):
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", positive_int("n", self.n))
         if isinstance(self.start, bool) or not isinstance(self.start, numbers.Integral):
-            raise InputError(f"start: expected a whole number, got {self.start!r:.80}")
+            raise InputError(f"start: expected a whole number, got {shown(self.start)}")
         object.__setattr__(self, "start", int(self.start))
 
     @property

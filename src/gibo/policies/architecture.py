@@ -21,12 +21,13 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_points, as_vector, describe, positive_int
+from gibo._checks import as_points, as_vector, describe, natural, one_of, positive_int, shown
 from gibo._linalg import Array
 from gibo.errors import InputError
 
 Nonlinearity: TypeAlias = Literal["tanh", "relu"]
 
+MOST_PARAMETERS = 10**7  # far beyond what can be searched; a slip, or somebody's bad will
 FORMS = '"linear", "affine", "mlp:16,16" or "mlp:16,16:relu"'
 
 
@@ -54,6 +55,12 @@ class Architecture:
     def __post_init__(self) -> None:
         for name in ("inputs", "outputs"):
             object.__setattr__(self, name, positive_int(name, getattr(self, name)))
+        if not isinstance(self, MLP):  # which has more to say first
+            self._check_size()
+
+    def _check_size(self) -> None:
+        if self.d > MOST_PARAMETERS:
+            raise InputError(f"a policy of {self.d} parameters is too large; at most {MOST_PARAMETERS} are possible")
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -81,7 +88,7 @@ class Architecture:
         """
         theta = np.zeros(self.d)
         if seed is not None:
-            rng = np.random.default_rng(seed)
+            rng = np.random.default_rng(natural("seed", seed))
             starts = np.cumsum([0, *self._layer_sizes()])
             for start, (k, h) in zip(starts, pairwise(self.sizes[:-1]), strict=False):
                 theta[start : start + h * k] = rng.standard_normal(h * k) / math.sqrt(k)
@@ -182,13 +189,13 @@ class MLP(Architecture):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.hidden, str) or not hasattr(self.hidden, "__iter__") or not tuple(self.hidden):
+        if not isinstance(self.hidden, (list, tuple)) or not self.hidden:
             raise InputError(
-                f"hidden: expected the units of each hidden layer, as in (16, 16), got {self.hidden!r:.80}"
+                f"hidden: expected the units of each hidden layer, as in (16, 16), got {shown(self.hidden)}"
             )
         object.__setattr__(self, "hidden", tuple(positive_int("hidden", units) for units in self.hidden))
-        if self.nonlinearity not in ("tanh", "relu"):
-            raise InputError(f'nonlinearity: expected "tanh" or "relu", got {self.nonlinearity!r:.80}')
+        one_of("nonlinearity", self.nonlinearity, ("tanh", "relu"))
+        self._check_size()
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -220,6 +227,6 @@ def architecture(text: str, inputs: int, outputs: int) -> Architecture:
         return Affine(inputs, outputs)
     found = re.fullmatch(r"mlp:([1-9][0-9]{0,8}(?:,[1-9][0-9]{0,8})*)(?::(tanh|relu))?", text, flags=re.ASCII)
     if found is None:
-        raise InputError(f"policy: expected {FORMS}, got {text!r:.80}")
+        raise InputError(f"policy: expected {FORMS}, got {shown(text)}")
     hidden = tuple(int(units) for units in found[1].split(","))
     return MLP(inputs, outputs, hidden, "relu" if found[2] == "relu" else "tanh")

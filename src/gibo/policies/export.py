@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import describe
+from gibo._checks import as_path, instance, one_of, shown
 from gibo._linalg import Array
 from gibo.errors import InputError, missing_extra
 from gibo.policies.actions import ContinuousActions
@@ -52,7 +51,7 @@ def to_c(policy: Policy, name: str = "gibo_policy", precision: Precision = "doub
     """
     _check(policy, precision)
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,60}", name, flags=re.ASCII):
-        raise InputError(f"name: expected a name that a C function can have, such as gibo_policy, got {name!r:.80}")
+        raise InputError(f"name: expected a name that a C function can have, such as gibo_policy, got {shown(name)}")
     layers, actions = _layers(policy), policy.actions
     continuous = isinstance(actions, ContinuousActions)
     guard = f"{name.upper()}_H"
@@ -233,10 +232,8 @@ def _number(value: float, precision: str) -> str:
 
 
 def _check(policy: Any, precision: Any) -> None:
-    if not isinstance(policy, Policy):
-        raise InputError(f"policy: expected a gibo.policies.Policy, got {describe(policy)}; see load_policy")
-    if precision not in ("double", "float"):
-        raise InputError(f'precision: expected "double" or "float", got {precision!r:.80}')
+    instance("policy", policy, Policy, "a gibo.policies.Policy, such as load_policy gives,")
+    one_of("precision", precision, ("double", "float"))
     if precision == "float":
         for W, b in _layers(policy):
             if not (np.abs(W) <= np.finfo(np.float32).max).all() or not (np.abs(b) <= np.finfo(np.float32).max).all():
@@ -244,7 +241,8 @@ def _check(policy: Any, precision: Any) -> None:
 
 
 def _write(path: str | os.PathLike[str], content: bytes) -> None:
+    path = as_path("path", path)
     try:
-        Path(path).write_bytes(content)
+        path.write_bytes(content)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}") from None

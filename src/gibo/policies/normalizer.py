@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_finite, as_vector, describe, positive_int
+from gibo._checks import as_finite, as_vector, describe, instance, positive_int, shown
 from gibo._linalg import Array
 from gibo._serialize import to_plain
 from gibo.errors import InputError, NumericalError
@@ -68,7 +68,10 @@ class Normalization:
 
     def __call__(self, states: npt.ArrayLike) -> Array:
         """Normalised states, (k,) or (n, k)."""
-        return (np.asarray(states, dtype=np.float64) - self.mean) / self.std
+        array = as_finite("states", states)
+        if array.ndim not in (1, 2) or array.shape[-1] != self.k:
+            raise InputError(f"states: expected shape ({self.k},) or (n, {self.k}), got {array.shape}")
+        return (array - self.mean) / self.std
 
     def to_plain(self) -> dict[str, Any]:
         """Data that JSON can hold."""
@@ -96,7 +99,7 @@ class Statistics:
 
     def __post_init__(self) -> None:
         if isinstance(self.count, bool) or not isinstance(self.count, numbers.Integral) or self.count < 0:
-            raise InputError(f"count: expected a whole number of at least 0, got {self.count!r:.80}")
+            raise InputError(f"count: expected a whole number of at least 0, got {shown(self.count)}")
         mean = as_vector("mean", self.mean)
         m2 = as_vector("m2", self.m2, len(mean))
         if not (m2 >= 0.0).all():
@@ -134,7 +137,7 @@ class Statistics:
         Reference: Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances,
         COMPSTAT 1982.
         """
-        if self.k != other.k:
+        if self.k != instance("other", other, Statistics, "Statistics").k:
             raise InputError(f"statistics: expected states of {self.k} numbers, got {other.k}")
         if not self.count or not other.count:
             return self if self.count else other
@@ -282,7 +285,9 @@ def reexpress(architecture: Architecture, old: Normalization, new: Normalization
         >>> reexpress(Affine(inputs=1, outputs=1), old, new).parameters([5.0, 1.0])  # 5 s + 1 = 10 (s − 3)/2 + 16
         array([10., 16.])
     """
+    instance("architecture", architecture, Architecture, "one such as Affine(inputs, outputs)")
     for normalization in (old, new):
+        instance("normalization", normalization, Normalization, "a Normalization")
         if normalization.k != architecture.inputs:
             raise InputError(f"normalization: expected states of {architecture.inputs} numbers, got {normalization.k}")
     return Reexpression(

@@ -13,11 +13,12 @@ import secrets
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
-from gibo._checks import as_vector, describe, describe_error, positive_int
+from gibo._checks import as_finite, as_path, as_vector, describe, describe_error, instance, positive_int
 from gibo._linalg import Array
 from gibo._serialize import from_plain, to_plain
 from gibo.errors import InputError
@@ -56,10 +57,13 @@ class Policy:
     act: Act = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        net = self.architecture
+        net = instance("architecture", self.architecture, Architecture, "one such as Affine(inputs, outputs)")
+        instance("actions", self.actions, (ContinuousActions, DiscreteActions), "DiscreteActions or ContinuousActions")
+        instance("normalization", self.normalization, (Normalization, NoneType), "a Normalization or None")
         theta = as_vector("theta", self.theta, net.d)
         theta.flags.writeable = False
         shape = (net.inputs,) if self.observation_shape is None else self.observation_shape
+        instance("observation_shape", shape, (list, tuple), "the sizes of an observation's dimensions")
         shape = tuple(positive_int("observation_shape", size) for size in shape)
         if net.outputs != self.actions.outputs:
             raise InputError(f"architecture: the actions need {self.actions.outputs} outputs, it has {net.outputs}")
@@ -75,9 +79,10 @@ class Policy:
 
     def __call__(self, observation: Any) -> Any:
         """The action, in the type and shape that the environment expects."""
-        if np.shape(observation) != self.observation_shape:
-            raise InputError(f"observation: expected shape {self.observation_shape}, got {np.shape(observation)}")
-        return self.act(observation)
+        state = as_finite("observation", observation)
+        if state.shape != self.observation_shape:
+            raise InputError(f"observation: expected shape {self.observation_shape}, got {state.shape}")
+        return self.act(state)
 
     def __reduce__(self) -> Any:
         """`act` is a closure: it is made anew rather than copied."""
@@ -135,7 +140,7 @@ class Policy:
             ...     load_policy(f"{folder}/policy.json").theta
             array([1., 2.])
         """
-        _write(Path(path), json.dumps(self.to_plain(), allow_nan=False, indent=1) + "\n")
+        _write(as_path("path", path), json.dumps(self.to_plain(), allow_nan=False, indent=1) + "\n")
 
 
 def load_policy(path: str | os.PathLike[str]) -> Policy:
@@ -144,8 +149,9 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
     Raises:
         InputError: there is no such file, or it is damaged, something else, or of a newer gibo.
     """
+    path = as_path("path", path)
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file") from None
     except OSError as error:

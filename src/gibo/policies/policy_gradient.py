@@ -27,7 +27,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_finite, describe, positive_int
+from gibo._checks import as_finite, as_vector, instance, natural, one_of, positive_int, shown
 from gibo._linalg import Array, single_thread
 from gibo.errors import InputError
 from gibo.outcome import Outcome
@@ -35,7 +35,7 @@ from gibo.policies.actions import ContinuousActions
 from gibo.policies.normalizer import Normalization, Statistics
 from gibo.policies.policy import Policy
 from gibo.policies.rollout import Episode, rollout
-from gibo.policies.task import Task, _seed
+from gibo.policies.task import Task
 
 BASELINES = ("time", "none")
 KINDS = ("iterate", "query")
@@ -115,8 +115,7 @@ class PolicyGradient:
         baseline: Literal["time", "none"] = "time",
         at: Collection[str] = ("iterate",),
     ) -> None:
-        if not isinstance(task, Task):
-            raise InputError(f"task: expected a gibo.policies.Task, got {describe(task)}")
+        instance("task", task, Task, "a gibo.policies.Task")
         if not isinstance(task.actions, ContinuousActions):
             raise InputError(
                 "task: a likelihood-ratio gradient needs continuous actions, to which noise can be added; "
@@ -126,17 +125,16 @@ class PolicyGradient:
         m = task.architecture.outputs
         sd = as_finite("noise", noise)
         if sd.shape not in ((), (m,)) or not (sd > 0.0).all():
-            raise InputError(f"noise: expected a positive standard deviation, or {m} of them, got {noise!r:.80}")
+            raise InputError(f"noise: expected a positive standard deviation, or {m} of them, got {shown(noise)}")
         self.noise = np.broadcast_to(sd, (m,)).copy()
         self.episodes = positive_int("episodes", episodes)
         if self.episodes < FEWEST_EPISODES:
             raise InputError(f"episodes: a gradient's variance needs at least {FEWEST_EPISODES}, got {episodes}")
-        if baseline not in BASELINES:
-            raise InputError(f"baseline: expected one of {', '.join(BASELINES)}, got {baseline!r:.80}")
+        one_of("baseline", baseline, BASELINES)
         self.baseline = baseline
-        if isinstance(at, str) or not isinstance(at, Collection) or not all(kind in KINDS for kind in at):
-            raise InputError(f'at: expected kinds of queries, as in ("iterate",) or {KINDS}, got {at!r:.80}')
-        self.at = tuple(at)
+        self.at = tuple(instance("at", at, (list, tuple, set, frozenset), 'kinds of queries, as in ("iterate",)'))
+        for kind in self.at:
+            one_of("at", kind, KINDS)
 
     @property
     def d(self) -> int:
@@ -167,7 +165,7 @@ class PolicyGradient:
         Returns:
             An `Outcome`; its info is that of `Task`, and ``episodes``, how many there were.
         """
-        wanted = kind in self.at
+        wanted = instance("kind", kind, str, "the kind of a query") in self.at
         n = self.episodes if wanted else self.task.episodes
         traces = self.traces(theta, n, seed, normalization)
         value = math.fsum(trace.episode.shaped for trace in traces) / n
@@ -189,9 +187,11 @@ class PolicyGradient:
         self, theta: npt.ArrayLike, episodes: int, seed: int = 0, normalization: Normalization | None = None
     ) -> list[Trace]:
         """Episodes of the noisy policy, step by step."""
-        task, m, seed = self.task, self.task.architecture.outputs, _seed(seed)
+        task, m, seed = self.task, self.task.architecture.outputs, natural("seed", seed)
         free = ContinuousActions(np.full(m, -np.inf), np.full(m, np.inf), "float64")
-        outputs = Policy(task.architecture, np.asarray(theta), free, normalization, task.observation_shape).act
+        outputs = Policy(
+            task.architecture, as_vector("theta", theta, task.d), free, normalization, task.observation_shape
+        ).act
         send = task.actions.bind(lambda u: u)  # clips, and gives the environment's type
         with task.environment() as environment:
             return [self._trace(environment, outputs, send, (seed, e)) for e in range(episodes)]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gibo._checks import finite, positive, positive_int
+from gibo._checks import as_flag, describe, finite, natural, positive, positive_int
 from gibo.errors import InputError, NumericalError
 from gibo.policies.normalizer import Collector, Statistics
 from gibo.policies.policy import Policy
@@ -72,6 +72,11 @@ def rollout(
     """
     limit = 0 if max_steps is None else positive_int("max_steps", max_steps)
     shift, scale = finite("reward_shift", reward_shift), positive("reward_scale", reward_scale)
+    if not callable(policy):
+        raise InputError(f"policy: expected a Policy, or a function of an observation, got {describe(policy)}")
+    if not callable(getattr(environment, "reset", None)) or not callable(getattr(environment, "step", None)):
+        raise InputError(f"environment: expected one of Gymnasium, got {describe(environment)}")
+    seed, collect = None if seed is None else natural("seed", seed), as_flag("collect", collect)
     act = policy.act if isinstance(policy, Policy) else policy
     step = environment.step
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import numbers
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -15,10 +14,10 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import describe, finite, positive, positive_int
+from gibo._checks import as_flag, describe, describe_error, finite, instance, natural, positive, positive_int, shown
 from gibo._linalg import Array, single_thread
 from gibo._serialize import to_plain
-from gibo.errors import InputError
+from gibo.errors import GiboError, InputError
 from gibo.outcome import Outcome
 from gibo.policies import gym_adapter
 from gibo.policies.architecture import Architecture, architecture
@@ -76,11 +75,14 @@ class Task:
         environment_options: Mapping[str, Any] | None = None,
     ) -> None:
         self.episodes = positive_int("episodes", episodes)
-        self.normalize_states = bool(normalize_states)
+        self.normalize_states = as_flag("normalize_states", normalize_states)
         self.reward_shift = finite("reward_shift", reward_shift)
         self.reward_scale = positive("reward_scale", reward_scale)
         self.max_steps = None if max_steps is None else positive_int("max_steps", max_steps)
-        self.environment_options = dict(environment_options or {})
+        options = {} if environment_options is None else environment_options
+        self.environment_options = dict(instance("environment_options", options, Mapping, "options by their names"))
+        if not all(isinstance(name, str) for name in self.environment_options):
+            raise InputError(f"environment_options: expected names as keys, got {shown(options)}")
         self._source = environment
         self._is_object = not isinstance(environment, (str, type)) and hasattr(environment, "step")
         if self._is_object and self.environment_options:
@@ -124,7 +126,7 @@ class Task:
 
         With a seed, the hidden weights of a multi-layer perceptron are drawn at random; see `Architecture.initial`.
         """
-        return self.architecture.initial(None if seed is None else _seed(seed))
+        return self.architecture.initial(seed)
 
     def __call__(self, theta: npt.ArrayLike, *, seed: int = 0, normalization: Normalization | None = None) -> Outcome:
         """Evaluate parameters: the mean shaped return of `episodes` episodes.
@@ -139,7 +141,7 @@ class Task:
             ``terminated``, how many of them ended in a final state; with `normalize_states` also ``statistics`` of all
             states, for `Statistics.from_plain`.
         """
-        seeds = [(_seed(seed), e) for e in range(self.episodes)]
+        seeds = [(natural("seed", seed), e) for e in range(self.episodes)]
         played = self._play(self.bind(theta, normalization), seeds, collect=self.normalize_states)
         info: dict[str, Any] = {
             "return": math.fsum(episode.value for episode in played) / len(played),
@@ -158,7 +160,7 @@ class Task:
 
         Episode e gets ``SeedSequence((seed, e, 1))``.
         """
-        seeds = [(_seed(seed), e, 1) for e in range(positive_int("episodes", episodes))]
+        seeds = [(natural("seed", seed), e, 1) for e in range(positive_int("episodes", episodes))]
         return self._play(self.bind(theta, normalization), seeds, collect=False)
 
     def bind(self, theta: npt.ArrayLike, normalization: Normalization | None = None) -> Policy:
@@ -208,7 +210,12 @@ class Task:
         if isinstance(self._source, str):
             return gym_adapter.make(self._source, merged)
         gym_adapter.gymnasium()  # says what to install
-        return self._source(**merged)
+        try:
+            return self._source(**merged)
+        except GiboError:
+            raise
+        except Exception as error:  # a stranger's function may raise anything
+            raise InputError(f"environment: it cannot be made: {describe_error(error)}") from error
 
     def close(self) -> None:
         """Close the environments that this task made in this process. It can still be used: then it makes new ones."""
@@ -269,12 +276,6 @@ _ONLY_HERE = (
     "environment: a task that was given an environment stays in its process; give it an id or a function that makes "
     "the environment, so that each process gets its own"
 )
-
-
-def _seed(seed: Any) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or seed < 0:
-        raise InputError(f"seed: expected a whole number of at least 0, got {seed!r:.80}")
-    return int(seed)
 
 
 def _name(source: Any, environment: Any) -> str:

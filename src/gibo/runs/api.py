@@ -8,12 +8,12 @@ from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from types import EllipsisType
+from types import EllipsisType, NoneType
 from typing import Any, ParamSpec
 
 import numpy.typing as npt
 
-from gibo._checks import describe
+from gibo._checks import as_flag, as_path, describe, finite, instance, shown
 from gibo.errors import InputError, JournalError
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.gibo import GIBO
@@ -266,13 +266,12 @@ def run(
     with for_run() as interrupts, ExitStack() as closing:
         if not callable(objective):
             raise InputError(f"objective: expected a function of a vector, got {describe(objective)}")
-        if not isinstance(optimizer, Optimizer):
-            raise InputError(f"optimizer: expected one such as gibo.GIBO(x0), got {describe(optimizer)}")
-        if sign not in (1.0, -1.0):
-            raise InputError(f"sign: expected 1 or -1, got {sign!r:.80}")
-        if watch not in (True, False):
-            raise InputError(f"watch: expected True or False, got {describe(watch)}")
-        if watch and journal is None:
+        instance("optimizer", optimizer, Optimizer, "one such as gibo.GIBO(x0)")
+        if finite("sign", sign) not in (1.0, -1.0):
+            raise InputError(f"sign: expected 1 or -1, got {shown(sign)}")
+        if not isinstance(progress, bool) and not callable(getattr(progress, "update", None)):
+            raise InputError(f"progress: expected True, False or an object with an update, got {describe(progress)}")
+        if as_flag("watch", watch) and journal is None:
             raise InputError("watch: the page reads the run's journal; name a folder for it, with journal=")
         options = RunOptions(
             budget=budget,
@@ -286,6 +285,11 @@ def run(
             quorum=quorum,
             max_failures=max_failures,
         )
+        if reparametrizer is not None and not all(
+            callable(getattr(reparametrizer, name, None)) for name in ("options", "learn")
+        ):
+            raise InputError(f"reparametrizer: expected one with options and learn, got {describe(reparametrizer)}")
+        instance("training", training, (dict, NoneType), "plain data by name")
         if options.quorum < 1.0 and reparametrizer is not None:
             raise InputError("quorum: with a state normaliser, an iteration needs all of its values; leave it at 1")
         if options.quorum < 1.0 and not optimizer.uses_late_values:
@@ -296,7 +300,7 @@ def run(
             session = Session(optimizer, float(sign), reparametrizer)
         else:
             spec = RunSpec.of(optimizer, sign=float(sign), penalty=penalty, quorum=options.quorum, training=training)
-            session = Session.begin(Path(journal), optimizer, spec, reparametrizer)
+            session = Session.begin(as_path("journal", journal), optimizer, spec, reparametrizer)
         if session.journal is not None:
             closing.callback(session.journal.close)
             session.journal.begin(options.remembered())

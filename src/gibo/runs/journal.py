@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from gibo._checks import as_path, instance
 from gibo._linalg import Array
 from gibo._serialize import to_plain
 from gibo.errors import InputError, JournalError, MissingExtraError
@@ -83,7 +84,8 @@ class Journal:
     @classmethod
     def create(cls, folder: Path | str, spec: RunSpec) -> Journal:
         """Begin a journal; an error if there is one."""
-        store = Store.write(Path(folder), LAYOUT, new=True)
+        instance("spec", spec, RunSpec, "a RunSpec")
+        store = Store.write(as_path("folder", folder), LAYOUT, new=True)
         try:
             with store.recording():
                 for field in fields(spec):
@@ -97,12 +99,13 @@ class Journal:
     @classmethod
     def open(cls, folder: Path | str, patience: float = 0.0, waiting: Callable[[], None] | None = None) -> Journal:
         """Open a journal to write to it, alone: if another process does, wait this many seconds, then give up."""
-        return cls(Store.write(Path(folder), LAYOUT, new=False, patience=patience, waiting=waiting))
+        path = as_path("folder", folder)
+        return cls(Store.write(path, LAYOUT, new=False, patience=patience, waiting=waiting))
 
     @classmethod
     def read(cls, folder: Path | str) -> Journal:
         """Open a journal to read from it, as it is at this moment, also while a run is writing."""
-        return cls(Store.read(Path(folder), LAYOUT))
+        return cls(Store.read(as_path("folder", folder), LAYOUT))
 
     @property
     def folder(self) -> Path:
@@ -379,7 +382,7 @@ class Journal:
 
 def has_journal(folder: Path | str) -> bool:
     """Whether a run has begun in this folder."""
-    return is_there(Path(folder))
+    return is_there(as_path("folder", folder))
 
 
 def _cell(value: Any) -> Any:

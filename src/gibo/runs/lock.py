@@ -9,7 +9,7 @@ closes the file anywhere. So a file that was opened here stays open until nobody
 
 from __future__ import annotations
 
-import fcntl
+import importlib
 import os
 import stat
 import threading
@@ -20,6 +20,40 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gibo.errors import InUseError, JournalError
+
+# What differs between systems is here: Windows has neither flock nor forks, and locks bytes of a file.
+try:
+    import fcntl
+except ImportError:  # Windows
+    FAR = 1 << 40  # a byte that no journal has, because a lock there keeps others from reading what it covers
+
+    def flock(descriptor: int, hold: bool) -> None:
+        msvcrt = importlib.import_module("msvcrt")
+        position = os.lseek(descriptor, 0, os.SEEK_CUR)
+        os.lseek(descriptor, FAR, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK if hold else msvcrt.LK_UNLCK, 1)
+        except PermissionError as error:
+            raise BlockingIOError from error
+        finally:
+            os.lseek(descriptor, position, os.SEEK_SET)
+
+else:
+
+    def flock(descriptor: int, hold: bool) -> None:
+        """Hold an open file, or let it go; BlockingIOError if another process holds it."""
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB if hold else fcntl.LOCK_UN)
+
+
+# No link is followed, nothing waits, no program that is started gets the file: as far as the system has a word for it.
+CAREFULLY = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY", "O_NOINHERIT"))
+
+
+def at_fork(**functions: Callable[[], object]) -> None:
+    """`os.register_at_fork`, where processes fork."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(**functions)
+
 
 POLL = 0.02
 SAY_AFTER = 1.0  # seconds of waiting
@@ -49,7 +83,7 @@ def _let_go() -> None:
 
 
 # Nobody counts while the process forks: the child would wait forever for a thread that it does not have.
-os.register_at_fork(before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_let_go)
+at_fork(before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_let_go)
 
 
 def regular(path: Path) -> os.stat_result | None:
@@ -67,7 +101,7 @@ def open_regular(path: Path, flags: int) -> int:
     """A descriptor of a regular file; no link is followed, and nothing waits."""
     regular(path)
     try:
-        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(path, flags | CAREFULLY, 0o644)
     except OSError as error:
         raise JournalError(f"{path}: cannot be opened: {error.strerror}") from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -118,7 +152,7 @@ def locked(
         finally:
             if _files.get(key) is file and file.descriptor is not None:  # not in a child that has let go of it
                 file.locked = False
-                fcntl.flock(file.descriptor, fcntl.LOCK_UN)
+                flock(file.descriptor, hold=False)
     finally:
         _leave(key, file)
 
@@ -157,7 +191,7 @@ def _try(path: Path, file: _File) -> bool:
     if file.descriptor is None:
         file.descriptor = open_regular(path, os.O_RDWR)
     try:
-        fcntl.flock(file.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        flock(file.descriptor, hold=True)
     except BlockingIOError:
         return False
     file.locked = True

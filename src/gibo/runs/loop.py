@@ -17,9 +17,19 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
-from gibo._checks import as_number, describe, describe_error, finite, positive, positive_int, printable
+from gibo._checks import (
+    LARGEST,
+    as_number,
+    describe,
+    describe_error,
+    finite,
+    natural,
+    positive,
+    positive_int,
+    printable,
+)
 from gibo.errors import InputError, JournalError, RunError
-from gibo.outcome import EXTERNAL, LARGEST, Evaluation, Outcome, Query
+from gibo.outcome import EXTERNAL, Evaluation, Outcome, Query
 from gibo.runs.interrupts import Interrupts
 from gibo.runs.mailbox import MAILED, Mailbox, Now
 from gibo.runs.pools import Pool
@@ -63,8 +73,7 @@ class RunOptions:
         positive_int("max_failures", self.max_failures)
         if self.workers is not None:
             positive_int("workers", self.workers)
-        if isinstance(self.retries, bool) or not isinstance(self.retries, int) or self.retries < 0:
-            raise InputError(f"retries: expected a whole number of at least 0, got {self.retries!r:.80}")
+        natural("retries", self.retries)
         if self.callback is not None and not callable(self.callback):
             raise InputError(f"callback: expected a function of a Result, got {describe(self.callback)}")
         self._set("target", finite)
@@ -333,7 +342,10 @@ class Loop:
         if self.bar is not None:
             seen = self.session.best_seen
             best = None if seen is None else seen.value
-            self.bar.update(Standing(self.spent, best, self.failures, arrived, self.optimizer, self.paused))
+            try:
+                self.bar.update(Standing(self.spent, best, self.failures, arrived, self.optimizer, self.paused))
+            except Exception as error:  # a mistake in what shows a run must not cost its results
+                raise RunError(f"the progress raised {describe_error(error)}") from error
 
 
 def _callers_level() -> int:

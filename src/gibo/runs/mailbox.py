@@ -11,7 +11,6 @@ is checked like all that comes from elsewhere, and nothing in them can end a run
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import time
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from gibo.errors import GiboError, InputError, JournalError
-from gibo.runs.lock import POLL, open_regular, regular
+from gibo.runs.lock import CAREFULLY, POLL, flock, open_regular, regular
 from gibo.runs.pools import Underway
 from gibo.runs.records import action
 from gibo.runs.store import BOX, explained
@@ -107,7 +106,7 @@ def _locked(path: Path, flags: int, patience: float) -> Iterator[int]:
         deadline = time.monotonic() + patience
         while True:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                flock(descriptor, hold=True)
                 break
             except BlockingIOError:
                 if time.monotonic() >= deadline:
@@ -149,7 +148,7 @@ class Now:
         part = self.path.with_suffix(".part")
         with suppress(OSError):  # a run does not depend on whether somebody can watch it
             part.unlink(missing_ok=True)
-            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | CAREFULLY, 0o644)
             with os.fdopen(descriptor, "w", encoding="ascii") as file:
                 file.write(text)
             part.replace(self.path)

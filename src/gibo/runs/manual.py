@@ -10,9 +10,12 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any, NamedTuple
 
-from gibo._checks import as_number, describe
+import numpy as np
+
+from gibo._checks import as_finite_or_infinite, as_flag, as_number, as_path, describe, instance, natural, one_of, shown
 from gibo._linalg import Array
 from gibo.errors import InputError, QueryError
 from gibo.optimizers import methods
@@ -58,15 +61,20 @@ class Description:
     def optimizer(self) -> Optimizer:
         """A fresh one."""
         known = methods()
-        if self.method not in known:
-            raise InputError(f"method: expected one of {', '.join(known)}, got {self.method!r:.80}")
-        bounded = any(map(math.isfinite, [*self.lower, *self.upper]))
+        one_of("method", self.method, known)
+        names = instance("names", self.names, (list, tuple), "a list of names")
+        if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+            raise InputError(f"names: expected texts that differ, got {shown(names)}")
+        bounded = bool(
+            any(np.isfinite(as_finite_or_infinite("bounds", side)).any() for side in (self.lower, self.upper))
+        )
         options: dict[str, Any] = {"scale": self.scale, "seed": self.seed}
         options["bounds"] = Bounds(self.lower, self.upper) if bounded else None
-        if self.settings:
+        settings = instance("settings", self.settings, (Mapping, NoneType), "settings by their names")
+        if settings:
             if self.method != "gibo":
                 raise InputError(f"settings: they are for the method gibo, not for {self.method}")
-            options["settings"] = _settings(self.settings)
+            options["settings"] = _settings(settings)
         return known[self.method](self.start, **options)
 
 
@@ -112,8 +120,9 @@ class Status:
 
 def create(folder: Path | str, description: Description) -> None:
     """Begin a run."""
-    optimizer = description.optimizer()
-    spec = RunSpec.of(optimizer, sign=-1.0 if description.minimize else 1.0, names=description.names)
+    optimizer = instance("description", description, Description, "a Description").optimizer()
+    sign = -1.0 if as_flag("minimize", description.minimize) else 1.0
+    spec = RunSpec.of(optimizer, sign=sign, names=list(description.names))
     with Journal.create(folder, spec) as journal:
         journal.begin({})
         journal.end(BY_HAND)
@@ -143,6 +152,7 @@ def tell(
     """Record the value of a query, or why there is none."""
     if (value is None) == (failed is None):
         raise InputError("tell: give a value, or say that the evaluation failed")
+    number, failed = natural("number", number), instance("failed", failed, (str, NoneType), "a reason")
     with Journal.open(folder, PATIENCE, waiting) as journal:
         _tell(journal, number, value, failed)
 
@@ -224,11 +234,12 @@ def _refuse_normalized(journal: Journal) -> None:
 
 def read_description(path: Path) -> Description:
     """A description from a TOML file; see `gibo init --help` for an example."""
+    path = as_path("path", path)
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: not readable as TOML: {error}") from None
     try:
         return _description(data)

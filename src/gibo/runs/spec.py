@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gibo._checks import as_number, as_vector, finite
+from gibo._checks import as_number, as_vector, finite, shown
 from gibo._serialize import to_plain
+from gibo.errors import InputError
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.settings import Settings
 
@@ -40,19 +41,19 @@ class RunSpec:
 
     def __post_init__(self) -> None:
         # What is in a file may be anything.
-        if self.sign not in (1.0, -1.0) or not isinstance(self.arguments, dict):
-            raise ValueError("the run's sign is 1 or -1, and its arguments have names")
+        if finite("sign", self.sign) not in (1.0, -1.0) or not isinstance(self.arguments, dict):
+            raise InputError("the run's sign is 1 or -1, and its arguments have names")
         if self.training is not None and not isinstance(self.training, dict):
-            raise ValueError("what is trained has names")
-        d = len(as_vector("x0", self.arguments["x0"]))
+            raise InputError("what is trained has names")
+        d = len(as_vector("x0", self.arguments.get("x0", ())))
         if self.names is not None and not (
             isinstance(self.names, list) and len(self.names) == d and all(isinstance(name, str) for name in self.names)
         ):
-            raise ValueError(f"expected {d} names of parameters")
+            raise InputError(f"expected {d} names of parameters")
         if self.penalty is not None:
             finite("penalty", self.penalty)
         if not 0.0 < as_number("quorum", self.quorum) <= 1.0:
-            raise ValueError("the quorum is a share")
+            raise InputError("the quorum is a share")
 
     @property
     def parameter_names(self) -> list[str]:
@@ -94,4 +95,4 @@ def _difference(name: str, was: Any, now: Any) -> str:
     if isinstance(was, list) and isinstance(now, list) and len(was) == len(now) > 1:
         i = next(i for i in range(len(was)) if was[i] != now[i])
         return _difference(f"{name}[{i}]", was[i], now[i])
-    return f"{name} was {was!r:.60}, now {now!r:.60}"
+    return f"{name} was {shown(was)}, now {shown(now)}"

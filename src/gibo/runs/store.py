@@ -46,7 +46,7 @@ class Store:
         self.folder, self.layout, self.tables = folder, layout, layout.tables
         self._version = 0  # of the file
         self._connection, self._closing = connection, closing
-        self._identity: tuple[int, int] | None = None  # of the file that is written to
+        self._written: dict[Path, tuple[int, int]] = {}  # which files: journal and, once there is one, write-ahead log
         self._tally: dict[str, int] = {}
         self._inserted: dict[str, int] = {}  # rows, in the present transaction
         self._read: dict[str, list[tuple[Any, ...]]] = {}  # of a reader, or of a writer that has not written yet
@@ -90,7 +90,7 @@ class Store:
             found = (folder / FILE).lstat()
             if found.st_nlink > 1:  # SQLite would keep a write-ahead log for each of its names
                 raise JournalError(f"{folder / FILE}: the file has a second name (a hard link); copy it instead")
-            store._identity = (found.st_dev, found.st_ino)
+            store._written[folder / FILE] = (found.st_dev, found.st_ino)
             if new:
                 if is_there(folder):
                     raise InputError(f"{folder}: there is a run already; continue it, or name another folder")
@@ -198,7 +198,7 @@ class Store:
     @contextmanager
     def recording(self) -> Iterator[None]:
         """A transaction: what is inserted in the block is on the disk when it is left, all of it or nothing."""
-        if self._identity is None:
+        if not self._written:
             raise JournalError(f"{self.folder}: the journal was opened for reading")
         with explained(self.folder):
             self._still_there()
@@ -217,6 +217,9 @@ class Store:
                 )
                 self._connection.execute("COMMIT")
                 self._tally, self._version = tally, self.layout.version
+                if len(self._written) == 1:
+                    log = self.folder / f"{FILE}-wal"
+                    self._written[log] = (log.lstat().st_dev, log.lstat().st_ino)
             except BaseException:
                 with suppress(sqlite3.Error):  # SQLite has done it itself after some errors
                     self._connection.execute("ROLLBACK")
@@ -232,11 +235,12 @@ class Store:
 
     def _still_there(self) -> None:
         """A file that was deleted or replaced can be written to, and nobody would ever see it."""
-        with suppress(FileNotFoundError):
-            found = (self.folder / FILE).lstat()
-            if (found.st_dev, found.st_ino) == self._identity:
-                return
-        raise JournalError(f"{self.folder / FILE}: it was deleted or replaced during the run")
+        for path, identity in self._written.items():
+            with suppress(FileNotFoundError):
+                found = path.lstat()
+                if (found.st_dev, found.st_ino) == identity:
+                    continue
+            raise JournalError(f"{path}: it was deleted or replaced during the run")
 
 
 def is_there(folder: Path) -> bool:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gibo._checks import printable
-from gibo.errors import InputError, MissingExtraError, missing_extra
+from gibo._checks import one_of, printable
+from gibo.errors import MissingExtraError, missing_extra
 from gibo.outcome import Evaluation, Outcome, Query
 
 Columns = dict[str, list[Any]]
@@ -69,8 +69,8 @@ def rows_of(columns: Columns) -> list[list[Any]]:
 
 def data_frame(columns: Columns, library: str | None = None) -> Any:
     """A data frame of pandas, or of polars where only that is installed; or of the one that is named."""
-    if library not in (None, *FRAMES):
-        raise InputError(f"library: expected one of {', '.join(FRAMES)}, got {library!r:.80}")
+    if library is not None:
+        one_of("library", library, FRAMES)
     for name in FRAMES if library is None else (library,):
         try:
             return importlib.import_module(name).DataFrame(columns)
@@ -81,6 +81,7 @@ def data_frame(columns: Columns, library: str | None = None) -> Any:
 
 def encoded(columns: Columns, format: str) -> bytes:
     """As the content of a file. Texts of a CSV file are shown by a terminal and not obeyed."""
+    one_of("format", format, FORMATS)
     if format == "json":
         records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         return json.dumps(records, indent=1).encode() + b"\n"
@@ -89,8 +90,6 @@ def encoded(columns: Columns, format: str) -> bytes:
         rows = ([printable(c, lines=True) if isinstance(c, str) else c for c in row] for row in rows_of(columns))
         csv.writer(text, lineterminator="\n").writerows(rows)
         return text.getvalue().encode()
-    if format != "parquet":
-        raise InputError(f"format: expected one of {', '.join(FORMATS)}, got {format!r:.80}")
     file = io.BytesIO()
     try:
         data_frame(columns, "polars").write_parquet(file)

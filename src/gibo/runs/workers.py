@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import multiprocessing
 import os
 import random
@@ -39,6 +38,11 @@ class Workers:
     """
 
     def __init__(self, objective: Objective, count: int, time_limit: float | None) -> None:
+        if not hasattr(os, "setpgid"):
+            raise InputError(
+                "workers: they need groups of processes, as Linux and macOS have them; here, give an executor, such as "
+                "executor=concurrent.futures.ProcessPoolExecutor()"
+            )
         self.objective, self.time_limit, self.held = objective, time_limit, False
         self.queue: deque[tuple[Query, dict[str, Any]]] = deque()
         self.lifeline = Lifeline()
@@ -155,6 +159,8 @@ class Lifeline:
         """In a worker that leads a group of processes: end that group when the pipe breaks."""
         if not self.ends:
             return
+        import fcntl  # of Linux
+
         theirs, parents = self.ends
         os.close(parents)  # its copy
         # An open file of its own: whom it kills is a property of that.

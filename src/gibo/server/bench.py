@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gibo._checks import describe
+from gibo._checks import as_path, describe
 from gibo._linalg import Array
 from gibo.errors import GiboError, InputError, JournalError, NumericalError, QueryError
 from gibo.outcome import Best, Evaluation, Outcome, Query, told_outcome
@@ -61,7 +61,7 @@ class ManualBench:
     """
 
     def __init__(self, folder: Path | str, waiting: Callable[[], None] | None = None) -> None:
-        self.folder = Path(folder)
+        self.folder = as_path("folder", folder)
         self._lock = threading.Lock()
         self._session = self._opened(waiting)
         self._mailbox, self._closed = Mailbox(self.folder), threading.Event()

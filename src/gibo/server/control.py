@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol
 
-from gibo._checks import as_number, describe
+from gibo._checks import as_number, as_path, describe
 from gibo.errors import InputError, InUseError
 from gibo.runs import manual
 from gibo.runs.mailbox import post
@@ -57,7 +57,7 @@ class RunControl:
     actions = frozenset(ACTIONS)
 
     def __init__(self, folder: Path | str) -> None:
-        self.folder = Path(folder)
+        self.folder = as_path("folder", folder)
 
     def pause(self) -> None:
         self._say("paused", "pause")

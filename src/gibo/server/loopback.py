@@ -11,7 +11,6 @@ Answers are never cached, never sniffed and never shown inside another page.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import threading
 from contextlib import suppress
@@ -22,6 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 from weakref import WeakSet
 
 from gibo.errors import GiboError, InputError, JournalError, QueryError
+from gibo.runs.lock import at_fork
 
 ADDRESS = "127.0.0.1"
 LARGEST_BODY = 1 << 20
@@ -59,7 +59,7 @@ def _listen_no_more() -> None:
         server.socket.close()
 
 
-os.register_at_fork(after_in_child=_listen_no_more)
+at_fork(after_in_child=_listen_no_more)
 
 
 class LoopbackServer(ThreadingHTTPServer):

@@ -36,6 +36,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gibo._checks import as_path, instance, natural
 from gibo.errors import GiboError, JournalError
 from gibo.optimizers.state import outcome_from_plain, query_from_plain
 from gibo.outcome import EXTERNAL, Evaluation
@@ -62,8 +63,10 @@ class Since(NamedTuple):
 
 def snapshot(folder: Path | str, since: Since | None = None) -> dict[str, Any]:
     """A run as plain data; see the module's text. With `since`, evaluations and iterations from there on only."""
+    since = instance("since", Since() if since is None else since, Since, "a Since")
+    since = Since(*(natural(f"since.{name}", number) for name, number in since._asdict().items()))
     with Reader(folder) as reader:
-        return reader.snapshot(since or Since())
+        return reader.snapshot(since)
 
 
 class Reader:
@@ -74,7 +77,7 @@ class Reader:
     """
 
     def __init__(self, folder: Path | str) -> None:
-        self.folder = Path(folder)
+        self.folder = as_path("folder", folder)
         self._closing = ExitStack()
         self._file = -1
         self._open()

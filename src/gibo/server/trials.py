@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from gibo._checks import as_path
 from gibo.errors import GiboError, InputError
 from gibo.runs.journal import has_journal
 from gibo.runs.store import FILE
@@ -53,7 +54,7 @@ class Trials:
     """
 
     def __init__(self, folder: Path | str) -> None:
-        self.folder = Path(folder)
+        self.folder = as_path("folder", folder)
         self._lock = threading.Lock()
         self._trials: dict[str, _Trial] = {}
         self._scanned = 0.0

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
+from gibo._checks import as_path
 from gibo.errors import GiboError, InputError
 from gibo.runs.journal import has_journal
 from gibo.server.control import Control, act
@@ -49,7 +50,7 @@ class Watch(LoopbackServer):
     """
 
     def __init__(self, folder: Path | str, port: int = 0, control: Control | None = None) -> None:
-        self.folder, self.control = Path(folder), control
+        self.folder, self.control = as_path("folder", folder), control
         self.token = secrets.token_urlsafe(24)
         self.streams: WeakSet[threading.Thread] = WeakSet()  # to pages that are open
         self.trials = None if has_journal(self.folder) else Trials(self.folder)

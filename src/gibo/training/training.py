@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from gibo._checks import describe, positive_int
+from gibo._checks import as_flag, as_path, describe, finite, instance, one_of, positive, positive_int, shown
 from gibo._serialize import to_plain
 from gibo.errors import InputError
 from gibo.optimizers import methods
@@ -38,8 +38,7 @@ class StateNormalizer:
     """
 
     def __init__(self, architecture: Architecture, reexpressed: str = "data") -> None:
-        if reexpressed not in REEXPRESSIONS:
-            raise InputError(f"reexpressed: expected one of {', '.join(REEXPRESSIONS)}, got {reexpressed!r:.80}")
+        one_of("reexpressed", reexpressed, REEXPRESSIONS)
         self.architecture, self.reexpressed = architecture, reexpressed
         self.statistics = Statistics.empty(architecture.inputs)
         self.normalization = Normalization.identity(architecture.inputs)
@@ -55,6 +54,16 @@ class StateNormalizer:
         if self.reexpressed == "off":
             return None
         return Reparametrized(reexpress(self.architecture, old, self.normalization), self.reexpressed == "iterate")
+
+
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "scale": positive,
+    "episodes": positive_int,
+    "normalize_states": as_flag,
+    "reward_shift": finite,
+    "reward_scale": positive,
+    "max_steps": positive_int,
+}
 
 
 @dataclass(frozen=True)
@@ -87,8 +96,15 @@ class Training:
     max_steps: int | None = None
 
     def __post_init__(self) -> None:
-        if self.method not in methods():
-            raise InputError(f"method: expected one of {', '.join(methods())}, got {self.method!r:.80}")
+        instance("environment", self.environment, str, "a Gymnasium id")
+        one_of("method", self.method, methods())
+        one_of("reexpressed", self.reexpressed, REEXPRESSIONS)
+        architecture(self.policy, 1, 1)
+        for name, check in _CHECKS.items():
+            if name != "max_steps" or self.max_steps is not None:
+                object.__setattr__(self, name, check(name, getattr(self, name)))
+        if not isinstance(self.options, Mapping) or not all(isinstance(name, str) for name in self.options):
+            raise InputError(f"options: expected options by their names, got {shown(self.options)}")
 
     def task(self) -> Task:
         """The objective."""
@@ -112,7 +128,10 @@ class Training:
 
     def to_plain(self) -> dict[str, Any]:
         """As data that JSON can hold."""
-        plain: dict[str, Any] = to_plain(self)
+        try:
+            plain: dict[str, Any] = to_plain(self)
+        except TypeError as error:
+            raise InputError(f"options: expected what can be saved: {error}") from None
         return plain
 
     @classmethod
@@ -121,7 +140,7 @@ class Training:
         names = {f.name for f in fields(cls)}
         if not isinstance(data, dict) or not names <= data.keys():
             raise InputError(f"training: expected what to_plain gives, got {describe(data)}")
-        options = dict(data["options"])
+        options = dict(instance("options", data["options"], dict, "options by their names"))
         if "settings" in options:
             options["settings"] = Settings.from_plain(options["settings"])
         return cls(**{**{name: data[name] for name in names}, "options": options})
@@ -150,7 +169,8 @@ def train(
         workers, executor, time_limit, progress, callback, watch: see `gibo.run`.
     """
     positive_int("budget", budget)
-    with training.task() as task:
+    folder = as_path("folder", folder)
+    with instance("training", training, Training, "a Training").task() as task:
         normalizer = training.normalizer(task.architecture)
         result = run(
             training.optimizer(task, seed),
@@ -167,7 +187,7 @@ def train(
             training=training.to_plain(),
         )
         policy = task.bind(result.x, None if normalizer is None else normalizer.normalization)
-    policy.save(Path(folder) / "policy.json")
+    policy.save(folder / "policy.json")
     return result
 
 
@@ -192,7 +212,7 @@ def read_trial(folder: Path | str, allow_module: bool = False) -> Trial:
         module, colon, _ = training.environment.partition(":")
         if colon and not allow_module:
             raise InputError(
-                f"{folder}: its environment {training.environment!r:.80} would import the module {module!r:.80}; if "
+                f"{folder}: its environment {shown(training.environment)} would import the module {shown(module)}; if "
                 "you trust it, say --allow-module"
             )
         told = sorted((e for e, _ in journal.evaluations()), key=lambda e: e.id)

@@ -1,0 +1,3 @@
+"""Programs, not tests: `make soak`."""
+
+collect_ignore_glob = ["*.py"]

@@ -1,0 +1,114 @@
+"""Whatever the standard streams are and whatever a file holds: one line and an exit code, never a traceback."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import gibo
+from gibo.cli import main
+from gibo.runs import manual
+
+NAMES = ["größe", "δ"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run whose parameters have names that are not ASCII."""
+    folder = tmp_path_factory.mktemp("streams") / "läufe"
+    manual.create(folder, manual.Description(NAMES, [0.0] * 2, [1.0] * 2, [-9.0] * 2, [9.0] * 2))
+    first, *_ = manual.ask(folder).queries
+    manual.tell(folder, first.id, 1.0)
+    return folder
+
+
+def shell(words, **environment):
+    """A command in a shell: its exit code, what it said and what it complained of."""
+    command = " ".join(words).replace("gibo ", f"{sys.executable} -m gibo ")
+    path = os.path.dirname(os.path.dirname(gibo.__file__))
+    settings = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", **environment}
+    done = subprocess.run(["bash", "-c", command], capture_output=True, env=settings, check=False)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    "environment", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
+)
+def test_a_terminal_without_their_letters_gets_escapes(environment, run):
+    code, said, complained = shell([f"gibo ask '{run}'; gibo status '{run.parent / 'möglich'}'"], **environment)
+    assert code == 2
+    assert "gr\\xf6\\xdfe" in said
+    assert "\\u03b4" in said
+    assert complained.count("\n") == 1
+    assert "glich: there is no run" in complained
+    assert complained.isascii()
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(run):
+    assert shell([f"gibo export '{run}' | head -1; exit ${{PIPESTATUS[0]}}"])[::2] == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("to", "words"), [(">&-", "standard output is closed"), ("> /dev/full", "the output: No space left on device")]
+)
+def test_output_that_goes_nowhere_is_one_line(to, words, run):
+    code, said, complained = shell([f"gibo status '{run}' {to}"])
+    assert (code, said) == (2, "")
+    assert words in complained
+    assert complained.count("\n") == 1
+    assert shell([f"gibo status '{run}' {to} 2{to}"]) == (2, "", "")
+
+
+def test_a_command_that_says_nothing_needs_no_output(run):
+    query = manual.ask(run).queries[0]
+    assert shell([f"gibo tell '{run}' {query.id} 2.0 >&- <&-"]) == (0, "", "")
+    assert manual.status(run).evaluations == 2
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+CONTENTS = {
+    "missing": None,
+    "empty": b"",
+    "binary": bytes(range(256)) * 40,
+    "text": b"a,b\n1,2\n",
+    "json": json.dumps({"format": "gibo policy", "version": 1}).encode(),
+    "list": b"[]",
+    "deep": b"[" * 100_000,
+}
+COMMANDS = [
+    ["status"],
+    ["best"],
+    ["ask"],
+    ["export"],
+    ["report"],
+    ["evaluate"],
+    ["play"],
+    ["plot"],
+    ["figures"],
+]
+FILES = ["journal.sqlite", "trial-00/journal.sqlite", "policy.json", "data.json", "data.jsonl", "options.json"]
+
+
+def broken(folder, content):
+    """A folder in which every file that a command looks for holds this."""
+    (folder / "trial-00").mkdir(parents=True)
+    for name in FILES:
+        if content is not None:
+            (folder / name).write_bytes(content)
+    return folder
+
+
+@pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS.keys())
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_broken_files_are_one_line(words, content, tmp_path, capsys):
+    folder = broken(tmp_path / "folder", content)
+    (tmp_path / "file").write_bytes(content or b"")
+    for path in (folder, tmp_path / "file", tmp_path / "nowhere"):
+        assert main([words[0], str(path), *words[1:]]) == 2
+        captured = capsys.readouterr()
+        assert captured.err.startswith("gibo: ")
+        assert captured.err.count("\n") == 1
+        assert captured.out == ""

@@ -191,6 +191,8 @@ class Settings(Serializable):
             >>> Settings.default(M=3).resolve(d=10).N_m
             100
         """
+        for name in changes:
+            one_of("a setting", name, cls.__dataclass_fields__)
         if "step" in changes:
             changes = {"move": "step", **changes}
         if not changes.get("standardize", True):

@@ -14,7 +14,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 .PHONY: demo test nightly soak bench docs wheel clean
 
 demo: .venv/installed-demo
-	$(BIN)/gibo train CartPole-v1 --trials 3 --out demo
+	$(BIN)/gibo train CartPole-v1 --trials 3 --budget 100 --out demo
 	$(BIN)/gibo evaluate demo
 	$(BIN)/gibo plot demo
 

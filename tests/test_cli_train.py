@@ -23,7 +23,7 @@ from gibo.runs.result import Status
 from gibo.training.presets import PRESETS
 from gibo.training.training import Training, read_trial, train
 
-SPENT = SimpleNamespace(reason="the budget is spent", status=Status.BUDGET_SPENT)
+SPENT = SimpleNamespace(reason="the budget is spent", status=Status.BUDGET_SPENT, advice=())
 SHORT = ["--preset", "none", "--max-steps", "30"]  # of an episode
 
 
@@ -134,19 +134,19 @@ def test_without_a_preset_the_defaults_are_ours(runs):
     assert [ars[name] for name in names] == ["linear", "ars", 0.1, 1, False, "off", 1.0]
 
 
-def test_where_there_is_a_preset_it_is_used_unless_told_otherwise(tmp_path, monkeypatch, capsys):
+def test_a_preset_is_used_where_it_is_named(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert main(["train", "CartPole-v1", "--budget", "1", "--out", "a"]) == 0
-    assert "preset gibo for CartPole-v1" in capsys.readouterr().out
+    assert main(["train", "CartPole-v1", "--budget", "1", "--preset", "gibo", "--out", "a"]) == 0
     assert training_of(tmp_path / "a" / "trial-00") == PRESETS["gibo"]["CartPole-v1", "gibo"].to_plain()
-    assert main(["train", "CartPole-v1", "--budget", "1", "--preset", "none", "--out", "b"]) == 0
-    assert "preset" not in capsys.readouterr().out
-    assert training_of(tmp_path / "b" / "trial-00") == Training("CartPole-v1", "linear").to_plain()
+    for words in ([], ["--preset", "none"]):
+        out = "-".join(["b", *words])
+        assert main(["train", "CartPole-v1", "--budget", "1", *words, "--out", out]) == 0
+        assert training_of(tmp_path / out / "trial-00") == Training("CartPole-v1", "linear").to_plain()
 
 
 @pytest.mark.parametrize(
     ("words", "budget"),
-    [([], 100), (["--preset", "paper"], 100), (["--preset", "none"], 300), (["--method", "cma-es"], 300)],
+    [([], 300), (["--preset", "paper"], 100), (["--preset", "none"], 300), (["--method", "cma-es"], 300)],
 )
 def test_without_a_budget_it_is_that_of_the_preset_or_300(tmp_path, monkeypatch, words, budget):
     asked = []
@@ -158,9 +158,16 @@ def test_without_a_budget_it_is_that_of_the_preset_or_300(tmp_path, monkeypatch,
 def test_settings_of_the_method_may_be_given(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["train", "CartPole-v1", "--budget", "1"]
-    assert main([*words, "--set", "M=3", "--set", "eta=0.2", "--set", "kernel=matern52", "--out", "a"]) == 0
+    assert main([*words, "--set", "M=3", "--set", "kernel=matern52", "--out", "c"]) == 0
+    settings = training_of(tmp_path / "c" / "trial-00")["options"]["settings"]
+    assert (settings["M"], settings["kernel"], settings["move"]) == (3, "matern52", "bound")
+    assert main([*words, "--set", "eta=0.1", "--out", "d"]) == 0
+    settings = training_of(tmp_path / "d" / "trial-00")["options"]["settings"]
+    assert (settings["step"]["eta"], settings["move"]) == (0.1, "step")
+    words += ["--preset", "published"]
+    assert main([*words, "--set", "M=3", "--set", "eta=0.2", "--out", "a"]) == 0
     settings = training_of(tmp_path / "a" / "trial-00")["options"]["settings"]
-    assert (settings["M"], settings["N_m"], settings["kernel"]) == (3, 20, "matern52")  # N_m is the preset's
+    assert (settings["M"], settings["N_m"]) == (3, 20)  # N_m is the preset's
     assert settings["step"]["eta"] == 0.2
     assert main([*words, "--method", "ars", "--set", "directions=5", "--out", "b"]) == 0
     assert training_of(tmp_path / "b" / "trial-00")["options"] == {
@@ -288,7 +295,7 @@ def test_evaluate_prints_mean_standard_deviation_and_quantiles_of_each_trial(run
 
 
 def test_mistakes_of_evaluate(runs, tmp_path, capsys):
-    assert "no run of gibo train" in error_of(capsys, ["evaluate", str(tmp_path)])
+    assert "there is no run" in error_of(capsys, ["evaluate", str(tmp_path)])
     assert "--episodes: expected at least 1" in error_of(capsys, ["evaluate", str(runs / "gibo"), "--episodes", "0"])
     assert main(["init", str(tmp_path / "by-hand"), "--dim", "2"]) == 0
     assert "not one of gibo train" in error_of(capsys, ["evaluate", str(tmp_path / "by-hand")])
@@ -514,7 +521,7 @@ def test_plot_needs_no_environment_and_does_not_disturb_a_run_that_is_writing(ru
 
 
 def test_mistakes_of_plot(runs, tmp_path, capsys):
-    assert "no run of gibo train" in error_of(capsys, ["plot", str(tmp_path)])
+    assert "there is no run" in error_of(capsys, ["plot", str(tmp_path)])
     assert ".png, .svg or nothing" in error_of(capsys, ["plot", str(runs / "gibo"), "--out", "x.pdf"])
     assert main(["init", str(tmp_path / "by-hand"), "--dim", "2"]) == 0
     assert "not one of gibo train" in error_of(capsys, ["plot", str(tmp_path / "by-hand")])

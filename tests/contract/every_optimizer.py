@@ -6,7 +6,7 @@ import pytest
 from gibo import ARS, CMAES, GIBO, InputError, RandomSearch, Settings, VanillaBO, out_of_model, within_model
 from gibo.optimizers.min_ucb import MinUCB
 from gibo.optimizers.mpd import MPD
-from gibo.optimizers.settings import lengthscale_distribution, searching
+from gibo.optimizers.settings import lengthscale_distribution
 from gibo.optimizers.trust_region_bo import TrustRegionBO
 from gibo.steps import Adam
 
@@ -55,7 +55,7 @@ OPTIMIZERS = [
     pytest.param(gibo(lambda d: Settings(fit_after_iterate=True)), id="gibo-fit-after-iterate"),
     pytest.param(gibo(lambda d: Settings(kernel="matern52")), id="gibo-matern"),
     pytest.param(gibo(lambda d: Settings(step=Adam())), id="gibo-adam"),
-    pytest.param(gibo(searching), id="gibo-searching"),
+    pytest.param(gibo(lambda d: Settings()), id="gibo-gradient-steps"),
     pytest.param(plain(ARS, directions=3), id="ars"),
     pytest.param(plain(ARS, directions=4, top=2), id="ars-top"),
     pytest.param(plain(CMAES), id="cma-es"),

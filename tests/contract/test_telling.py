@@ -287,8 +287,9 @@ def test_best_seen_is_the_highest_value_told(make):
 def test_best_is_a_point_with_a_believable_value(make):
     optimizer = make(X0)
     advance(optimizer, 6)
-    x, value = optimizer.best
+    x, value, interval = optimizer.best
     assert x.shape == (D,)
+    assert interval is None or interval[0] <= value <= interval[1]
     values = [e.value for e in optimizer.evaluations]
     assert min(values) - 1.0 < value < max(values) + 1.0
 

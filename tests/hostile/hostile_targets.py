@@ -26,7 +26,7 @@ from gibo.integrations.optuna import GIBOSampler
 from gibo.integrations.tensorboard import TensorBoard
 from gibo.map_fit import log_posterior
 from gibo.optimizers import MPD, MinUCB, TrustRegionBO
-from gibo.optimizers.settings import lengthscale_distribution, mean_distance, searching
+from gibo.optimizers.settings import lengthscale_distribution, mean_distance
 from gibo.parameters import Parameter, Parameters, free, integer, linear, log
 from gibo.policies import (
     MLP,
@@ -404,7 +404,7 @@ TARGETS = {
     "gibo.Settings.from_plain": fixed(Settings.from_plain, data=gibo._serialize.to_plain(SETTINGS)),
     "gibo.within_model": fixed(gibo.within_model, lengthscale=[0.2, 0.3]),
     "gibo.out_of_model": fixed(gibo.out_of_model, d=3, sizes=("d",)),
-    "gibo.optimizers.settings.searching": fixed(searching, d=3),
+    "gibo.Settings.default": fixed(gibo.Settings.default, M=3, standardize=True, beta=0.5),
     "gibo.optimizers.settings.mean_distance": fixed(mean_distance, d=3),
     "gibo.optimizers.settings.lengthscale_distribution": fixed(lengthscale_distribution, d=3, gamma=0.3),
     # Runs.

@@ -277,7 +277,7 @@ def test_hyperparameters_are_fitted_to_the_values_alone():
     def as_lists(optimizer):
         return [np.asarray(part).tolist() for part in optimizer._surrogate.hyperparameters]
 
-    told = [GIBO(X0, scale=0.1, seed=0) for _ in range(2)]
+    told = [GIBO(X0, scale=0.1, seed=0, settings=Settings()) for _ in range(2)]
     rng = np.random.default_rng(0)
     for _ in range(12):
         x, value = X0 + 0.1 * rng.standard_normal(D), float(rng.standard_normal())
@@ -285,7 +285,7 @@ def test_hyperparameters_are_fitted_to_the_values_alone():
         told[1].tell(x, value, gradient=slope(x), gradient_noise=1e-6)
     with_values, with_gradients = (as_lists(opt) for opt in told if opt.ask())
     assert with_values == with_gradients
-    assert with_values != as_lists(GIBO(X0, scale=0.1))  # they were fitted
+    assert with_values != as_lists(GIBO(X0, scale=0.1, settings=Settings()))  # they were fitted
 
 
 def test_gradients_beside_a_cliff():

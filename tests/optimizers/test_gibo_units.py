@@ -187,7 +187,7 @@ def test_before_any_value_the_jacobian_is_the_priors():
 
 def test_a_plateau_teaches_no_lengthscale():
     """Such as the highest score of a game: the search must not leave it with an enormous step."""
-    opt = GIBO([0.0, 0.0, 0.0], scale=0.1, seed=0)
+    opt = GIBO([0.0, 0.0, 0.0], scale=0.1, seed=0, settings=Settings())
     for k in range(40):
         for query in opt.ask():
             opt.tell(query, 500.0 if k else float(query.id))

@@ -1,4 +1,6 @@
-"""Finding the scale, warping values, steps to a confidence bound: the parts of `searching`."""
+"""Finding the scale, warping values, steps to a confidence bound: the parts of `Settings.default`."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,8 +9,8 @@ from hypothesis import strategies as st
 
 import gibo
 from gibo.acquisition.confidence import LowerConfidenceBound
-from gibo.optimizers.scale_search import SHRINK, WIDEN, look
-from gibo.optimizers.settings import Settings, searching
+from gibo.optimizers.scale_search import SHRINK, VARIES, WIDEN, look, varies
+from gibo.optimizers.settings import Settings
 from gibo.optimizers.surrogate import Surrogate, Units
 from gibo.outcome import Evaluation, Outcome, Query
 
@@ -95,8 +97,8 @@ def test_an_iterate_above_its_queries_means_too_wide():
     X = [[0.0, 0.0], [3.0, 0.0], [0.0, 3.0], [-3.0, 0.0]]
     y = [1.0, -5.0, -6.0, -7.0]
     batch = evaluated(X, y, ["iterate", "query", "query", "query"])
-    assert look(model_of(X, y), batch, [], found=False).factor == SHRINK
-    assert look(model_of(X, y), batch, [], found=True).factor == 1.0
+    assert look(model_of(X, y), batch, batch, [], found=False).factor == SHRINK
+    assert look(model_of(X, y), batch, batch, [], found=True).factor == 1.0
 
 
 def test_noise_alone_means_too_narrow_and_a_signal_that_it_is_found():
@@ -106,9 +108,11 @@ def test_noise_alone_means_too_narrow_and_a_signal_that_it_is_found():
     noise, signal = rng.normal(size=30), np.sin(X[:, 0]) + 0.5 * X[:, 1]
     noise[0] = signal[0] = 0.0
     nothing = Surrogate.initial(Settings(lengthscale=1.0, noise=0.95, variance=0.05).resolve(2), np.ones(2))
-    found = look(nothing.given(evaluated(X, noise)), evaluated(X, noise, kinds), [], found=False)
+    told = evaluated(X, noise, kinds)
+    found = look(nothing.given(told), told, told, [], found=False)
     assert (found.factor, found.found) == (WIDEN, False)
-    found = look(model_of(X, signal), evaluated(X, signal, kinds), [], found=False)
+    told = evaluated(X, signal, kinds)
+    found = look(model_of(X, signal), told, told, [], found=False)
     assert (found.factor, found.found) == (1.0, True)
 
 
@@ -116,10 +120,59 @@ def test_a_failed_step_goes_back():
     X = [[0.0, 0.0], [0.2, 0.0], [0.0, 0.2], [2.0, 2.0], [2.2, 2.0], [2.0, 2.2]]
     y = [1.0, 0.9, 1.1, -9.0, -8.0, -9.5]
     told = evaluated(X, y, ["iterate", "query", "query"] * 2)
-    assert look(model_of(X, y), told[3:], told[:3], found=True).back is told[0]
-    assert (
-        look(model_of(X, y[::-1]), evaluated(X, y[::-1], ["iterate", "query", "query"] * 2)[3:], [], True).back is None
-    )
+    assert look(model_of(X, y), told, told[3:], told[:3], found=True).back is told[0]
+    told = evaluated(X, y[::-1], ["iterate", "query", "query"] * 2)
+    assert look(model_of(X, y[::-1]), told, told[3:], [], True).back is None
+
+
+def repeated_iterates(differences, spread, rng):
+    """Iterates told twice, with these differences of the two values, and the values of queries with a spread."""
+    told = []
+    for k, difference in enumerate(differences):
+        x = np.full(2, float(k))
+        for kind, value in (("iterate", 0.0), ("query", difference)):
+            told.append(Evaluation(Query(len(told), x, 0, kind, k), Outcome(value)))
+    return told, (spread * rng.standard_normal(8)).tolist()
+
+
+def test_queries_that_differ_by_more_than_an_iterate_told_twice_mean_detail():
+    rng = np.random.default_rng(5)
+    told, queries = repeated_iterates([0.1, -0.1], 3.0, rng)
+    ratio = 0.5 * 0.01 / np.var(queries)
+    assert varies(told, queries) == pytest.approx(-np.log(ratio) - 1.0 + ratio)
+    assert varies(told, queries) > VARIES
+    told, queries = repeated_iterates([2.0, -3.0], 3.0, rng)
+    assert varies(told, queries) < VARIES
+    assert varies([], queries) == 0.0
+
+
+def test_what_is_detail_shrinks_the_scale():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(12, 2))
+    told = evaluated(X, rng.normal(size=12), ["iterate", *["query"] * 11])
+    told = [Evaluation(replace(e.query, iteration=1), e.outcome) for e in told]
+    twice = Evaluation(Query(99, told[0].x, 0, "query", 1), Outcome(told[0].value + 1e-3))
+    nothing = Surrogate.initial(Settings(lengthscale=1.0, noise=0.95, variance=0.05).resolve(2), np.ones(2))
+    assert look(nothing.given(told), told, told, [], False).factor == WIDEN
+    assert look(nothing.given(told), [*told, twice], [*told, twice], [], False).factor == SHRINK
+
+
+def test_the_start_and_the_best_point_outlive_the_window():
+    def run(**options):
+        rng = np.random.default_rng(0)
+        opt = gibo.GIBO(np.zeros(2), scale=0.1, settings=Settings.default(N_m=8, M=2, scale_search=False, **options))
+        for k in range(12):
+            for query in opt.ask():
+                opt.tell(query, (5.0 if query.id == 0 else float(-k)) + 0.01 * rng.standard_normal())
+        return opt
+
+    opt = run()
+    kept = [e.id for e in opt._window(8)]
+    assert kept[0] == 0
+    assert len(kept) == 9
+    again = gibo.GIBO.from_state(opt.state())
+    assert [e.id for e in again._window(8)] == kept
+    assert [e.id for e in run(remember=False)._window(8)] == kept[1:]
 
 
 @pytest.mark.parametrize("wrong", [0.1, 1.0, 10.0])
@@ -131,12 +184,12 @@ def test_a_wrong_scale_costs_little(wrong):
     def objective(x):
         return -float(((x - goal) ** 2).sum()) / float(goal @ goal) + 0.02 * rng.standard_normal()
 
-    result = gibo.maximize(objective, np.zeros(D), budget=120, scale=0.2 * wrong, settings=searching(D))
+    result = gibo.maximize(objective, np.zeros(D), budget=120, scale=0.2 * wrong, settings=Settings.default())
     assert ((result.x - goal) ** 2).sum() / (goal @ goal) < 0.25
 
 
 def test_a_plateau_is_searched_farther_and_farther_away():
-    opt = gibo.GIBO(np.zeros(2), scale=0.01, settings=searching(2))
+    opt = gibo.GIBO(np.zeros(2), scale=0.01, settings=Settings.default())
     reach = []
     for _ in range(5):
         queries = opt.ask()

@@ -74,7 +74,7 @@ def hill_of_noise(seed: int):
 
 @pytest.mark.parametrize(("scale", "code"), [(0.001, "scale_small"), (3.0, "scale_large"), (0.1, None)])
 def test_a_scale_that_is_far_off_is_noticed(scale, code):
-    result = gibo.maximize(hill(0.002), np.zeros(4), budget=80, scale=scale)
+    result = gibo.maximize(hill(0.002), np.zeros(4), budget=80, scale=scale, settings=gibo.Settings())
     assert [c for c in codes(result) if c.startswith("scale")] == ([] if code is None else [code])
 
 
@@ -112,7 +112,9 @@ def test_an_optimiser_without_a_model_is_judged_by_its_first_and_last_values():
 
 def test_a_callback_hears_remarks_and_no_verdict():
     heard = []
-    gibo.maximize(lambda x: 1.0, np.zeros(2), budget=12, callback=lambda result: heard.append(codes(result)))
+    gibo.maximize(
+        lambda x: 1.0, np.zeros(2), budget=12, settings=gibo.Settings(), callback=lambda r: heard.append(codes(r))
+    )
     assert heard[-1] == ["all_alike"]
     assert heard[0] == []
 

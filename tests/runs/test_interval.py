@@ -11,7 +11,7 @@ def sphere(x: np.ndarray) -> float:
 
 
 def test_the_interval_is_the_models_at_the_recommended_point() -> None:
-    opt = gibo.GIBO([0.0] * 3, scale=0.5, seed=3)
+    opt = gibo.GIBO([0.0] * 3, scale=0.5, seed=3, settings=gibo.Settings())
     rng = np.random.default_rng(0)
     for _ in range(6):
         for query in opt.ask():
@@ -21,8 +21,8 @@ def test_the_interval_is_the_models_at_the_recommended_point() -> None:
     assert best.interval is not None
     model = opt._model()
     _, variance = model.gp.predict(best.x / opt.scale)
-    half = 1.6448536 * model.units.spread * np.sqrt(variance)
-    assert best.interval == pytest.approx((best.value - half, best.value + half), rel=1e-6)
+    sd = model.units.spread * np.sqrt(variance)
+    assert best.interval == pytest.approx((best.value - 3.7897072 * sd, best.value + 2.7897072 * sd), rel=1e-6)
 
 
 def test_minimising_turns_the_interval_round() -> None:

@@ -115,8 +115,22 @@ def test_a_run_of_version_1_can_be_continued(tmp_path):
     assert result.history.value[:spent].tolist()[0] == expected["values"][0]
     np.testing.assert_allclose(calls[: len(expected["open_x"])], expected["open_x"], **CLOSE)
     # The record is a part of the same run made today.
-    today = gibo.maximize(objective, [0.0, 0.0], budget=spent, scale=0.3, seed=3)
+    today = gibo.maximize(objective, [0.0, 0.0], budget=spent, scale=0.3, seed=3, settings=gibo.Settings())
     np.testing.assert_allclose(today.history.x, result.history.x[:spent], rtol=1e-4, atol=1e-4)
+
+
+def test_a_run_that_began_with_other_defaults_keeps_them(tmp_path):
+    expected = copied("journal-v1", tmp_path)
+    budget = expected["evaluations"] + 10
+    result = gibo.maximize(objective, [0.0, 0.0], budget=budget, scale=0.3, seed=3, journal=tmp_path)
+    with Journal.read(tmp_path) as journal:
+        settings = Session.of(journal).optimizer.settings
+    assert (settings.move, settings.scale_search) == ("step", False)
+    assert result.evaluations == budget
+    with pytest.raises(gibo.InputError, match="holds another run"):
+        gibo.maximize(
+            objective, [0.0, 0.0], budget=60, scale=0.3, seed=3, journal=tmp_path, settings=gibo.Settings.default()
+        )
 
 
 @pytest.mark.parametrize("workers", [None, 2])

@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def result(folder):
     with pytest.warns(gibo.FailedEvaluationWarning):
-        found = gibo.minimize(cost, [0.85, 0.0], budget=12, scale=0.2, seed=1, journal=folder)
+        found = gibo.minimize(cost, [0.85, 0.0], budget=12, scale=0.2, seed=1, journal=folder, settings=gibo.Settings())
     assert 0 < len(found.failures) < 6
     return found
 
@@ -126,7 +126,7 @@ def test_a_notebook_shows_the_values_and_obeys_nothing(result):
     assert len(svg.findall(f"{SVG}path")) == failed
     heights = [float(dot.get("cy")) for dot in svg.findall(f"{SVG}circle")]
     known = result.history.value[~np.isnan(result.history.value)]
-    assert np.argsort(np.argsort(known)).tolist() == np.argsort(np.argsort(-np.array(heights))).tolist()
+    assert (np.diff(np.array(heights)[np.argsort(known)]) <= 0.1).all()  # rounded to a tenth of a pixel
     ET.fromstring(page.replace("<br>", "<br/>"))
 
 

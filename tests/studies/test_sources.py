@@ -31,7 +31,9 @@ OTHERWISE = {
     "move": "step",
     "warp": "none",
     "fit_at": "plan",
+    "beta": 0.5,  # of no effect with steps
     "scale_search": False,
+    "remember": False,
     "caution": 0.0,
 }
 
@@ -136,7 +138,7 @@ def test_out_of_model():
     assert type(made("out-of-model", "Random search")) is RandomSearch
 
 
-def test_our_defaults():
+def test_our_defaults_with_gradient_steps():
     assert_settings(
         Settings().resolve(D),
         lengthscale=SharedLogNormal(1.5 * np.sqrt(D), 0.7, 0.3),

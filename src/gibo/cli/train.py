@@ -57,8 +57,7 @@ def add_commands(commands: Any) -> None:
         "--preset",
         metavar="NAME",
         help="paper, published or gibo: the settings of the paper's tables, of its published code or our own, for ENV "
-        "and the method; none: those that need no knowledge of ENV (default: our own or the published ones where "
-        "there are any, else none). Options given besides override them",
+        "and the method; none, the default: those that need no knowledge of ENV. Options given besides override them",
     )
     train.add_argument(
         "--policy", help='"linear", "affine", "mlp:16,16", "mlp:16,16:relu" (default: linear, or that of the preset)'
@@ -117,7 +116,7 @@ def _train(arguments: argparse.Namespace) -> int:
     training = _training(arguments)
     budget = arguments.budget
     if budget is None:
-        budget = BUDGETS[arguments.environment] if _has_preset(arguments) else BUDGET
+        budget = BUDGET if arguments.preset in (None, "none") else BUDGETS[arguments.environment]
     if arguments.trials < 1:
         raise InputError(f"--trials: expected at least 1, got {arguments.trials}")
     if arguments.dask is not None and arguments.workers is not None:
@@ -151,14 +150,9 @@ def _train(arguments: argparse.Namespace) -> int:
 
 def _training(arguments: argparse.Namespace) -> Training:
     """The preset, or our defaults, with what was given besides."""
-    from gibo.training.presets import preset
     from gibo.training.training import Training
 
-    usual = preset(arguments.environment, arguments.method) if arguments.preset is None else None
-    if usual is not None:
-        name, training = usual
-        say(f"Settings: preset {name} for {arguments.environment}; --preset none trains without")
-    elif arguments.preset in (None, "none"):
+    if arguments.preset in (None, "none"):
         reexpressed: Any = "data" if arguments.method == "gibo" else "off"
         training = Training(arguments.environment, "linear", arguments.method, reexpressed=reexpressed)
     else:
@@ -167,14 +161,6 @@ def _training(arguments: argparse.Namespace) -> Training:
     given = {name: getattr(arguments, name) for name in names}
     training = replace(training, **{name: value for name, value in given.items() if value is not None})
     return replace(training, options=_options(training, dict(map(_setting, arguments.set))))
-
-
-def _has_preset(arguments: argparse.Namespace) -> bool:
-    from gibo.training.presets import preset
-
-    if arguments.preset is None:
-        return preset(arguments.environment, arguments.method) is not None
-    return bool(arguments.preset != "none")
 
 
 def _setting(word: str) -> tuple[str, Any]:
@@ -206,7 +192,9 @@ def _options(training: Training, given: dict[str, Any]) -> dict[str, Any]:
     if "eta" in given:
         given = {**given, "step": GradientAscent(eta=given["eta"])}
         del given["eta"]
-    return {"settings": replace(options.get("settings", Settings()), **given)}
+    if "settings" not in options:
+        return {"settings": Settings.default(**given)}
+    return {"settings": replace(options["settings"], **given)}
 
 
 def _refuse_unknown(given: dict[str, Any], known: list[str]) -> None:

@@ -60,8 +60,7 @@ OTHER_QUERIES = "would ask other queries than it did: with another version of gi
 class Optimizer(ABC):
     """Base of all optimisers.
 
-    An optimiser's options are keyword arguments of its constructor, each kept in an attribute of the same name; so
-    they are saved and loaded without any further word.
+    An optimiser's options are keywords of its constructor, each kept in an attribute of that name, and so saved.
 
     Args:
         x0: (d,) where to start.
@@ -226,7 +225,6 @@ class Optimizer(ABC):
         return x if self.bounds is None else np.clip(x, *self.bounds)
 
     def evaluated(self, x: Array) -> Array:
-        """The nearest point at which an evaluation can take place."""
         return self.clip(x) if self.rounding is None else self.rounding(self.clip(x))
 
     def reparametrize(self, transform: Transform, move_iterate: bool = False) -> None:
@@ -275,6 +273,9 @@ class Optimizer(ABC):
     def arguments(self) -> dict[str, Any]:
         """Those of the constructor, as plain data: each option is kept in an attribute of its name."""
         return arguments_of(self)
+
+    def adopt(self, arguments: dict[str, Any]) -> None:  # noqa: B027
+        """For a fresh one: what was left to its default becomes the default of the version that saved `arguments`."""
 
     @classmethod
     def from_arguments(cls, name: str, arguments: dict[str, Any]) -> Self:

@@ -27,7 +27,7 @@ from gibo.acquisition.information import GradientInformation, plan
 from gibo.errors import InputError, NumericalError
 from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.log import Iteration
+from gibo.optimizers.log import Asked, Event, Iteration
 from gibo.optimizers.scale_search import WIDEN, look
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.surrogate import Model, Surrogate
@@ -41,11 +41,11 @@ class GIBO(Optimizer):
     Args:
         x0: (d,) where to start.
         scale: positive; by how much a parameter must change to matter, roughly (like sigma0 in CMA-ES): a number, or
-            one per parameter. The default settings are made for a scale that is right within a factor of about 3.
+            one per parameter. A wrong one is found out; one that is wrong by ten costs a few iterations.
         bounds: None, or (lower, upper); no query and no iterate leaves them.
         seed: of all random choices.
-        settings: see `Settings` for each default and its reason; `gibo.within_model` and `gibo.out_of_model` are
-            the paper's.
+        settings: by default `Settings.default()`; see `Settings` for each of them and its reason. The paper's are
+            `gibo.within_model` and `gibo.out_of_model`.
 
     Example:
         >>> import gibo
@@ -74,12 +74,19 @@ class GIBO(Optimizer):
         super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
         if settings is not None and not isinstance(settings, Settings):
             raise InputError(f"settings: expected gibo.Settings(...), got {shown(settings)}")
-        self.settings = (settings or Settings()).resolve(self.d)
+        self._by_default = settings is None
+        self.settings = (settings or Settings.default()).resolve(self.d)
         self._M, self._N_m, self._N_g, self._fit_from = self.settings.sizes
         self._surrogate = Surrogate.initial(self.settings, self.scale)
         self._iterate_asked = False
+        self._kept: tuple[int, ...] = ()  # ids of the start and of the best point, see `Settings.remember`
         self._step_state = self.settings.step.init(self.d)
         self._scale_found = not (self.settings.scale_search and self._surrogate.can_be_rescaled)
+
+    def adopt(self, arguments: dict[str, Any]) -> None:
+        then = Settings().resolve(self.d)  # the default of versions that had no other
+        if self._by_default and Settings.from_plain(arguments["settings"]) == then:
+            self.__init__(self.x0, scale=self.scale, bounds=self.bounds, seed=self.seed, settings=then)  # type: ignore[misc]
 
     # -- what it knows ------------------------------------------------------------------------------------------------
 
@@ -94,7 +101,7 @@ class GIBO(Optimizer):
         if not window:
             return None
         X = [e.x for e in window if np.array_equal(self.clip(e.x), e.x)]
-        if not X or all(e.value is not None for e in self._log.since_id(window[0].id)):
+        if not X or all(e.value is not None for e in self._log.since_id(self._log.valued[-self._N_m :][0].id)):
             X.append(self.evaluated(self._iterate))
         with single_thread():
             model = self._model()
@@ -130,6 +137,8 @@ class GIBO(Optimizer):
             gi = self._information(iterate_comes=bool(proposals))
             s = self.settings
             Z = plan(gi, lower, upper, self._M, self._rng, s.least_share, s.least_gain).X  # lines 7 to 12
+        if not self._scale_found and self._iteration:
+            proposals.append((self._iterate, QUERY))  # twice, to tell noise from detail
         return proposals + [(z * self.scale, QUERY) for z in Z]
 
     def _update(self, batch: list[Evaluation]) -> None:
@@ -141,6 +150,8 @@ class GIBO(Optimizer):
         if retreat is None and self.settings.scale_search:
             retreat = self._look_at_scale(batch)
         model = self._model()
+        if self.settings.remember and self._log.valued:
+            self._kept = self._worth_keeping(model)
         internal = model.gp.jacobian(before / self.scale)
         if retreat is not None:
             self._iterate = retreat
@@ -159,24 +170,25 @@ class GIBO(Optimizer):
         window = self._window(self._N_m)
         if not window or not self._surrogate.can_be_rescaled:
             return None
-        if len({e.value for e in window}) == 1:  # a plateau: nothing differs, so look farther away
-            self._surrogate = self._surrogate.rescaled(WIDEN)
+        if len({e.value for e in window}) == 1:  # a plateau: nothing differs, so look farther away, or stay at the top
+            if not self._scale_found:
+                self._surrogate = self._surrogate.rescaled(WIDEN)
             return self._iterate
         before = [e for e in self._log.since(self._iteration - 1) if e.iteration == self._iteration - 1]
-        factor, self._scale_found, back = look(self._model(), batch, before, self._scale_found)
+        factor, self._scale_found, back = look(self._model(), window, batch, before, self._scale_found)
         if factor != 1.0:
             self._surrogate = self._surrogate.rescaled(factor)
         return None if back is None else back.x.copy()
 
     def _highest_bound(self, model: Model, internal: Jacobian) -> Array:
-        """The maximum of mean − sd in the box around the iterate; in z."""
+        """The maximum of mean − beta·sd in the box around the iterate; in z."""
         lower, upper = self._box()
         z, ell = self._iterate / self.scale, model.gp.kernel.ell(self.d)
         ascent = z + 0.35 * direction(internal.mean, ell, "invariant")
         data = model.gp.observations
         best = z if data is None else data.X[int(np.asarray(model.gp.predict(data.X).mean).argmax())]
         starts = [np.clip(start, lower, upper)[None] for start in (z, ascent, best)]
-        return climb(LowerConfidenceBound(model.gp, 1.0), starts, lower, upper, scale=ell)[0]
+        return climb(LowerConfidenceBound(model.gp, self.settings.beta), starts, lower, upper, scale=ell)[0]
 
     def _fit_is_due(self) -> bool:
         needed = {"each": self._fit_from, "full": self._N_m, "never": None}[self.settings.fit]
@@ -241,8 +253,16 @@ class GIBO(Optimizer):
     # -- its data -----------------------------------------------------------------------------------------------------
 
     def _window(self, size: int) -> list[Evaluation]:
-        """The last evaluations that have a value, by id."""
-        return self._log.valued[-size:] if size > 0 else []
+        """The last evaluations that have a value, by id, after those that are kept."""
+        recent = self._log.valued[-size:] if size > 0 else []
+        first = recent[0].id if recent else self._log.next_id
+        return [self._log.evaluations[i] for i in self._kept if i < first] + recent
+
+    def _worth_keeping(self, model: Model) -> tuple[int, ...]:
+        """Ids of the first value, the start's, and of the point that is best by its lower bound."""
+        window = self._window(self._N_m)
+        bound = model.lower_bound(np.array([e.x for e in window]), max(self.settings.caution, 1.0))
+        return tuple(sorted({self._log.valued[0].id, window[int(bound.argmax())].id}))
 
     def _model(self) -> Model:
         """The posterior given the window."""
@@ -281,12 +301,26 @@ class GIBO(Optimizer):
 
     def _memo(self) -> dict[str, Any]:
         found = {} if not self.settings.scale_search else {"scale_found": self._scale_found}
-        return {**self._surrogate.memo(), "step": self._step_state, **found}
+        kept = {} if not self.settings.remember else {"kept": list(self._kept)}
+        return {**self._surrogate.memo(), "step": self._step_state, **found, **kept}
+
+    def load(self, event: Event) -> None:
+        super().load(event)
+        if isinstance(event, Asked):  # what is kept moves when the parameters change their meaning
+            self._kept = self._known_ids((event.memo or {}).get("kept", ()))
+
+    def _known_ids(self, given: Any) -> tuple[int, ...]:
+        kept = tuple(given)
+        known = (self._log.evaluations.get(i) for i in kept)
+        if len(kept) > 2 or any(e is None or e.value is None for e in known):
+            raise InputError(f"memo: kept: expected ids of evaluations with values, got {given!r:.80}")
+        return kept
 
     def _recall(self, memo: dict[str, Any]) -> None:
         self._iterate_asked = True
         self._surrogate = self._surrogate.recall(memo)
         self._scale_found = bool(memo.get("scale_found", self._scale_found))
+        self._kept = self._known_ids(memo.get("kept", ()))
         if "step" in memo:
             state = {name: as_finite(f"step.{name}", value) for name, value in memo["step"].items()}
             # Of a user's own rule the names may change from step to step, the shapes of gibo's own do not.

@@ -2,12 +2,14 @@
 
 Until a signal is found, the lengthscales and their prior are rescaled after each iteration:
 
-    too wide     the iterate's value is above most of its queries', or the last step failed      × 0.5
+    too wide     the iterate's value is above most of its queries', or the last step failed, or the queries' values
+                 differ by more than noise and the model does not explain them                   × 0.5
     too narrow   the model explains the values hardly better than noise alone does               × 2.5
 
-Once the model beats noise by a quarter of a nat per value the scale counts as found. A step counts as failed when the
-new iterate's value is two median absolute deviations of the last batch below the last iterate's and the model agrees
-which of the two is better; then the search goes back, found or not.
+How large the noise is shows in the iterate, which is evaluated twice while the scale is not found. Once the model beats
+noise by a quarter of a nat per value the scale counts as found. A step counts as failed when the new iterate's value is
+two median absolute deviations of the last batch below the last iterate's and the model agrees which of the two is
+better; then the search goes back, found or not.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gibo._linalg import Array
 from gibo.optimizers.surrogate import Model
 from gibo.outcome import ITERATE, QUERY, Evaluation
 
@@ -25,6 +28,7 @@ WIDEN, SHRINK = 2.5, 0.5
 EVIDENCE = 0.25  # nats per value
 ABOVE = 0.85  # share of its queries that the iterate beats
 FAILED = 2.0  # median absolute deviations
+VARIES = 2.0  # nats
 
 
 class Finding(NamedTuple):
@@ -35,10 +39,16 @@ class Finding(NamedTuple):
     back: Evaluation | None
 
 
-def look(model: Model, batch: Sequence[Evaluation], last: Sequence[Evaluation], found: bool) -> Finding:
+def look(
+    model: Model, window: Sequence[Evaluation], batch: Sequence[Evaluation], last: Sequence[Evaluation], found: bool
+) -> Finding:
     """What a batch says about the scale; `last` are the evaluations of the iteration before."""
-    queries = [e.value for e in batch if e.kind == QUERY and e.value is not None]
     here = next((e for e in batch if e.kind == ITERATE and e.value is not None), None)
+    queries = [
+        e.value
+        for e in batch
+        if e.kind == QUERY and e.value is not None and here is not None and not np.array_equal(e.x, here.x)
+    ]
     if not queries or here is None or here.value is None:
         return Finding(1.0, found, None)
     back = _failed(model, here, [e for e in last if e.value is not None])
@@ -48,9 +58,35 @@ def look(model: Model, batch: Sequence[Evaluation], last: Sequence[Evaluation], 
         return Finding(SHRINK, False, back)
     if here.iteration == 0:
         return Finding(1.0, False, None)
-    if evidence(model) < EVIDENCE * model.gp.n:
-        return Finding(WIDEN, False, None)
-    return Finding(1.0, True, None)
+    if evidence(model) >= EVIDENCE * model.gp.n:
+        return Finding(1.0, True, None)
+    return Finding(SHRINK if varies(window, queries) > VARIES else WIDEN, False, None)
+
+
+def repeated(window: Sequence[Evaluation]) -> Array:
+    """Differences (p,) between the values of an iterate that was evaluated twice in its iteration."""
+    iterates = {e.iteration: e for e in window if e.kind == ITERATE}
+    pairs = [(iterates[e.iteration], e) for e in window if e.kind == QUERY and e.iteration in iterates]
+    return np.array(
+        [
+            a.value - b.value
+            for a, b in pairs
+            if a.value is not None and b.value is not None and np.array_equal(a.x, b.x)
+        ]
+    )
+
+
+def varies(window: Sequence[Evaluation], queries: Sequence[float]) -> float:
+    """How many nats likelier it is that queries differ truly than by noise alone, by p points that were told twice.
+
+    With v the variance of the queries' values and n that of the noise, half of the mean square of the p differences:
+    ``p/2·(log(v/n) − 1 + n/v)`` where n < v, the ratio of the highest likelihoods of the differences.
+    """
+    differences, v = repeated(window), float(np.var(queries))
+    if not len(differences) or v == 0.0:
+        return 0.0
+    ratio = max(0.5 * float((differences**2).mean()) / v, 1e-6)
+    return 0.5 * len(differences) * (-math.log(ratio) - 1.0 + ratio) if ratio < 1.0 else 0.0
 
 
 def evidence(model: Model) -> float:

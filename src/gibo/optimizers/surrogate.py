@@ -56,8 +56,12 @@ LEAST_WIDTH = 1e-3
 SAYS_NOTHING = 1e6
 # Standard deviations either way that hold 90 % of a normal distribution.
 Z90 = 1.6448536269514722
-# A factor of a thousand either way.
-LARGEST_LOG_FACTOR = 7.0
+# What a recommended point is truly worth lies below the model's mean, because it was chosen for that, and farther from
+# it than the model's standard deviation says, because the model was fitted. In these units, chosen on the leaderboard's
+# first half, where 90 % of the intervals hold with them and 54 % without.
+OPTIMISM, OVERCONFIDENCE = 0.5, 2.0
+# A factor of a hundred either way.
+LARGEST_LOG_FACTOR = 4.6
 
 
 class Units(NamedTuple):
@@ -174,9 +178,13 @@ class Model:
         return self.units.invert(np.asarray(self.gp.predict(X / self.scale).mean))
 
     def interval(self, x: Array) -> tuple[float, float]:
-        """Within which the objective without noise is believed to lie at x (d,), with 90 % probability."""
+        """Within which the objective without noise is believed to lie at x (d,), with 90 % probability.
+
+        For a point that was chosen because it looks high: see `OPTIMISM` and `OVERCONFIDENCE`.
+        """
         mean, variance = self.gp.predict(x / self.scale)
-        low, high = self.units.invert(np.asarray(mean) + np.array([-Z90, Z90]) * math.sqrt(float(variance)))
+        sds = -OPTIMISM + OVERCONFIDENCE * np.array([-Z90, Z90])
+        low, high = self.units.invert(np.asarray(mean) + sds * math.sqrt(float(variance)))
         return float(low), float(high)
 
     def at(self, x: Array) -> Best:

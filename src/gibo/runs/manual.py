@@ -333,7 +333,7 @@ def _settings(given: Mapping[str, Any]) -> Settings:
     for name, value in given.items():
         if not isinstance(value, simple):
             raise InputError(f"settings.{name}: expected a number, a list of numbers or a name, got {describe(value)}")
-    return Settings(**given)
+    return Settings.default(**given)
 
 
 def _known(where: str, data: Mapping[str, Any], names: Sequence[str] | Mapping[str, Any]) -> None:

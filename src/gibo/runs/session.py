@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -77,7 +78,11 @@ class Session:
             return cls(optimizer, spec.sign, reparametrizer, Journal.create(folder, spec))
         journal = Journal.open(folder)
         try:
-            differing = spec.differences(journal.spec())
+            saved = journal.spec()
+            if saved.optimizer == spec.optimizer:
+                optimizer.adopt(saved.arguments)
+                spec = replace(spec, arguments=optimizer.arguments())
+            differing = spec.differences(saved)
             if differing:
                 raise InputError(
                     f"{folder} holds another run: {differing}. Name another folder, or use the old settings"

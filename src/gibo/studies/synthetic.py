@@ -85,14 +85,14 @@ OUT_OF_MODEL: dict[str, Maker] = {
             "fit_from": 5 * f.d,
         },
     ),
-    "GIBO, our defaults": _maker(GIBO, lambda f: {"scale": 0.1}),
+    "GIBO, our defaults": _maker(GIBO, lambda f: {"scale": 0.1, "settings": Settings()}),
     "Random search": _maker(RandomSearch),
 }
 
 NORMALIZATION = {name: _known(normalization=name) for name in ("paper", "published", "invariant", "off")}
 SAMPLING = {name: _known(sampling=name) for name in ("active", "random")}
 # With hyperparameters that are not known, as in the out-of-model study.
-SAMPLING["our defaults, active"] = _maker(GIBO, lambda f: {"scale": 0.1})
+SAMPLING["our defaults, active"] = _maker(GIBO, lambda f: {"scale": 0.1, "settings": Settings()})
 SAMPLING["our defaults, random"] = _maker(GIBO, lambda f: {"scale": 0.1, "settings": Settings(sampling="random")})
 
 # When an iteration ends: after M = d queries, or when the next one would say, or the last one said, little.

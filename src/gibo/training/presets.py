@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gibo._checks import instance
 from gibo.optimizers.settings import Settings
 from gibo.priors import Normal, Uniform
 from gibo.steps import GradientAscent, Piecewise
@@ -114,13 +113,3 @@ PRESETS: dict[str, dict[tuple[str, str], Training]] = {
 
 # Episodes after which a trial with a preset has mostly learnt.
 BUDGETS = {"CartPole-v1": 100, "Swimmer-v5": 500, "Hopper-v5": 2000, "HalfCheetah-v5": 1000}
-
-
-def preset(environment: str, method: str) -> tuple[str, Training] | None:
-    """The one that is used when nothing is said, and its name: our own, or the published one; None without one."""
-    instance("environment", environment, str, "a Gymnasium id")
-    instance("method", method, str, "the name of a method")
-    for name in ("gibo", "published"):
-        if (environment, method) in PRESETS[name]:
-            return name, PRESETS[name][environment, method]
-    return None

@@ -17,7 +17,7 @@ from gibo.studies.report import Arm, read_curves
 YELLOW, BROWN = "#C9A800", "#8C510A"
 LINE_STYLES = {
     "GIBO": LineStyle(BLUE, "-"),
-    "GIBO (searching)": LineStyle(BLUE, "--"),
+    "GIBO (gradient steps)": LineStyle(BLUE, "--"),
     "GIBO (paper)": LineStyle(SKY, "-"),
     "CMA-ES": LineStyle(GREEN, "-."),
     "CMA-ES (noise handling)": LineStyle(GREEN, ":"),

@@ -21,7 +21,7 @@ from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.min_ucb import MinUCB
 from gibo.optimizers.mpd import MPD
 from gibo.optimizers.random_search import RandomSearch
-from gibo.optimizers.settings import Settings, out_of_model, searching
+from gibo.optimizers.settings import Settings, out_of_model
 from gibo.optimizers.trust_region_bo import TrustRegionBO
 from gibo.optimizers.vanilla_bo import VanillaBO
 from gibo.priors import LogNormal, Normal
@@ -125,10 +125,6 @@ def _paper(task: Task, scale: float, seed: int) -> Optimizer:
     return GIBO(task.start, scale=scale / task.scale, bounds=task.bounds, seed=seed, settings=_paper_settings(task))
 
 
-def _searching(task: Task, scale: float, seed: int) -> Optimizer:
-    return GIBO(task.start, scale=scale, bounds=task.bounds, seed=seed, settings=searching(task.d))
-
-
 def _nevergrad(task: Task, scale: float, seed: int) -> Optimizer:
     """It chooses its algorithm by the budget."""
     return extras.Nevergrad(task.start, scale=scale, bounds=task.bounds, seed=seed, budget=task.budget)
@@ -136,7 +132,7 @@ def _nevergrad(task: Task, scale: float, seed: int) -> Optimizer:
 
 METHODS: dict[str, Method] = {
     "GIBO": Method(_plain(GIBO), everywhere=True),
-    "GIBO (searching)": Method(_searching, everywhere=True),
+    "GIBO (gradient steps)": Method(_plain(GIBO, settings=Settings())),
     "GIBO (paper)": Method(_paper, applies=lambda task: _paper_settings(task) is not None),
     "CMA-ES": Method(_plain(CMAES), everywhere=True, needs=("cma",)),
     "CMA-ES (noise handling)": Method(_plain(CMAES, noise_handling=True), needs=("cma",)),

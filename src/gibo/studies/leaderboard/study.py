@@ -105,8 +105,7 @@ class Leaderboard(Options):
             "reference": looked.reference,
             "believed": looked.believed,
             "own_seconds": round(looked.own_seconds, 3),
-            # Reserved for methods that report an interval of the value: whether it held at the end.
-            "interval_held": None,
+            "interval_held": looked.interval_held,
         }
 
     # -- the report ---------------------------------------------------------------------------------------------------
@@ -132,12 +131,17 @@ class Leaderboard(Options):
 
 @dataclass(frozen=True, eq=False)
 class Looked:
-    """A run as it was looked at: what the recommended points were worth, and what the method believed of them."""
+    """A run as it was looked at: what the recommended points were worth, and what the method believed of them.
+
+    `interval_held`: whether the last point's value lay in the interval that the method reported; None without one, and
+    where the value is not what the method sees.
+    """
 
     curve: list[tuple[int, float]]
     believed: list[float | None]
     reference: float
     own_seconds: float
+    interval_held: bool | None
 
 
 def look_at_a_run(task: Task, problem: Problem, optimizer: Optimizer, looks: Sequence[int]) -> Looked:
@@ -173,7 +177,9 @@ def look_at_a_run(task: Task, problem: Problem, optimizer: Optimizer, looks: Seq
             raise InputError(f"the run ended early: {result.reason}")
         look(looks[-1])
         curve = [(spent, problem.truth(x, **options)) for spent, x, _, options in recommended]
-    return Looked(curve, [value for _, _, value, _ in recommended], problem.reference, own)
+    interval = result.interval if problem.truth_is_the_value else None
+    held = None if interval is None else bool(interval[0] <= curve[-1][1] <= interval[1])
+    return Looked(curve, [value for _, _, value, _ in recommended], problem.reference, own, held)
 
 
 def improvement(record: Record) -> Curve:

@@ -42,6 +42,7 @@ class Problem:
         optimum: (d,) a point that has it, where one is known.
         normalizer: a fresh one of what is learnt of the states between iterations, or None; its options are those of
             `evaluate` and `truth`.
+        truth_is_the_value: whether `truth` is the mean of what `evaluate` gives, or another measure of it.
     """
 
     evaluate: Callable[..., float | Outcome]
@@ -49,6 +50,7 @@ class Problem:
     reference: float
     optimum: Array | None = None
     normalizer: Callable[[], StateNormalizer | None] = field(default=lambda: None)
+    truth_is_the_value: bool = True
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,7 +50,6 @@ from gibo.runs.journal import Journal, has_journal
 from gibo.runs.spec import RunSpec
 from gibo.server.snapshot import Since, snapshot
 from gibo.server.watch import report
-from gibo.training.presets import preset
 from gibo.training.training import Training, read_trial, train
 
 D = 3

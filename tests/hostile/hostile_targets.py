@@ -621,7 +621,6 @@ TARGETS = {
         look,
         ("budget", "workers"),
     ),
-    "gibo.training.preset": fixed(preset, environment="CartPole-v1", method="gibo"),
     "gibo.training.read_trial": lambda folder: Call(read_trial, {"folder": training(folder), "allow_module": False}),
     # Control.
     "gibo.control.LQR": fixed(

@@ -50,7 +50,6 @@ from gibo.runs.journal import Journal, has_journal
 from gibo.runs.spec import RunSpec
 from gibo.server.snapshot import Since, snapshot
 from gibo.server.watch import report
-from gibo.training.presets import preset
 from gibo.training.training import Training, read_trial, train
 
 D = 3
@@ -622,7 +621,6 @@ TARGETS = {
         look,
         ("budget", "workers"),
     ),
-    "gibo.training.preset": fixed(preset, environment="CartPole-v1", method="gibo"),
     "gibo.training.read_trial": lambda folder: Call(read_trial, {"folder": training(folder), "allow_module": False}),
     # Control.
     "gibo.control.LQR": fixed(

@@ -124,7 +124,7 @@ def test_minimising_finds_the_minimum_and_shows_the_objectives_own_values(bench,
     assert cost(best["best"]["parameters"]) < 0.1
     assert main(["status", str(bench), "--json"]) == 0
     status = json.loads(capsys.readouterr().out)
-    assert (status["evaluations"], status["minimize"], status["iteration"]) == (60, True, 15)
+    assert (status["evaluations"], status["minimize"], status["iteration"]) == (61, True, 15)
 
 
 def test_bounds_are_kept(bench, capsys):

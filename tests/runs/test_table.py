@@ -63,7 +63,7 @@ def test_without_a_library_the_message_says_what_to_install(result, monkeypatch)
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(gibo.MissingExtraError, match=r"^a data frame needs pandas or polars, which is not installed: "):
         result.to_dataframe()
-    with pytest.raises(gibo.InputError, match=r"^library: expected one of pandas, polars, got 'excel'"):
+    with pytest.raises(gibo.InputError, match=r"^library: expected one of 'pandas', 'polars', got 'excel'"):
         result.to_dataframe("excel")
 
 

@@ -184,5 +184,5 @@ def test_a_definition_that_was_never_finished_is_written_anew(tmp_path, marks):
 
 def test_what_is_not_installed_is_noticed_first():
     need("json")
-    with pytest.raises(MissingExtraError, match=r"needs no_such_thing, .*gibo\[reproduce\]"):
+    with pytest.raises(MissingExtraError, match=r"needs no_such_thing, .*extra 'reproduce'"):
         need("json", "no_such_thing")

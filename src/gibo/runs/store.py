@@ -229,6 +229,8 @@ class Store:
 
     def use_reserve(self) -> None:
         """Give the disk's space back that was kept for what is being evaluated."""
+        if not self._written:
+            raise JournalError(f"{self.folder}: the journal was opened for reading")
         with explained(self.folder):
             self._still_there()  # or it would be another run's
             (self.folder / "reserve").unlink(missing_ok=True)

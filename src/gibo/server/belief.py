@@ -83,7 +83,7 @@ class Belief:
             points.append(iterate)
         try:
             model = self._model(self.surrogate.recall(memo), window)
-            best = points[int(model.mean(np.array(points)).argmax())]
+            best = points[int(model.lower_bound(np.array(points), self.surrogate.settings.caution).argmax())]
             jacobian = model.jacobian(iterate)
         except GiboError:
             return None

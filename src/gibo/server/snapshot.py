@@ -51,6 +51,10 @@ from gibo.runs.store import FILE
 from gibo.server.advice import advice
 from gibo.server.belief import Belief
 
+VALUES = (
+    "SELECT q.id, q.iteration, q.kind, q.seed, q.x, e.value, e.gradient, e.gradient_noise FROM evaluations e "
+    "JOIN queries q ON q.id = e.query WHERE e.value IS NOT NULL"
+)
 FORMAT = 1
 
 
@@ -141,7 +145,9 @@ class Reader:
         if self.model is not None and last_batch is not None:
             window = self._window()
             failed = bool(window) and self._failed_since(window[0].id)
-            believed = self.model.now(window, np.array(iterate), last_batch[1], failed)
+            kept = [i for i in last_batch[1].get("kept", ()) if isinstance(i, int) and window and i < window[0].id]
+            older = [self._evaluation(row) for i in kept for row in self._all(f"{VALUES} AND q.id = ?", i)]
+            believed = self.model.now(older + window, np.array(iterate), last_batch[1], failed)
             if believed is not None:
                 belief, gradient = believed.recommended, believed.gradient
             lengthscale = self.model.lengthscale(last_batch[1])
@@ -245,9 +251,7 @@ class Reader:
         # Of long ago no more rows are looked at than a window of which three quarters failed.
         first, last = (-1, 1 << 60) if told is None else (told - 4 * self.model.window, told)
         rows = self._all(
-            "SELECT q.id, q.iteration, q.kind, q.seed, q.x, e.value, e.gradient, e.gradient_noise FROM evaluations e "
-            "JOIN queries q ON q.id = e.query WHERE e.value IS NOT NULL AND e.number >= ? AND e.number < ? "
-            "ORDER BY e.query DESC LIMIT ?",
+            f"{VALUES} AND e.number >= ? AND e.number < ? ORDER BY e.query DESC LIMIT ?",
             first,
             last,
             self.model.window,
@@ -376,15 +380,10 @@ def _parameters(spec: RunSpec) -> list[dict[str, Any]]:
         np.broadcast_to(np.array(bounds.get(side, none), dtype=float), len(names))
         for side, none in (("lb", -math.inf), ("ub", math.inf))
     )
+    ends = [[float(end) if math.isfinite(end) else None for end in side] for side in (lower, upper)]
+    columns = (names, arguments["x0"], arguments["scale"], *ends)
     return [
-        {
-            "name": name,
-            "start": arguments["x0"][i],
-            "scale": arguments["scale"][i],
-            "lower": float(lower[i]) if math.isfinite(lower[i]) else None,
-            "upper": float(upper[i]) if math.isfinite(upper[i]) else None,
-        }
-        for i, name in enumerate(names)
+        dict(zip(("name", "start", "scale", "lower", "upper"), row, strict=True)) for row in zip(*columns, strict=True)
     ]
 
 

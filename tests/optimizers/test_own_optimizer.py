@@ -265,3 +265,11 @@ def test_what_climbs_is_the_highest_of_the_box():
     grid = np.stack(np.meshgrid(*[np.linspace(-1.0, 1.0, 41)] * 2), axis=-1).reshape(-1, 2)
     assert value >= acquisition(grid).max() - 1e-3
     assert value == pytest.approx(float(acquisition(x[None])[0]))
+
+
+def test_a_subclass_does_not_take_the_name_of_its_method():
+    class Verbose(gibo.RandomSearch):
+        pass
+
+    assert Verbose.method == "random-search"
+    assert gibo.optimizers.methods()["random-search"] is gibo.RandomSearch

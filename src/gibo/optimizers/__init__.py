@@ -25,5 +25,6 @@ __all__ = [
 
 
 def methods() -> dict[str, type[Optimizer]]:
-    """The optimisers by the name of their method, those of one's own included."""
-    return {kind.method: kind for kind in Optimizer.registry.values() if kind.method is not None}
+    """The optimisers by the name of their method, those of one's own included; a subclass has its own name or none."""
+    kinds = Optimizer.registry.values()
+    return {kind.method: kind for kind in kinds if kind.method is not None and "method" in vars(kind)}

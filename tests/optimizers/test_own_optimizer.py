@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+import gibo
 from gibo import InputError, Optimizer, VanillaBO, resume, run
 from gibo._serialize import Serializable
 from gibo.acquisition.climb import climb

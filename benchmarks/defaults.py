@@ -1,4 +1,4 @@
-"""GIBO's default settings on functions of the paper's within-model study, hyperparameters unknown.
+"""GIBO with `gibo.Settings()`, steps along the gradient, on functions of the within-model study, of unknown scale.
 
     python benchmarks/defaults.py [--functions 20] [--out results/defaults.md]
 
@@ -38,6 +38,7 @@ def regrets(cell: tuple[int, float, int]) -> list[float]:
             scale=scale,
             bounds=(0.0, 1.0),
             seed=seed,
+            settings=gibo.Settings(),
         )
         out.append(function.regret(result.x))
     return out

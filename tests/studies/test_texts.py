@@ -100,9 +100,23 @@ def test_the_table_of_policy_search(name):
             assert [float(number) for number in cell.split(" ± ")] == pytest.approx([mean, sd], abs=0.51)
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/results.md"])
-def test_the_table_of_the_defaults(name):
-    assert [each for each in tables(name) if each[0][:2] == ["d", "scale"]] == tables("results/defaults.md")
+def test_the_table_of_gradient_steps():
+    found = [each for each in tables("docs/results.md") if each[0][:2] == ["d", "scale"]]
+    assert found == tables("results/defaults.md")
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/leaderboard.md"])
+def test_the_ranks_of_the_leaderboard(name):
+    (rows,) = [rows for header, rows in tables(name) if header[1:] == ["20 trials", "4 trials"]]
+    for column, folder in ((1, "leaderboard-judge"), (2, "leaderboard-models")):
+        with (ROOT / "results" / folder / "ranks.csv").open() as file:
+            ranks = {r["method"]: r for r in csv.DictReader(file) if r["half"] == "judge" and r["among"] == "all"}
+        assert rows[0][0] == "GIBO"
+        for row in rows:
+            if row[column]:
+                found = [float(number) for number in re.findall(r"[0-9.]+", row[column])]
+                expected = [float(ranks[row[0]][each]) for each in ("mean_rank", "low", "high")]
+                np.testing.assert_allclose(found, expected, atol=0.0051)
 
 
 # -- sentences --------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gibo
@@ -102,6 +102,7 @@ def test_the_repr_is_the_call_that_makes_them(parameters):
     assert eval(repr(parameters), names) == parameters
 
 
+@settings(deadline=None, max_examples=40)
 @given(MANY)
 def test_an_optimiser_takes_them(parameters):
     optimizer = gibo.GIBO(parameters.x0, scale=parameters.scale, bounds=parameters.bounds)

@@ -231,6 +231,8 @@ def _compared(facts: Facts, start: Estimate, end: Estimate, at_start: str, at_en
 
 def _rise(facts: Facts, start: Estimate, end: Estimate) -> float:
     """By how much it got better, over half of the difference's interval: the two are taken for independent."""
+    if (end.high < start.low) if facts.minimize else (end.low > start.high):
+        return math.inf  # however far an interval reaches on its other side
     doubt = math.hypot(start.high - start.low, end.high - end.low) / 2.0
     gain = (end.value - start.value) * (-1.0 if facts.minimize else 1.0)
     return gain / doubt if doubt > 0.0 else math.copysign(math.inf, gain) if gain else 0.0

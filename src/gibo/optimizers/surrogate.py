@@ -184,8 +184,14 @@ class Model:
         """
         mean, variance = self.gp.predict(x / self.scale)
         sds = -OPTIMISM + OVERCONFIDENCE * np.array([-Z90, Z90])
-        low, high = self.units.invert(np.asarray(mean) + sds * math.sqrt(float(variance)))
-        return float(low), float(high)
+        at, low, high = self.units.invert(
+            np.asarray(mean) + np.array([0.0, *sds]) * math.sqrt(float(variance))
+        ).tolist()
+        if self.gp.observations is not None:  # a warp's way back would reach farther than all values together
+            y = self.units.invert(self.gp.observations.y)
+            room = float(y.max() - y.min())
+            low, high = min(at, max(low, float(y.min()) - room)), max(at, min(high, float(y.max()) + room))
+        return low, high
 
     def at(self, x: Array) -> Best:
         """A point (d,) with what is believed of it."""

@@ -195,7 +195,7 @@ class Settings(Serializable):
             one_of("a setting", name, cls.__dataclass_fields__)
         if "step" in changes:
             changes = {"move": "step", **changes}
-        if not changes.get("standardize", True):
+        if "standardize" in changes and not as_flag("standardize", changes["standardize"]):
             changes = {"warp": "none", **changes}
         return cls(**{**_SEARCHING, **changes})
 

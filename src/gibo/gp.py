@@ -252,7 +252,7 @@ class GaussianProcess:
     def jacobian(self, x: npt.ArrayLike) -> Jacobian:
         """Posterior of the objective's gradient at x (d,). Müller et al. 2021, eq. (3)."""
         t = self._points(as_vector("x", x))[0][0]
-        H = np.diag(self.kernel.gradient_variance(len(t)))
+        H = self.kernel.gradient_covariance(len(t))
         slope = self.mean.gradient(t[None])[0] if isinstance(self.mean, Mean) else 0.0
         if self.observations is None or self.factor is None:
             return Jacobian(np.zeros(len(t)) + slope, H)
@@ -295,11 +295,19 @@ class GaussianProcess:
         ``½ tr((a aᵀ − K⁻¹) ∂K)``, Rasmussen and Williams 2006, eq. (5.9). An estimated mean maximises the
         likelihood, so it contributes nothing.
         """
-        data, factor = conditioned(self)
-        W = np.outer(self.a, self.a) - linalg.inverse(factor.L)
+        data, W = self._weights()
         by_ell, by_s2 = self.kernel.hyperparameter_gradient(W, data.X, data.G)
         by_noise = self.noise * float(W.diagonal()[data.g.size :].sum())
         return LogLikelihoodGradient(0.5 * by_ell, 0.5 * by_s2, 0.5 * by_noise)
+
+    def correlation_gradient(self) -> Array:
+        """Derivative (d, d) of `log_likelihood` by the kernel's correlation, where there are values alone."""
+        data, W = self._weights()
+        return 0.5 * self.kernel.correlation_gradient(W, data.X)
+
+    def _weights(self) -> tuple[Observations, Array]:
+        data, factor = conditioned(self)
+        return data, np.outer(self.a, self.a) - linalg.inverse(factor.L)
 
     def _points(self, x: npt.ArrayLike) -> tuple[Array, bool]:
         """x, (d,) or (p, d), as (p, d); and whether it is one."""

@@ -282,7 +282,10 @@ def _connect(folder: Path, closing: ExitStack) -> sqlite3.Connection:
 
 def connect_to_read(folder: Path, closing: ExitStack) -> sqlite3.Connection:
     """Without writing; on a disk that cannot be written to, SQLite must be told so."""
-    address = (folder / FILE).absolute().as_uri()
+    path = folder / FILE
+    if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise JournalError(f"{path}: cannot be read: Permission denied")
+    address = path.absolute().as_uri()
     connection = sqlite3.connect(
         f"{address}?mode=ro", uri=True, isolation_level=None, timeout=10.0, check_same_thread=False
     )
@@ -293,8 +296,6 @@ def connect_to_read(folder: Path, closing: ExitStack) -> sqlite3.Connection:
         connection.close()
         if "open" not in str(error) and "readonly" not in str(error):
             raise
-        if not os.access(folder / FILE, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
-            raise JournalError(f"{folder / FILE}: cannot be read: Permission denied") from None
         if wal is not None and wal.st_size:
             raise JournalError(
                 f"{folder}: the run did not end by itself, and what it wrote last cannot be read where nothing can be "

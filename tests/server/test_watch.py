@@ -296,7 +296,7 @@ def test_without_control_nothing_can_be_changed(finished):
 
 def test_control_needs_the_token_the_origin_and_sense(finished):
     control = Deeds()
-    with Watch(finished, control=control) as server:
+    with Watch(finished, control=lambda _: control) as server:
         kind, token = {"Content_Type": "application/json"}, {"X_Gibo_Token": server.token}
 
         def post(body, **headers):

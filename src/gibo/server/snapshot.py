@@ -47,7 +47,7 @@ from gibo.runs.mailbox import NOW, underway
 from gibo.runs.pools import Underway
 from gibo.runs.records import BY_HAND, OLD_EXTERNAL, Action, Start, action
 from gibo.runs.spec import RunSpec
-from gibo.runs.store import FILE
+from gibo.runs.store import FILE, connect_to_read
 from gibo.server.advice import advice
 from gibo.server.belief import Belief
 
@@ -102,8 +102,7 @@ class Reader:
             self.spec: RunSpec = journal.spec()
         self._file = (self.folder / FILE).stat().st_ino
         self._closing.enter_context(in_use(self.folder / FILE))  # a run of this process may have it, too
-        self._connection = _connect(self.folder / FILE)
-        self._closing.callback(self._connection.close)
+        self._connection = connect_to_read(self.folder, self._closing)
         self.model = Belief.of(self.spec)
 
     def version(self) -> tuple[int, int, int]:
@@ -341,13 +340,6 @@ class Reader:
 
 
 _NO_RATE: dict[str, float | None] = {"per_minute": None, "seconds_left": None}
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    """For reading only."""
-    return sqlite3.connect(
-        f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=5.0, check_same_thread=False
-    )
 
 
 def _state(starts: list[Start], actions: list[Action]) -> tuple[str, str | None]:

@@ -54,6 +54,8 @@ class Watch(LoopbackServer):
         self.token = secrets.token_urlsafe(24)
         self.streams: WeakSet[threading.Thread] = WeakSet()  # to pages that are open
         self.trials = None if has_journal(self.folder) else Trials(self.folder)
+        if self.trials is None:
+            Reader(self.folder).close()  # what cannot be read is said here, not on the page
         if self.trials is not None and control is not None:
             raise InputError("control: a folder of trials cannot be controlled; name one of its runs")
         super().__init__(port, _Handler)

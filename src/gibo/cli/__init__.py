@@ -22,7 +22,7 @@ COMMANDS = {
     "train": ("train", "evaluate"),
     "play": ("play",),
     "plot": ("plot",),
-    "manual": ("init", "ask", "tell", "import", "export"),
+    "manual": ("init", "ask", "tell", "undo", "import", "export"),
     "status": ("status", "best"),
     "reproduce": ("reproduce", "figures"),
     "watch": ("watch", "report"),

@@ -195,6 +195,11 @@ class Store:
         self._connection.execute(f"INSERT INTO {table} VALUES ({marks})", (*values, _checksum(table, values)))
         self._inserted[table] = self._inserted.get(table, 0) + 1
 
+    def delete(self, table: str, key: Any) -> None:
+        """Take the row out whose first column is this, in a transaction."""
+        self._connection.execute(f"DELETE FROM {table} WHERE {self.columns(table)[0]} = ?", (key,))
+        self._inserted[table] = self._inserted.get(table, 0) - 1
+
     @contextmanager
     def recording(self) -> Iterator[None]:
         """A transaction: what is inserted in the block is on the disk when it is left, all of it or nothing."""

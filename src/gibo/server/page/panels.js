@@ -176,10 +176,12 @@ function nowNote(head, over) {
 
 /** What a person did, in words. */
 function deed({kind, body, after}) {
+  const outcome = ({value, failure}) => value === null || value === undefined ? `failed (${failure})` : figure(value);
   const texts = {
     paused: () => `paused after ${after} evaluations`, continued: () => "continued", stop: () => "asked to stop",
     failed: () => `query ${body.id} marked as failed: ${body.reason}`, told: () => `query ${body.id} told by hand: ${figure(body.value)}`,
-    remark: () => body.text, correction: () => `query ${body.id} corrected`, undo: () => "the last thing undone",
+    remark: () => body.text, undo: () => `query ${body.id} taken back: ${outcome(body)}`,
+    correction: () => `query ${body.id} corrected from ${outcome(body.was ?? {})} to ${outcome(body)}: ${body.reason}`,
   };
   return (texts[kind] ?? (() => kind))();
 }

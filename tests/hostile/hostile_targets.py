@@ -134,13 +134,15 @@ def finished(folder):
     return folder / "finished"
 
 
-def by_hand(folder):
-    """A copy of a run by hand with a batch that is asked."""
+def by_hand(folder, told=False):
+    """A copy of a run by hand with a batch that is asked, and its first value if it is told."""
     if not (folder / "by-hand").exists():
         manual.create(folder / "by-hand", manual.Description(["a", "b"], [0.0] * 2, [1.0] * 2, [-9.0] * 2, [9.0] * 2))
         manual.ask(folder / "by-hand")
     shutil.rmtree(folder / "copy", ignore_errors=True)
     shutil.copytree(folder / "by-hand", folder / "copy")
+    if told:
+        manual.tell(folder / "copy", 0, 2.0)
     return folder / "copy"
 
 
@@ -460,6 +462,13 @@ TARGETS = {
     "gibo.runs.manual.ask": lambda folder: Call(manual.ask, {"folder": by_hand(folder), "waiting": None}),
     "gibo.runs.manual.tell": lambda folder: Call(
         manual.tell, {"folder": by_hand(folder), "number": 0, "value": 1.0, "failed": None, "waiting": None}
+    ),
+    "gibo.runs.manual.undo": lambda folder: Call(
+        manual.undo, {"folder": by_hand(folder, told=True), "count": 1, "reason": "a comma", "waiting": None}
+    ),
+    "gibo.runs.manual.correct": lambda folder: Call(
+        manual.correct,
+        {"folder": by_hand(folder, told=True), "number": 0, "value": 1.0, "reason": "a comma", "failed": None},
     ),
     "gibo.runs.manual.status": lambda folder: Call(manual.status, {"folder": finished(folder)}),
     "gibo.runs.manual.read_description": lambda folder: Call(

@@ -25,7 +25,7 @@ def add_commands(commands: Any) -> None:
     watch.add_argument(
         "--control",
         action="store_true",
-        help="let the page act on the run; whoever has the printed address, with its token, can do so",
+        help="let the page act on the run, or on each trial; whoever has the printed address with its token can",
     )
     report = commands.add_parser(
         "report",
@@ -44,8 +44,7 @@ def _watch(arguments: argparse.Namespace) -> int:
 
     if arguments.port is not None and not 0 <= arguments.port < 1 << 16:
         raise InputError(f"--port: expected a number below 65536, got {arguments.port}")
-    control = RunControl(arguments.folder) if arguments.control else None
-    server = watch(arguments.folder, arguments.port, control)
+    server = watch(arguments.folder, arguments.port, RunControl if arguments.control else None)
     try:
         say(f"{arguments.folder}: {server.page_address}", flush=True)
         if arguments.open:

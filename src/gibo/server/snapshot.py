@@ -1,6 +1,6 @@
 """A run as plain JSON data, read from its journal, whole or only what is new. The page knows nothing else of a run.
 
-    {"format": 1, "kind": "run", "run": an id that changes when another run begins in the folder,
+    {"format": 1, "kind": "run", "run": an id that changes when another run begins in the folder, or rows changed,
      "name": the folder's name, "now": seconds since 1970,
      "state": "running" | "waiting" (for somebody to tell) | "paused" | "ended" | "gone", "reason": text or null,
      "optimizer": "GIBO", "minimize": false, "budget": 300 or null, "count": 120, "failures": 3,
@@ -41,13 +41,13 @@ from gibo.errors import GiboError, JournalError
 from gibo.optimizers.state import outcome_from_plain, query_from_plain
 from gibo.outcome import EXTERNAL, Evaluation
 from gibo.runs.advice import RECENT, alike
-from gibo.runs.journal import OLD_EXTERNAL, SINCE, Journal
+from gibo.runs.journal import SINCE, Journal
 from gibo.runs.lock import in_use
 from gibo.runs.mailbox import NOW, underway
 from gibo.runs.pools import Underway
-from gibo.runs.records import BY_HAND, Action, Start, action
+from gibo.runs.records import BY_HAND, OLD_EXTERNAL, Action, Start, action
 from gibo.runs.spec import RunSpec
-from gibo.runs.store import FILE
+from gibo.runs.store import FILE, connect_to_read
 from gibo.server.advice import advice
 from gibo.server.belief import Belief
 
@@ -102,8 +102,7 @@ class Reader:
             self.spec: RunSpec = journal.spec()
         self._file = (self.folder / FILE).stat().st_ino
         self._closing.enter_context(in_use(self.folder / FILE))  # a run of this process may have it, too
-        self._connection = _connect(self.folder / FILE)
-        self._closing.callback(self._connection.close)
+        self._connection = connect_to_read(self.folder, self._closing)
         self.model = Belief.of(self.spec)
 
     def version(self) -> tuple[int, int, int]:
@@ -137,7 +136,7 @@ class Reader:
         starts = self._starts()
         pending, last_batch = self._pending(starts), self._last_batch()
         count, failures = self._one("SELECT count(*), count(failure) FROM evaluations")
-        actions = self._actions()
+        actions, amended = self._actions()
         state, reason = _state(starts, actions)
         budget = starts[-1].options.get("budget") if starts else None
         gradient = lengthscale = belief = None
@@ -156,7 +155,7 @@ class Reader:
         found = {
             "format": FORMAT,
             "kind": "run",
-            "run": f"{self._file}-{starts[0].started if starts else 0}",
+            "run": f"{self._file}-{starts[0].started if starts else 0}-{amended}",
             "name": self.folder.resolve().name,
             "now": now,
             "state": state,
@@ -186,7 +185,7 @@ class Reader:
         """How the run stands, in a line."""
         starts = self._starts()
         count, failures = self._one("SELECT count(*), count(failure) FROM evaluations")
-        state, reason = _state(starts, self._actions())
+        state, reason = _state(starts, self._actions()[0])
         return {
             "state": state,
             "reason": reason,
@@ -296,12 +295,13 @@ class Reader:
             found.append({"id": i, "kind": kind, "iteration": n, "x": json.loads(x), **known})
         return found
 
-    def _actions(self) -> list[Action]:
-        """What people did last; journals of the first version have none."""
+    def _actions(self) -> tuple[list[Action], int]:
+        """What people did last, and how often they changed a row; journals of the first version have none."""
         if self._one("PRAGMA user_version")[0] < SINCE["actions"]:
-            return []
+            return [], 0
         rows = self._all("SELECT time, after, kind, body FROM actions ORDER BY number DESC LIMIT ?", RECENT)
-        return [action(at, after, kind, json.loads(body)) for at, after, kind, body in reversed(rows)]
+        (amended,) = self._one("SELECT count(*) FROM actions WHERE kind IN ('undo', 'correction')")
+        return [action(at, after, kind, json.loads(body)) for at, after, kind, body in reversed(rows)], amended
 
     def _asked(self, query: int) -> float | None:
         row = self._one("SELECT asked FROM batches WHERE first <= ? ORDER BY first DESC LIMIT 1", query)
@@ -340,13 +340,6 @@ class Reader:
 
 
 _NO_RATE: dict[str, float | None] = {"per_minute": None, "seconds_left": None}
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    """For reading only."""
-    return sqlite3.connect(
-        f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=5.0, check_same_thread=False
-    )
 
 
 def _state(starts: list[Start], actions: list[Action]) -> tuple[str, str | None]:

@@ -157,7 +157,7 @@ def train(
     time_limit: float | None = None,
     progress: bool | Progress = False,
     callback: Callback | None = None,
-    watch: bool = False,
+    watch: bool | Literal["control"] = False,
 ) -> Result:
     """One trial, in its own folder; the same call continues it. The policy is saved there as ``policy.json``.
 

@@ -31,7 +31,7 @@ const token = new URLSearchParams(location.hash.slice(1)).get("token");
 
 async function send(request) {
   try {
-    const answer = await fetch("api/control", {method: "POST", headers: {"Content-Type": "application/json", "X-Gibo-Token": token}, body: JSON.stringify(request)});
+    const answer = await fetch(`api/control?${suffix}`, {method: "POST", headers: {"Content-Type": "application/json", "X-Gibo-Token": token}, body: JSON.stringify(request)});
     const content = await answer.json();
     trouble(answer.ok ? null : `Not done: ${content.error}`);
     if (answer.ok) heard.before = run.head.actions.length ? run.head.actions.at(-1).time : 0, heard.waiting = true;
@@ -174,6 +174,7 @@ async function begin() {
   if (data !== null) { show(data); return; }
   live = true;
   $("up").hidden = asked === null;
+  $("up").href = `./${location.hash}`;  // with the token
   try {
     show(await load());
     follow();

@@ -176,10 +176,12 @@ function nowNote(head, over) {
 
 /** What a person did, in words. */
 function deed({kind, body, after}) {
+  const outcome = ({value, failure}) => value === null || value === undefined ? `failed (${failure})` : figure(value);
   const texts = {
     paused: () => `paused after ${after} evaluations`, continued: () => "continued", stop: () => "asked to stop",
     failed: () => `query ${body.id} marked as failed: ${body.reason}`, told: () => `query ${body.id} told by hand: ${figure(body.value)}`,
-    remark: () => body.text, correction: () => `query ${body.id} corrected`, undo: () => "the last thing undone",
+    remark: () => body.text, undo: () => `query ${body.id} taken back: ${outcome(body)}`,
+    correction: () => `query ${body.id} corrected from ${outcome(body.was ?? {})} to ${outcome(body)}: ${body.reason}`,
   };
   return (texts[kind] ?? (() => kind))();
 }
@@ -279,9 +281,9 @@ function showTrials(data) {
   const all = data.groups.flatMap((group) => group.trials);
   const running = all.filter((trial) => trial.state === "running").length;
   const state = $("state");
-  say(state, running ? `${running} of ${all.length} running` : "All ended");
+  say(state, running ? `${running} of ${all.length} running` : all.length ? "All ended" : "No trial yet");
   state.className = `state ${running ? "running" : "ended"}`;
-  say($("what"), `${all.length} trials`);
+  say($("what"), all.length === 1 ? "1 trial" : `${all.length} trials`);
   const tiles = data.groups.slice(0, 6).map((group) => {
     const {mean, low, x} = group.band, last = x.length - 1;
     const name = group.name || data.name;
@@ -300,7 +302,7 @@ function showTrials(data) {
   const columns = ["trial", "state", "optimiser", "evaluations", "failed", `last ${data.y}`, "best seen"];
   replace($("trial-table"), el("thead", {}, el("tr", {}, ...columns.map((text, i) => el("th", {scope: "col", class: i > 2 ? "number" : ""}, text)))),
     el("tbody", {}, ...all.map((trial) => el("tr", {},
-      el("td", {}, live ? el("a", {href: `?trial=${encodeURIComponent(trial.name)}`}, trial.name) : trial.name),
+      el("td", {}, live ? el("a", {href: `?trial=${encodeURIComponent(trial.name)}${location.hash}`}, trial.name) : trial.name),
       el("td", {title: trial.reason ?? ""}, STATES[trial.state] ?? trial.state), el("td", {}, trial.optimizer),
       el("td", {class: "number"}, trial.budget ? `${trial.count} / ${trial.budget}` : String(trial.count)),
       el("td", {class: "number"}, String(trial.failures)),

@@ -295,19 +295,11 @@ class GaussianProcess:
         ``½ tr((a aᵀ − K⁻¹) ∂K)``, Rasmussen and Williams 2006, eq. (5.9). An estimated mean maximises the
         likelihood, so it contributes nothing.
         """
-        data, W = self._weights()
+        data, factor = conditioned(self)
+        W = np.outer(self.a, self.a) - linalg.inverse(factor.L)
         by_ell, by_s2 = self.kernel.hyperparameter_gradient(W, data.X, data.G)
         by_noise = self.noise * float(W.diagonal()[data.g.size :].sum())
         return LogLikelihoodGradient(0.5 * by_ell, 0.5 * by_s2, 0.5 * by_noise)
-
-    def correlation_gradient(self) -> Array:
-        """Derivative (d, d) of `log_likelihood` by the kernel's correlation, where there are values alone."""
-        data, W = self._weights()
-        return 0.5 * self.kernel.correlation_gradient(W, data.X)
-
-    def _weights(self) -> tuple[Observations, Array]:
-        data, factor = conditioned(self)
-        return data, np.outer(self.a, self.a) - linalg.inverse(factor.L)
 
     def _points(self, x: npt.ArrayLike) -> tuple[Array, bool]:
         """x, (d,) or (p, d), as (p, d); and whether it is one."""

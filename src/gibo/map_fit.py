@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gibo._checks import instance, one_of, positive_int
-from gibo._linalg import Array, minimize
+from gibo._linalg import Array, inverse, minimize
 from gibo.errors import InputError, NumericalError
 from gibo.gp import GaussianProcess, conditioned
 from gibo.priors import LKJ, Prior
@@ -198,7 +198,7 @@ class _Space:
         parts = []
         for name, part in self.split(z).items():
             if name == CORRELATION:
-                parts.append(self._by_factor(model.kernel.correlation, model.correlation_gradient(), part))
+                parts.append(self._by_factor(model, part))
                 continue
             by_log = np.atleast_1d(getattr(likelihood, name))
             if name == "lengthscale" and len(part) == 1:
@@ -207,12 +207,15 @@ class _Space:
             parts.append(by_log + self.priors[name].gradient(x) * x)
         return np.concatenate(parts)
 
-    def _by_factor(self, C: Any, by_C: Any, z: Array) -> Array:
-        """From the log-likelihood's derivative by C: the log-posterior's by z."""
+    def _by_factor(self, model: GaussianProcess, z: Array) -> Array:
+        """The log-posterior's derivative by the entries z of a correlation's factor."""
+        (data, factor), C = conditioned(model), model.kernel.correlation
+        W = np.outer(model.a, model.a) - inverse(factor.L)
+        by_C = 0.5 * model.kernel.correlation_gradient(W, data.X) + self.priors[CORRELATION].gradient(C)
         M = self.factor(z)
         length = np.linalg.norm(M, axis=1, keepdims=True)
         N = M / length
-        by_N = 2.0 * (by_C + self.priors[CORRELATION].gradient(C)) @ N
+        by_N = 2.0 * by_C @ N
         by_M = (by_N - N * (N * by_N).sum(axis=1, keepdims=True)) / length
         found: Array = by_M[np.tril_indices(len(M), -1)]
         return found

@@ -19,7 +19,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import gibo
 from gibo.errors import InputError
 
 PATIENCE = 120.0  # seconds
@@ -61,7 +60,7 @@ class Replays:
 
     def _run(self, words: list[str]) -> str:
         """What a program says; its complaint is an error."""
-        here = str(Path(gibo.__file__).parent.parent)  # the same gibo
+        here = str(Path(__file__).parents[2])  # the same gibo
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
         pipes: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         with subprocess.Popen(words, env=environment, text=True, errors="replace", **pipes) as child:

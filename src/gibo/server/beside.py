@@ -20,7 +20,9 @@ def page_beside(folder: Path, control: bool = False, trials: bool = False) -> It
         control: whether the page can act on it; then the address has a token.
         trials: whether these are trials, of which none need be there yet.
     """
-    with watch(folder, control=RunControl if control else None, trials=trials) as server:
+    acts = RunControl if control else None
+    # A run of this process has made its environment, so it may be made again; of other trials nothing is known.
+    with watch(folder, control=acts, trials=trials, allow_module=not trials) as server:
         sys.stderr.write(f"gibo: watch {'these trials' if trials else 'this run'} at {server.page_address}\n")
         sys.stderr.flush()
         yield

@@ -3,6 +3,7 @@
 GET  /                the page
 GET  /api/snapshot    the run, or with ?trial=NAME one of the trials, as JSON
 GET  /api/events      what is new since ?evaluations=N&iterations=M, as server-sent events
+GET  /api/replay      the last episode of a training as an animated picture, see `gibo.server.replay`
 POST /api/control     an action on it; needs a `Control` and the token, see `gibo.server.control`
 """
 
@@ -26,6 +27,7 @@ from gibo.runs.journal import has_journal
 from gibo.server.control import Control, act
 from gibo.server.loopback import LoopbackHandler, LoopbackServer, Refusal
 from gibo.server.page import page
+from gibo.server.replay import Replays
 from gibo.server.snapshot import Reader, Since, snapshot
 from gibo.server.trials import Trials
 
@@ -45,6 +47,7 @@ class Watch(LoopbackServer):
         port: 0 takes a free one.
         control: from a run's folder to what acts on it, such as `RunControl`; None: the page cannot change anything.
         trials: the folder is one of trials, of which there may be none yet.
+        allow_module: to show an episode, the module that a run's environment is in may be imported.
 
     Example:
         ``with Watch("runs/robot") as watch: print(watch.page_address)``
@@ -56,6 +59,7 @@ class Watch(LoopbackServer):
         port: int = 0,
         control: Callable[[Path], Control] | None = None,
         trials: bool = False,
+        allow_module: bool = False,
     ) -> None:
         self.folder, self.control = as_path("folder", folder), control
         self.token = secrets.token_urlsafe(24)
@@ -64,6 +68,7 @@ class Watch(LoopbackServer):
         if self.trials is None:
             Reader(self.folder).close()  # what cannot be read is said here, not on the page
         super().__init__(port, _Handler)
+        self.replays = Replays(allow_module, self.stopping)
 
     @property
     def page_address(self) -> str:
@@ -83,20 +88,28 @@ def watch(
     port: int | None = None,
     control: Callable[[Path], Control] | None = None,
     trials: bool = False,
+    allow_module: bool = False,
 ) -> Watch:
     """A server at this port; without one at the usual port, or at a free one if that is taken."""
     if port is not None:
-        return Watch(folder, port, control, trials)
+        return Watch(folder, port, control, trials, allow_module)
     try:
-        return Watch(folder, PORT, control, trials)
+        return Watch(folder, PORT, control, trials, allow_module)
     except InputError:
-        return Watch(folder, 0, control, trials)
+        return Watch(folder, 0, control, trials, allow_module)
 
 
-def report(folder: Path | str) -> str:
-    """The page of a run, or of a folder of trials, as one file that needs no server."""
+def report(folder: Path | str, replay: bool = False, allow_module: bool = False) -> str:
+    """The page of a run, or of a folder of trials, as one file that needs no server; with a training's last episode."""
     if has_journal(folder):
-        return page(alone=True).html(snapshot(folder))
+        data = snapshot(folder)
+        if replay:
+            if data["replay"] is None:
+                raise InputError(f"--replay: {folder} has no episode to show")
+            data["episode"] = Replays(allow_module).of(as_path("folder", folder), data["replay"])
+        return page(alone=True).html(data)
+    if replay:
+        raise InputError(f"--replay: {folder} has several trials; name one of them")
     trials = Trials(folder)
     try:
         return page(alone=True).html(trials.snapshot())
@@ -110,6 +123,7 @@ class _Handler(LoopbackHandler):
         ("GET", "/"): "page",
         ("GET", "/api/snapshot"): "snapshot",
         ("GET", "/api/events"): "events",
+        ("GET", "/api/replay"): "replay",
         ("POST", "/api/control"): "control",
         ("GET", "/favicon.ico"): "icon",
     }
@@ -127,6 +141,16 @@ class _Handler(LoopbackHandler):
             assert self.server.trials is not None
             return self.server.trials.snapshot()
         return self._marked(folder, snapshot(folder))
+
+    def replay(self) -> dict[str, Any]:
+        folder = self._run()
+        if folder is None:
+            raise Refusal(HTTPStatus.BAD_REQUEST, "trial: name the one whose episode is to be shown")
+        with Reader(folder) as reader:
+            number = reader.last_episode()
+        if number is None:
+            raise Refusal(HTTPStatus.NOT_FOUND, "there is no episode to show")
+        return self.server.replays.of(folder, number)
 
     def _run(self) -> Path | None:
         """The folder of the run that is asked for; None for all trials."""

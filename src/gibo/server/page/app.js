@@ -85,6 +85,7 @@ function drawRun() {
   showHead(head);
   showAdvice(head.advice);
   showTiles(run);
+  showReplay(head, live ? () => load("replay") : null);
   showBest(run);
   showPending(run, act());
   showActions(head, act());
@@ -144,8 +145,8 @@ function show(snapshot) {
 const asked = new URLSearchParams(location.search).get("trial");
 const suffix = asked === null ? "" : `trial=${encodeURIComponent(asked)}`;
 
-async function load() {
-  const answer = await fetch(`api/snapshot?${suffix}`);
+async function load(what = "snapshot") {
+  const answer = await fetch(`api/${what}?${suffix}`);
   const content = await answer.json();
   if (!answer.ok) throw new Error(content.error);
   return content;

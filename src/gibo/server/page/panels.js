@@ -136,6 +136,39 @@ function matterBar(share) {
     svg("rect", {x: 0, y: 4, width: Math.max(1, 198 * share), height: 10, class: "matter"}));
 }
 
+// -- the last episode of a training ----------------------------------------------------------------------------------
+
+let episode = null, drawingEpisode = false;  // what is shown, and whether another one is being made
+
+/** Drawn only when asked for; then a newer one is offered as soon as there is one. */
+function showReplay(head, load) {
+  episode ??= head.episode ?? null;  // of a report
+  $("replay").hidden = head.replay === null || (load === null && episode === null);
+  const button = $("replay-show");
+  button.hidden = load === null || (episode !== null && episode.id === head.replay);
+  button.disabled = drawingEpisode;
+  say(button, episode === null ? "Show" : "Show the newest");
+  button.onclick = async () => {
+    drawingEpisode = true;
+    say($("replay-note"), "Drawing, in a process of its own…");
+    showReplay(head, load);
+    try {
+      episode = await load();
+    } catch (error) {
+      say($("replay-note"), `Not shown: ${error.message}`);
+    }
+    drawingEpisode = false;
+    showReplay(run.head, load);
+  };
+  const picture = $("replay-picture");
+  if (drawingEpisode || episode === null || picture.dataset.id === String(episode.id)) return;
+  picture.dataset.id = episode.id;
+  picture.src = episode.picture;
+  picture.alt = `Animated: ${episode.text}`;
+  picture.hidden = false;
+  say($("replay-note"), episode.text);
+}
+
 // -- now -------------------------------------------------------------------------------------------------------------
 
 const MOST_PENDING = 12;

@@ -249,7 +249,7 @@ class GaussianProcess:
     def jacobian(self, x: npt.ArrayLike) -> Jacobian:
         """Posterior of the objective's gradient at x (d,). Müller et al. 2021, eq. (3)."""
         t = self._points(as_vector("x", x))[0][0]
-        H = np.diag(self.kernel.gradient_variance(len(t)))
+        H = self.kernel.gradient_covariance(len(t))
         slope = self.mean.gradient(t[None])[0] if isinstance(self.mean, Mean) else 0.0
         if self.observations is None or self.factor is None:
             return Jacobian(np.zeros(len(t)) + slope, H)

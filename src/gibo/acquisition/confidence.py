@@ -42,9 +42,8 @@ class PosteriorAtPoint:
         self._gp, data = gp, gp.observations
         if data is None or len(data.G):
             return
-        self._ell = gp.kernel.ell(data.X.shape[1])
         self._centre = data.X.mean(axis=0)  # so that what cancels in |z|² + |u|² − 2 z·u is small
-        self._Z = (data.X - self._centre) / self._ell
+        self._Z = gp.kernel.whiten(data.X - self._centre)
         self._squares = np.einsum("nd,nd->n", self._Z, self._Z)
 
     def __call__(self, x: Array) -> Moments:
@@ -65,7 +64,7 @@ class PosteriorAtPoint:
             w = linalg.solve_lower(L, k)
             by_a, by_b = a @ D, linalg.solve_upper(L, w) @ D
         else:
-            Z, u = self._Z, (x - self._centre) / self._ell
+            Z, u = self._Z, gp.kernel.whiten(x - self._centre)
             q = Z @ u
             q *= -2.0
             q += self._squares
@@ -75,7 +74,7 @@ class PosteriorAtPoint:
             w = linalg.solve_lower(L, k)
             dpsi *= -2.0 * s2
             ca, cb = dpsi * a, dpsi * linalg.solve_upper(L, w)
-            by_a, by_b = (ca @ Z - ca.sum() * u) / self._ell, (cb @ Z - cb.sum() * u) / self._ell
+            by_a, by_b = (gp.kernel.by_points(c @ Z - c.sum() * u) for c in (ca, cb))
         return Moments(gp.prior_mean + float(k @ a), max(s2 - float(w @ w), 0.0), by_a, -2.0 * by_b)
 
 

@@ -139,7 +139,7 @@ class GIBOSampler(BaseSampler):
         self._scale = positive("scale", scale)
         self._seed = secrets.randbits(32) if seed is None else natural("seed", seed)
         self._settings = instance("settings", settings, (Settings, NoneType), "gibo.Settings(...)")
-        sampler = RandomSampler(seed=seed) if independent_sampler is None else independent_sampler
+        sampler = RandomSampler(seed=self._seed % 2**32) if independent_sampler is None else independent_sampler
         self._independent = instance("independent_sampler", sampler, BaseSampler, "a sampler of Optuna")
         self._warn = warn_independent_sampling
         self._warned: set[str] = set()

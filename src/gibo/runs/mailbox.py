@@ -35,9 +35,9 @@ MAILED = ("paused", "continued", "stop", "failed", "told", "remark")
 
 def post(folder: Path, kind: str, body: dict[str, Any]) -> None:
     """Leave word for the process that holds the run; it is on the disk when this returns."""
-    action(time.time(), 0, kind, body)  # what makes no sense is refused here, too
     if kind not in MAILED:
         raise InputError(f"action: expected one of {', '.join(MAILED)}, got {kind!r:.80}")
+    action(time.time(), 0, kind, body)  # what makes no sense is refused here, too
     line = json.dumps({"kind": kind, **body}).encode() + b"\n"
     with explained(folder), _locked(folder / BOX, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PATIENCE) as descriptor:
         if os.fstat(descriptor).st_size + len(line) > LARGEST:

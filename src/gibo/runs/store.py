@@ -60,7 +60,7 @@ class Store:
             raise InputError(f"{folder}: there is no run; expected a folder with {FILE}")
         with ExitStack() as closing, explained(folder):
             closing.enter_context(in_use(folder / FILE))
-            connection = _connect_to_read(folder, closing)
+            connection = connect_to_read(folder, closing)
             connection.execute("BEGIN")  # all is read as it is now, whatever a run writes meanwhile
             store = cls(folder, layout, connection, ExitStack())
             store._check()
@@ -197,6 +197,11 @@ class Store:
         self._connection.execute(f"INSERT INTO {table} VALUES ({marks})", (*values, _checksum(table, values)))
         self._inserted[table] = self._inserted.get(table, 0) + 1
 
+    def delete(self, table: str, key: Any) -> None:
+        """Take the row out whose first column is this, in a transaction."""
+        self._connection.execute(f"DELETE FROM {table} WHERE {self.columns(table)[0]} = ?", (key,))
+        self._inserted[table] = self._inserted.get(table, 0) - 1
+
     def recording(self) -> Transaction:
         """A transaction: what is inserted in the block is on the disk when it is left, all of it or nothing."""
         return Transaction(self)
@@ -287,7 +292,7 @@ def is_there(folder: Path) -> bool:
             return True  # SQLite would take it for empty, and write over what somebody else has written
         closing.enter_context(in_use(path))
         try:
-            (tables,) = _connect_to_read(folder, closing).execute("SELECT count(*) FROM sqlite_master").fetchone()
+            (tables,) = connect_to_read(folder, closing).execute("SELECT count(*) FROM sqlite_master").fetchone()
         except (sqlite3.DatabaseError, UnicodeDecodeError):
             return True  # something is there, and who opens it will be told what
         return bool(tables)
@@ -307,9 +312,12 @@ def _connect(folder: Path, closing: ExitStack) -> sqlite3.Connection:
     return connection
 
 
-def _connect_to_read(folder: Path, closing: ExitStack) -> sqlite3.Connection:
+def connect_to_read(folder: Path, closing: ExitStack) -> sqlite3.Connection:
     """Without writing; on a disk that cannot be written to, SQLite must be told so."""
-    address = (folder / FILE).absolute().as_uri()
+    path = folder / FILE
+    if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise JournalError(f"{path}: cannot be read: Permission denied")
+    address = path.absolute().as_uri()
     connection = sqlite3.connect(
         f"{address}?mode=ro", uri=True, isolation_level=None, timeout=10.0, check_same_thread=False
     )
@@ -336,7 +344,7 @@ def explained(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise JournalError(f"{error.filename or folder}: cannot be written: {error.strerror}") from None
+        raise JournalError(f"{error.filename or folder}: cannot be read or written: {error.strerror}") from None
     except sqlite3.OperationalError as error:
         text = str(error)
         if "full" in text or "I/O" in text:

@@ -33,6 +33,7 @@ from gibo.policies import (
     MLP,
     Affine,
     ContinuousActions,
+    CriticGradient,
     DiscreteActions,
     Linear,
     Normalization,
@@ -609,6 +610,19 @@ TARGETS = {
     "gibo.policies.PolicyGradient.__call__": lambda folder: Call(
         PolicyGradient(Task("Pendulum-v1", max_steps=5), noise=0.1, episodes=4),
         {"theta": [0.1] * 4, "seed": 0, "kind": "iterate", "normalization": None},
+    ),
+    "gibo.policies.CriticGradient": lambda folder: Call(
+        CriticGradient,
+        {
+            "task": Task("Pendulum-v1", max_steps=5),
+            "noise": 0.1,
+            "memory": 4,
+            "discount": 0.9,
+            "features": 5,
+            "at": ("iterate",),
+        },
+        lambda p: p(p.x0()),
+        ("memory", "features"),
     ),
     "gibo.training.Training": fixed(
         Training,

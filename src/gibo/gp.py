@@ -96,9 +96,6 @@ class Observations:
     g: Array
     g_noise: Array
 
-    def __len__(self) -> int:
-        return self.y.size + self.g.size
-
     def targets(self, mean: float) -> Array:
         return np.concatenate([self.g.ravel(), self.y - mean])
 
@@ -287,7 +284,7 @@ class GaussianProcess:
         """Log marginal likelihood of the data. Rasmussen and Williams 2006, eq. (2.30)."""
         data, factor = conditioned(self)
         fit = float(self._residuals(data) @ self.a)
-        return -0.5 * (fit + linalg.log_determinant(factor.L) + len(data) * math.log(2.0 * math.pi))
+        return -0.5 * (fit + linalg.log_determinant(factor.L) + len(self.a) * math.log(2.0 * math.pi))
 
     def log_likelihood_gradient(self) -> LogLikelihoodGradient:
         """Derivatives of `log_likelihood` by the logarithms of the hyperparameters.
@@ -309,10 +306,11 @@ class GaussianProcess:
 
 def known(what: str, *arrays: Array) -> None:
     """That a posterior is finite: with data and hyperparameters of all sizes it need not be."""
-    if not all(np.isfinite(array).all() for array in arrays):
-        raise NumericalError(
-            f"the {what} is not finite: data or hyperparameters differ too much in size; use other units"
-        )
+    for array in arrays:
+        if not np.isfinite(array).all():
+            raise NumericalError(
+                f"the {what} is not finite: data or hyperparameters differ too much in size; use other units"
+            )
 
 
 def conditioned(gp: GaussianProcess) -> tuple[Observations, Factor]:

@@ -7,10 +7,10 @@ from scipy.optimize import fmin_l_bfgs_b
 from scipy.stats import norm, qmc
 
 from gibo import GaussianProcess, InputError, Matern52, SquaredExponential
+from gibo.acquisition.confidence import PosteriorAtPoint
 from gibo.acquisition.expected_improvement import (
     SERIES_BELOW,
     LogExpectedImprovement,
-    PosteriorAtPoint,
     incumbent,
     log_h,
     maximize,

@@ -20,7 +20,6 @@ and no candidate needs a factorisation of its own: α and ∇α cost two triangu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, Self
 
@@ -44,8 +43,7 @@ EVEN_POINTS = 8
 MIRROR_ROUNDS = 3
 
 
-@dataclass(frozen=True, eq=False)
-class _Sites:
+class _Sites(NamedTuple):
     """Where the observations are, relative to t in lengthscales, whitened.
 
     Z (n + 1, d): the n values, and t itself (zeros) in the last row, so that one pass serves both.
@@ -56,13 +54,10 @@ class _Sites:
     squares: Array
     ZG: Array
 
-    @classmethod
-    def of(cls, U: Array, UG: Array) -> Self:
-        Z = np.vstack([U, np.zeros(U.shape[1])])
-        return cls(Z, np.einsum("nd,nd->n", Z, Z), UG)
 
-    def append(self, u: Array) -> Self:
-        return self.of(np.vstack([self.Z[:-1], u]), self.ZG)
+def _sites(U: Array, UG: Array) -> _Sites:
+    Z = np.vstack([U, np.zeros(U.shape[1])])
+    return _Sites(Z, np.einsum("nd,nd->n", Z, Z), UG)
 
 
 class GradientInformation:
@@ -93,11 +88,11 @@ class GradientInformation:
         H = gp.kernel.gradient_covariance(d)
         if gp.observations is None or gp.factor is None:
             none = np.empty((0, d))
-            self._sites = _Sites.of(none, none)
+            self._sites = _sites(none, none)
             self._L, self._V = np.empty((0, 0), order="F"), none
         else:
             data = gp.observations
-            self._sites = _Sites.of(gp.kernel.whiten(data.X - t), gp.kernel.whiten(data.G - t))
+            self._sites = _sites(gp.kernel.whiten(data.X - t), gp.kernel.whiten(data.G - t))
             self._L = gp.factor.L
             self._V = linalg.solve_lower(self._L, gp.cross_gradient(t))
         self.covariance: Array = schur_complement(H, self._V)
@@ -117,10 +112,6 @@ class GradientInformation:
     def to_scaled(self, x: Array) -> Array:
         """``u = (x − t)/ell``."""
         return (x - self.t) / self._ell
-
-    def from_scaled(self, u: Array) -> Array:
-        """``x = t + ell·u``."""
-        return self.t + self._ell * u
 
     def scaled_value_and_gradient(self, u: Array) -> tuple[float, Array]:
         """α and its gradient by u, where ``x = t + ell·u``; what the maximisation calls in its loop."""
@@ -174,7 +165,8 @@ class GradientInformation:
         N, pivot = len(self._L), float(np.sqrt(v[0]))
         after = object.__new__(type(self))
         after.t, after._kernel, after._ell, after._white = self.t, self._kernel, self._ell, self._white
-        after._noise, after._sites = self._noise, self._sites.append(self._whiten(u))
+        after._noise = self._noise
+        after._sites = _sites(np.vstack([self._sites.Z[:-1], self._whiten(u)]), self._sites.ZG)
         after._L = np.zeros((N + 1, N + 1), order="F")
         after._L[:N, :N] = self._L
         after._L[N, :N] = w[:, 0]
@@ -287,7 +279,7 @@ def maximize(gi: GradientInformation, lower: Array, upper: Array, rng: np.random
         if float(alphas.max()) < 1.001 * value:
             break
         best, value = relative.climb(_first_of_best(mirrored, alphas), low, high)
-    return np.clip(gi.from_scaled(best), lower, upper), value
+    return np.clip(gi.t + gi._ell * best, lower, upper), value
 
 
 class _Relative(NamedTuple):

@@ -202,8 +202,8 @@ class Model:
 
     def lower_bound(self, X: Array, beta: float) -> Array:
         """What it is at least, within beta standard deviations, at X (p, d)."""
-        mean, variance = (np.asarray(moment) for moment in self.gp.predict(X / self.scale))
-        return self.units.invert(mean - beta * np.sqrt(variance))
+        mean, variance = self.gp.predict(X / self.scale)
+        return self.units.invert(np.asarray(mean - beta * np.sqrt(variance)))
 
     def jacobian(self, x: Array) -> Jacobian:
         """The posterior of the objective's gradient at x (d,)."""
@@ -267,12 +267,11 @@ class Surrogate:
         has_gradients = N_g > 0 and any(e.gradient is not None for e in evaluations)  # they would need warping, too
         units = self._units(evaluations) if has_gradients else self._likeliest_units(gp, X, _values(evaluations))
         gp, u = self._prior(units), units.apply(_values(evaluations))
-        known = [e for e in evaluations if e.gradient is not None and e.gradient_noise is not None] if N_g else []
-        G, g, g_noise = self._gradients(units, [(e.x, e.gradient, e.gradient_noise) for e in known])
-        last = slice(max(0, len(G) - N_g), None)
-        if not len(G[last]):
+        if not has_gradients:
             return Model(gp.condition(X, u), units, self.scale)
-        return Model(gp.condition(X, u, G[last], g[last], g_noise[last]), units, self.scale)
+        known = [(e.x, e.gradient, e.gradient_noise) for e in evaluations if e.gradient is not None]
+        G, g, g_noise = (part[-N_g:] for part in self._gradients(units, known))
+        return Model(gp.condition(X, u, G, g, g_noise), units, self.scale)
 
     def fit(self, evaluations: Sequence[Evaluation]) -> Surrogate:
         """MAP hyperparameters, from the present ones on; to the values alone.

@@ -119,6 +119,34 @@ def test_the_ranks_of_the_leaderboard(name):
                 np.testing.assert_allclose(found, expected, atol=0.0051)
 
 
+def test_what_is_said_of_the_leaderboard():
+    needed = {
+        r["task"]: [float(r[m] or "inf") for m in ("GIBO", "CMA-ES")] for r in rows("leaderboard-judge/needed.csv")
+    }
+    half = [task for task, (gibo, cma) in needed.items() if gibo <= 0.5 * cma]
+    for name in ("README.md", "docs/leaderboard.md"):
+        assert f"On {len(half)} of {'the ' if 'docs' in name else ''}{len(needed)} tasks" in text(name)
+    more = {task: each for task, each in needed.items() if task not in half}
+    assert more.keys() == {"plateau6", "bbob-116 ellipsoid", "pid", "Pendulum-v1", "MountainCarContinuous-v0"}
+    (plateau, bbob, pid), ever = [more[t] for t in ("plateau6", "bbob-116 ellipsoid", "pid")], "docs/leaderboard.md"
+    expected = (
+        "(plateau6 {:.0f} of {:.0f}, bbob-116 {:.0f} of {:.0f}, PID {:.0f} of {:.0f}; on Pendulum and MountainCar"
+    )
+    assert expected.format(*plateau, *bbob, *pid) in text(ever)
+    last = {}
+    for row in rows("leaderboard-judge/curves.csv"):
+        last.setdefault(row["task"], {})[row["method"]] = float(row["mean"])  # in the order of the evaluations
+    share = {task: each["GIBO"] / max(each.values()) for task, each in last.items()}
+    worst = share.pop("Pendulum-v1")
+    assert (
+        f"at least {100 * min(share.values()):.0f} % of the best method's improvement everywhere but on Pendulum"
+        in text(ever)
+    )
+    assert f"({100 * worst:.0f} %)" in text(ever)
+    (mean,) = [float(r["mean"]) for r in rows("leaderboard-judge/times.csv") if r["method"] == "GIBO"]
+    assert f"{1000 * mean:.0f} ms on average with the default" in text("README.md")
+
+
 # -- sentences --------------------------------------------------------------------------------------------------------
 
 R, D, N = "results/README.md", "docs/results.md", "README.md"

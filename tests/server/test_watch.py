@@ -3,6 +3,7 @@
 import hashlib
 import http.client
 import json
+import os
 import shutil
 import signal
 import socket
@@ -31,7 +32,7 @@ from gibo.server.watch import Watch, watch
 DATA = Path(__file__).parent.parent / "data"
 
 
-def request(server, method, path, body=None, **headers):
+def asked(server, method, path, body=None, **headers):
     """Status, headers and body of an answer."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
     try:
@@ -86,7 +87,7 @@ def test_gradient_observations_are_part_of_the_belief_and_signs_are_the_users(tm
     assert np.allclose(s["gradient"]["mean"], truth, atol=0.2)
 
 
-@pytest.mark.parametrize("name", ["journal-v1", "journal-v1-train", "journal-v1-workers"])
+@pytest.mark.parametrize("name", ["journal-v1", "journal-v1-train", "journal-v1-workers", "journal-v2"])
 def test_journals_of_earlier_versions_have_a_page(tmp_path, name):
     shutil.copy(DATA / name / FILE, tmp_path / FILE)
     with gibo.Journal.read(tmp_path) as journal:
@@ -119,7 +120,7 @@ def test_reading_leaves_the_journal_as_it_was(finished):
     path = finished / "journal.sqlite"
     before = hashlib.sha256(path.read_bytes()).digest()
     with Watch(finished) as server:
-        assert request(server, "GET", "/api/snapshot")[0] == 200
+        assert asked(server, "GET", "/api/snapshot")[0] == 200
     assert hashlib.sha256(path.read_bytes()).digest() == before
 
 
@@ -256,7 +257,7 @@ def test_it_listens_on_this_machine_alone(finished):
 def test_every_answer_is_guarded(finished):
     with Watch(finished) as server:
         for path, status in (("/", 200), ("/api/snapshot", 200), ("/nothing", 404), ("/../../etc/passwd", 404)):
-            code, headers, _ = request(server, "GET", path)
+            code, headers, _ = asked(server, "GET", path)
             assert code == status
             assert headers["X-Content-Type-Options"] == "nosniff"
             assert headers["Cache-Control"] == "no-store"
@@ -277,31 +278,29 @@ def test_every_answer_is_guarded(finished):
 )
 def test_other_sites_are_refused(finished, headers):
     with Watch(finished) as server:
-        assert request(server, "GET", "/api/snapshot", **headers)[0] == 403
-        assert request(server, "GET", "/api/events", **headers)[0] == 403
+        assert asked(server, "GET", "/api/snapshot", **headers)[0] == 403
+        assert asked(server, "GET", "/api/events", **headers)[0] == 403
 
 
 def test_a_link_on_another_site_may_lead_here(finished):
     with Watch(finished) as server:
-        assert request(server, "GET", "/", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate")[0] == 200
+        assert asked(server, "GET", "/", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate")[0] == 200
 
 
 def test_without_control_nothing_can_be_changed(finished):
     with Watch(finished) as server:
         body = json.dumps({"action": "stop"})
-        answer = request(
-            server, "POST", "/api/control", body, Content_Type="application/json", X_Gibo_Token=server.token
-        )
+        answer = asked(server, "POST", "/api/control", body, Content_Type="application/json", X_Gibo_Token=server.token)
         assert answer[0] == 403
 
 
 def test_control_needs_the_token_the_origin_and_sense(finished):
     control = Deeds()
-    with Watch(finished, control=control) as server:
+    with Watch(finished, control=lambda _: control) as server:
         kind, token = {"Content_Type": "application/json"}, {"X_Gibo_Token": server.token}
 
         def post(body, **headers):
-            return request(server, "POST", "/api/control", body, **headers)[0]
+            return asked(server, "POST", "/api/control", body, **headers)[0]
 
         assert post('{"action": "stop"}', **kind) == 403
         assert post('{"action": "stop"}', **kind, X_Gibo_Token="x" + server.token[1:]) == 403
@@ -314,7 +313,7 @@ def test_control_needs_the_token_the_origin_and_sense(finished):
         assert post('{"action": "tell", "id": 0, "value": true}', **kind, **token) == 400
         assert post(f'{{"action": "remark", "text": "{"x" * 3000}"}}', **kind, **token) == 400
         assert post(b" " * (2 << 20), **kind, **token) == 413
-        assert request(server, "GET", "/api/control", **token)[0] == 405
+        assert asked(server, "GET", "/api/control", **token)[0] == 405
         assert control.done == []
         assert post('{"action": "stop"}', **kind, **token, Origin=server.address) == 200
         assert post('{"action": "tell", "id": 4, "value": 1}', **kind, **token) == 200
@@ -330,15 +329,15 @@ def test_only_what_is_new_is_sent(running):
         known = len(first["evaluations"]["id"])
         later = events(server, f"/api/events?evaluations={known}&iterations=0", 1)[0]
         assert later["evaluations"]["first"] == known
-        assert request(server, "GET", "/api/events?evaluations=x")[0] == 400
+        assert asked(server, "GET", "/api/events?evaluations=x")[0] == 400
 
 
 def test_trials_are_asked_for_by_name_only(tmp_path, finished):
     gibo.maximize(lambda x: -float((x**2).sum()), [1.0], budget=5, journal=tmp_path / "all" / "trial-0")
     with Watch(tmp_path / "all") as server:
-        assert request(server, "GET", "/api/snapshot?trial=trial-0")[0] == 200
+        assert asked(server, "GET", "/api/snapshot?trial=trial-0")[0] == 200
         for name in ("../robot", "..", "trial-0/../trial-0", str(finished)):
-            assert request(server, "GET", f"/api/snapshot?trial={name}")[0] == 404
+            assert asked(server, "GET", f"/api/snapshot?trial={name}")[0] == 404
 
 
 def test_a_client_that_says_nothing_or_leaves_does_no_harm(finished, capfd):
@@ -355,7 +354,7 @@ def test_a_client_that_says_nothing_or_leaves_does_no_harm(finished, capfd):
         leaving.sendall(f"GET /api/events HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode())
         leaving.recv(100)
         leaving.close()
-        assert request(server, "GET", "/api/snapshot")[0] == 200
+        assert asked(server, "GET", "/api/snapshot")[0] == 200
         silent.close()
     assert "Traceback" not in capfd.readouterr().err
 
@@ -376,6 +375,43 @@ def test_the_command_lines_mistakes(tmp_path, capsys):
     assert "there is no run" in capsys.readouterr().err
     assert main(["report", str(tmp_path / "missing")]) == 2
     assert main(["watch", str(tmp_path), "--port", "99999"]) == 2
+
+
+@pytest.fixture
+def a_person(tmp_path):
+    """Whoever runs the tests, but not the superuser, who may read and write everything."""
+    tmp_path.chmod(0o755)
+    me = os.geteuid()
+    if me == 0:
+        for path in [tmp_path, *tmp_path.parents[:2]]:
+            path.chmod(0o755)
+        os.seteuid(65534)
+    yield
+    os.seteuid(me)
+
+
+@pytest.mark.skipif(not hasattr(os, "seteuid"), reason="this system has other permissions")
+@pytest.mark.parametrize("words", [["watch", "--port=0"], ["report"], ["status"], ["export"]])
+@pytest.mark.parametrize("path", [".", FILE])
+def test_what_may_not_be_read_is_one_line(words, path, finished, tmp_path, capsys, request):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    (folder / path).chmod(0o000)
+    request.getfixturevalue("a_person")
+    assert main([words[0], str(folder), *words[1:]]) == 2
+    said, complained = capsys.readouterr()
+    assert (said, complained.count("\n")) == ("", 1)
+    assert "Permission denied" in complained
+
+
+@pytest.mark.skipif(not hasattr(os, "seteuid"), reason="this system has other permissions")
+def test_a_run_that_can_only_be_read_has_a_page(finished, tmp_path, request):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    for path in (folder / FILE, folder):
+        path.chmod(0o555)
+    request.getfixturevalue("a_person")
+    assert snapshot(folder)["count"] == 60
+    with Watch(folder) as server:
+        assert asked(server, "GET", "/api/snapshot")[0] == 200
 
 
 def test_the_watch_command(finished):

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from gibo._checks import printable
 from gibo.errors import GiboError, InUseError
@@ -22,7 +22,7 @@ COMMANDS = {
     "train": ("train", "evaluate"),
     "play": ("play",),
     "plot": ("plot",),
-    "manual": ("init", "ask", "tell", "import", "export"),
+    "manual": ("init", "ask", "tell", "undo", "import", "export"),
     "status": ("status", "best"),
     "reproduce": ("reproduce", "figures"),
     "watch": ("watch", "report"),
@@ -86,9 +86,17 @@ def _arguments(words: list[str]) -> argparse.Namespace:
     return arguments
 
 
+class _Parser(argparse.ArgumentParser):
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if file is sys.stdout:
+            file.write(message)  # argparse's own takes no notice if it cannot be written
+        else:
+            super()._print_message(message, file)
+
+
 def parser_of(command: str = "") -> argparse.ArgumentParser:
     """With the command's own module alone; with all of them, to list them, if there is no such command."""
-    parser = argparse.ArgumentParser(prog="gibo", description="Local policy search with Bayesian optimisation.")
+    parser = _Parser(prog="gibo", description="Local policy search with Bayesian optimisation.")
     parser.add_argument("--version", action="version", version=f"gibo {sys.modules['gibo'].__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in [name for name, its in COMMANDS.items() if command in its] or COMMANDS:

@@ -1,4 +1,4 @@
-"""`gibo init`, `ask`, `tell` and `export`: a run driven by a person or another program."""
+"""`gibo init`, `ask`, `tell`, `undo`, `import` and `export`: a run driven by a person or another program."""
 
 from __future__ import annotations
 
@@ -60,11 +60,18 @@ def add_commands(commands: Any) -> None:
 
     ask = commands.add_parser("ask", help="print the queries to evaluate next; the same ones until they are told")
     ask.set_defaults(run=_ask)
-    tell = commands.add_parser("tell", help="report the value of a query")
+    tell = commands.add_parser("tell", help="report the value of a query, or correct it")
     tell.set_defaults(run=_tell)
+    undo = commands.add_parser(
+        "undo",
+        help="take back what was told last",
+        description="Take back what was told last, until the next queries are asked: its queries are pending again, "
+        "and points from elsewhere are gone. The journal keeps what was taken back.",
+    )
+    undo.set_defaults(run=_undo)
     export = commands.add_parser("export", help="every query and value as a table")
     export.set_defaults(run=_export)
-    for command in (ask, tell, export):
+    for command in (ask, tell, undo, export):
         command.add_argument("folder", type=Path, metavar="RUN")
     ask.add_argument("--json", action="store_true", help="for programs: all digits")
     tell.add_argument("id", metavar="ID", help="the query's number; with --at there is none")
@@ -74,6 +81,13 @@ def add_commands(commands: Any) -> None:
         metavar="NAME=X,...",
         help="a point from elsewhere: gibo tell RUN --at gain=2.5,delay=3 VALUE",
     )
+    tell.add_argument(
+        "--correct",
+        metavar="REASON",
+        help="it was told another value, which was wrong: the journal keeps both, and why",
+    )
+    undo.add_argument("count", nargs="?", type=int, default=1, metavar="N", help="how many values (default: 1)")
+    undo.add_argument("--reason", metavar="TEXT", help="why, for the record")
     load = commands.add_parser(
         "import",
         help="tell a run values of points from elsewhere, from a CSV file",
@@ -137,17 +151,29 @@ def _ask(arguments: argparse.Namespace) -> int:
 
 
 def _tell(arguments: argparse.Namespace) -> int:
-    from gibo.runs.manual import tell, tell_elsewhere
+    from gibo.runs.manual import correct, tell, tell_elsewhere
 
     if arguments.at is not None:
-        if arguments.value is not None or arguments.failed is not None:
+        if any(each is not None for each in (arguments.value, arguments.failed, arguments.correct)):
             raise InputError("tell: with --at, give a value and nothing else: gibo tell RUN --at NAME=X,... VALUE")
         tell_elsewhere(arguments.folder, [(_point(arguments.at), _number("VALUE", arguments.id))], _say_waiting)
         return 0
     if not re.fullmatch(r"\d{1,15}", arguments.id):
         raise InputError(f"ID: expected a query's number, as gibo ask shows it, got {arguments.id.strip()!r}")
     value = None if arguments.value is None else _number("VALUE", arguments.value, "; or --failed")
-    tell(arguments.folder, int(arguments.id), value, arguments.failed, _say_waiting)
+    number, failed = int(arguments.id), arguments.failed
+    if arguments.correct is None:
+        tell(arguments.folder, number, value, failed, _say_waiting)
+    else:
+        correct(arguments.folder, number, value, reason=arguments.correct, failed=failed, waiting=_say_waiting)
+    return 0
+
+
+def _undo(arguments: argparse.Namespace) -> int:
+    from gibo.runs.manual import undo
+
+    taken = undo(arguments.folder, arguments.count, arguments.reason, _say_waiting)
+    say(f"{arguments.folder}: taken back: {', '.join(map(str, taken))}")
     return 0
 
 

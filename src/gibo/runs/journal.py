@@ -36,8 +36,9 @@ from gibo.errors import InputError, JournalError, MissingExtraError
 from gibo.optimizers.log import Asked, Event, Iteration, Proceeded, Stepped, Told
 from gibo.optimizers.state import iteration_from_plain, outcome_from_plain, query_from_plain
 from gibo.outcome import EXTERNAL, Evaluation, Outcome, Query
+from gibo.runs.amend import Row, correct, record, undo
 from gibo.runs.lock import is_held
-from gibo.runs.records import BY_HAND, Action, Start, action, checked_start, versions
+from gibo.runs.records import AFTER, BY_HAND, OLD_EXTERNAL, Action, Start, action, checked_start, versions
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import FILE, Layout, Store, is_there, sound
 from gibo.runs.table import Columns, columns_of_queries, data_frame
@@ -66,9 +67,6 @@ LAYOUT = Layout(TABLES, SCHEMA, SINCE)
 
 # Words of the file that the program says otherwise.
 IN_FILE = {"quorum": "share", "training": "task"}
-OLD_EXTERNAL = "told"
-# In a batch's memo: how many evaluations there were by then. Without it, a late value counts as told before the batch.
-AFTER = "after"
 
 
 class Journal:
@@ -196,6 +194,16 @@ class Journal:
         with self._store.recording():
             self._record_actions(actions)
 
+    def undo(self, count: int, reason: str | None = None) -> list[Row]:
+        """Take the last outcomes back, while nothing was asked since; the queries are pending again."""
+        with self._store.recording():
+            return undo(self._store, count, reason)
+
+    def correct(self, query: int, outcome: Outcome, reason: str) -> None:
+        """What was told of a query is this now; see `gibo.runs.amend`."""
+        with self._store.recording():
+            correct(self._store, query, outcome.value, outcome.failure, reason)
+
     def _by_all_means(self, evaluations: Sequence[Evaluation], actions: Sequence[tuple[str, dict[str, Any]]]) -> None:
         try:
             with self._store.recording():
@@ -227,8 +235,7 @@ class Journal:
 
     def _record_actions(self, actions: Sequence[tuple[str, dict[str, Any]]]) -> None:
         for kind, body in actions:
-            made = action(time.time(), self._store.count("evaluations"), kind, body)
-            self._store.insert("actions", self._store.count("actions"), *made[:3], json.dumps(made.body))
+            record(self._store, kind, body)
 
     def _record_iterations(self, iterations: Sequence[Iteration]) -> None:
         for step in iterations[self._store.count("iterations") :]:
@@ -299,7 +306,8 @@ class Journal:
         """What people did to the run, in their order."""
         with sound(self.folder):
             found = [action(at, n, kind, json.loads(body)) for _, at, n, kind, body in self._store.rows("actions")]
-            if any(each.after > self._store.count("evaluations") for each in found):
+            most = self._store.count("evaluations") + sum(each.kind == "undo" for each in found)
+            if any(each.after > most for each in found):
                 raise ValueError("an action after an evaluation that is not there")
             return found
 

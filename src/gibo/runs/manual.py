@@ -162,11 +162,48 @@ def tell(
     waiting: Callable[[], None] | None = None,
 ) -> None:
     """Record the value of a query, or why there is none."""
-    if (value is None) == (failed is None):
-        raise InputError("tell: give a value, or say that the evaluation failed")
-    number, failed = natural("number", number), instance("failed", failed, (str, NoneType), "a reason")
+    number = natural("number", number)
+    _check_telling(value, failed)
     with Journal.open(folder, PATIENCE, waiting) as journal:
         _tell(journal, number, value, failed)
+
+
+def undo(
+    folder: Path | str, count: int = 1, reason: str | None = None, waiting: Callable[[], None] | None = None
+) -> list[int]:
+    """Take the last values back; their queries are pending again, and points from elsewhere are gone.
+
+    That is possible until the next queries are asked. The journal keeps what was taken back.
+
+    Returns:
+        The ids, the last one first.
+    """
+    if natural("count", count) < 1:
+        raise InputError(f"count: expected at least 1, got {count}")
+    instance("reason", reason, (str, NoneType), "a text")
+    with Journal.open(folder, PATIENCE, waiting) as journal:
+        return [row.query for row in journal.undo(count, reason)]
+
+
+def correct(
+    folder: Path | str,
+    number: int,
+    value: Any = None,
+    *,
+    reason: str,
+    failed: str | None = None,
+    waiting: Callable[[], None] | None = None,
+) -> None:
+    """Another value for a query that was told, or why it has none; the journal keeps both, and the reason.
+
+    What was asked meanwhile stays as it is; the model sees the new value from now on.
+    """
+    number = natural("number", number)
+    _check_telling(value, failed)
+    if not instance("reason", reason, str, "a text").strip():
+        raise InputError("correct: say why, for the record")
+    with Journal.open(folder, PATIENCE, waiting) as journal:
+        journal.correct(number, _outcome(journal, value, failed), reason)
 
 
 def act(folder: Path | str, kind: str, body: dict[str, Any]) -> None:
@@ -186,16 +223,26 @@ def _tell(
     actions: Sequence[tuple[str, dict[str, Any]]] = (),
 ) -> None:
     _refuse_normalized(journal)
-    d = len(journal.spec().arguments["x0"])
-    outcome = Outcome.failed(failed or "failed") if value is None else checked(as_number("value", value), d)
+    outcome = _outcome(journal, value, failed)
     told = {e.id for e, _ in journal.evaluations()}
     asked = journal.queries()
     if number in told:
-        raise QueryError(f"query {number} was told before; each query is told once")
+        raise QueryError(f"query {number} was told before; each query is told once (to change it: a correction)")
     if number not in asked:
         pending = ", ".join(map(str, sorted(asked.keys() - told))) or "none; ask for some"
         raise QueryError(f"query {number} is unknown; those that are pending: {pending}")
     journal.told([Evaluation(asked[number][0], outcome)], actions)
+
+
+def _check_telling(value: Any, failed: str | None) -> None:
+    if (value is None) == (failed is None):
+        raise InputError("tell: give a value, or say that the evaluation failed")
+    instance("failed", failed, (str, NoneType), "a reason")
+
+
+def _outcome(journal: Journal, value: Any, failed: str | None) -> Outcome:
+    d = len(journal.spec().arguments["x0"])
+    return Outcome.failed(failed or "failed") if value is None else checked(as_number("value", value), d)
 
 
 def tell_elsewhere(

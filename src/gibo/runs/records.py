@@ -6,8 +6,8 @@ A `Start` is a process that worked on the run. An `Action` is something a person
     failed                    {"id", "reason"}: an evaluation that has no value, because somebody said so
     told                      {"id", "value"}: a value that somebody told
     remark                    {"text"}
-    correction                {"id", …}: what was told is something else now
-    undo                      {…}: what was done last is not to count
+    correction                {"id", "value", "reason", "was", …}: what was told is something else now
+    undo                      {"id", "value", …}: an outcome that does not count any more
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from gibo.errors import InputError
 
 # A run that was made by `gibo init` has no process of its own; it waits for somebody to tell.
 BY_HAND = "made for evaluations by hand"
+# In a batch's memo: how many evaluations there were by then. Without it, a late value counts as told before the batch.
+AFTER = "after"
+OLD_EXTERNAL = "told"  # the first version's word for a point from elsewhere
 LATEST = 1e11  # seconds after 1970; calendars end somewhat later
 LARGEST_BODY = 1 << 16  # characters of an action's body as JSON
 LONGEST_TEXT = 2000  # characters of a text in it
@@ -35,8 +38,8 @@ BODIES: dict[str, dict[str, type]] = {
     "failed": {"id": int, "reason": str},
     "told": {"id": int, "value": float},
     "remark": {"text": str},
-    "correction": {"id": int},
-    "undo": {},
+    "correction": {"id": int, "reason": str},
+    "undo": {"id": int},
 }
 
 

@@ -1,6 +1,6 @@
 """A run as plain JSON data, read from its journal, whole or only what is new. The page knows nothing else of a run.
 
-    {"format": 1, "kind": "run", "run": an id that changes when another run begins in the folder,
+    {"format": 1, "kind": "run", "run": an id that changes when another run begins in the folder, or rows changed,
      "name": the folder's name, "now": seconds since 1970,
      "state": "running" | "waiting" (for somebody to tell) | "paused" | "ended" | "gone", "reason": text or null,
      "optimizer": "GIBO", "minimize": false, "budget": 300 or null, "count": 120, "failures": 3,
@@ -16,6 +16,7 @@
                 where known), waiting for its turn, or for somebody to tell its value (since it was asked)
      "rate": {"per_minute", "seconds_left"}, each null where unknown
      "settings": {name: plain data}, "versions": {name: text}, "starts": [{"process", "host", "started", …}]
+     "replay": id of the evaluation whose episode can be shown, or null where there is none, see `gibo.server.replay`
      "actions": [{"time", "after", "kind", "body"}, …]     what people did last, see `gibo.runs.records`
      "advice": [{"code", "text"}]}
 
@@ -39,15 +40,15 @@ import numpy as np
 from gibo._checks import as_path, instance, natural
 from gibo.errors import GiboError, JournalError
 from gibo.optimizers.state import outcome_from_plain, query_from_plain
-from gibo.outcome import EXTERNAL, Evaluation
+from gibo.outcome import EXTERNAL, ITERATE, QUERY, Evaluation
 from gibo.runs.advice import RECENT, alike
-from gibo.runs.journal import OLD_EXTERNAL, SINCE, Journal
+from gibo.runs.journal import SINCE, Journal
 from gibo.runs.lock import in_use
 from gibo.runs.mailbox import NOW, underway
 from gibo.runs.pools import Underway
-from gibo.runs.records import BY_HAND, Action, Start, action
+from gibo.runs.records import BY_HAND, OLD_EXTERNAL, Action, Start, action
 from gibo.runs.spec import RunSpec
-from gibo.runs.store import FILE
+from gibo.runs.store import FILE, connect_to_read
 from gibo.server.advice import advice
 from gibo.server.belief import Belief
 
@@ -56,6 +57,7 @@ VALUES = (
     "JOIN queries q ON q.id = e.query WHERE e.value IS NOT NULL"
 )
 FORMAT = 1
+_NO_RATE: dict[str, float | None] = {"per_minute": None, "seconds_left": None}
 
 
 class Since(NamedTuple):
@@ -101,9 +103,8 @@ class Reader:
         with Journal.read(self.folder) as journal:  # checks that it is a journal, and whole
             self.spec: RunSpec = journal.spec()
         self._file = (self.folder / FILE).stat().st_ino
-        self._closing.enter_context(in_use(self.folder / FILE))  # a run of this process may have it, too
-        self._connection = _connect(self.folder / FILE)
-        self._closing.callback(self._connection.close)
+        self._closing.enter_context(in_use(self.folder / FILE))  # a run of this process may have it
+        self._connection = connect_to_read(self.folder, self._closing)
         self.model = Belief.of(self.spec)
 
     def version(self) -> tuple[int, int, int]:
@@ -137,7 +138,7 @@ class Reader:
         starts = self._starts()
         pending, last_batch = self._pending(starts), self._last_batch()
         count, failures = self._one("SELECT count(*), count(failure) FROM evaluations")
-        actions = self._actions()
+        actions, amended = self._actions()
         state, reason = _state(starts, actions)
         budget = starts[-1].options.get("budget") if starts else None
         gradient = lengthscale = belief = None
@@ -156,7 +157,7 @@ class Reader:
         found = {
             "format": FORMAT,
             "kind": "run",
-            "run": f"{self._file}-{starts[0].started if starts else 0}",
+            "run": f"{self._file}-{starts[0].started if starts else 0}-{amended}",
             "name": self.folder.resolve().name,
             "now": now,
             "state": state,
@@ -178,6 +179,7 @@ class Reader:
             "settings": _settings(spec, starts),
             "versions": starts[-1].versions if starts else {},
             "starts": [start._asdict() for start in starts],
+            "replay": self.last_episode(),
             "actions": [each._asdict() for each in actions],
         }
         return {**found, "advice": advice(found, self._recent(), self._steps(), self._alike())}
@@ -186,7 +188,7 @@ class Reader:
         """How the run stands, in a line."""
         starts = self._starts()
         count, failures = self._one("SELECT count(*), count(failure) FROM evaluations")
-        state, reason = _state(starts, self._actions())
+        state, reason = _state(starts, self._actions()[0])
         return {
             "state": state,
             "reason": reason,
@@ -204,6 +206,15 @@ class Reader:
             "JOIN queries q ON q.id = e.query WHERE e.number >= ? ORDER BY e.number",
             first,
         )
+
+    def last_episode(self) -> int | None:
+        """The evaluation that `gibo play --last` shows; None if this is no training, or no episode is over."""
+        row = self.spec.training and self._one(
+            "SELECT q.id FROM evaluations e JOIN queries q ON q.id = e.query WHERE e.failure IS NULL AND q.kind IN "
+            "(?, ?) ORDER BY q.kind = ? DESC, q.id DESC LIMIT 1",
+            *(ITERATE, QUERY, ITERATE),
+        )
+        return row[0] if row else None
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
@@ -296,12 +307,13 @@ class Reader:
             found.append({"id": i, "kind": kind, "iteration": n, "x": json.loads(x), **known})
         return found
 
-    def _actions(self) -> list[Action]:
-        """What people did last; journals of the first version have none."""
+    def _actions(self) -> tuple[list[Action], int]:
+        """What people did last, and how often they changed a row; journals of the first version have none."""
         if self._one("PRAGMA user_version")[0] < SINCE["actions"]:
-            return []
+            return [], 0
         rows = self._all("SELECT time, after, kind, body FROM actions ORDER BY number DESC LIMIT ?", RECENT)
-        return [action(at, after, kind, json.loads(body)) for at, after, kind, body in reversed(rows)]
+        (amended,) = self._one("SELECT count(*) FROM actions WHERE kind IN ('undo', 'correction')")
+        return [action(at, after, kind, json.loads(body)) for at, after, kind, body in reversed(rows)], amended
 
     def _asked(self, query: int) -> float | None:
         row = self._one("SELECT asked FROM batches WHERE first <= ? ORDER BY first DESC LIMIT 1", query)
@@ -337,16 +349,6 @@ class Reader:
         seconds = max(now - times[0], 1e-3) / len(times)
         left = None if budget is None else max(0.0, (budget - count) * seconds)
         return {"per_minute": 60.0 / seconds, "seconds_left": left}
-
-
-_NO_RATE: dict[str, float | None] = {"per_minute": None, "seconds_left": None}
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    """For reading only."""
-    return sqlite3.connect(
-        f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=5.0, check_same_thread=False
-    )
 
 
 def _state(starts: list[Start], actions: list[Action]) -> tuple[str, str | None]:

@@ -96,6 +96,12 @@ def add_commands(commands: Any) -> None:
     train.add_argument(
         "--watch", action="store_true", help="show each trial in the browser while it goes on; the address is printed"
     )
+    train.add_argument(
+        "--force",
+        action="store_true",
+        help="continue a trial although its returns are of other options (--episodes, --reward-shift, --reward-scale, "
+        "--max-steps) or another ENV: the returns of both are in it then",
+    )
     train.add_argument("--tensorboard", type=Path, metavar="FOLDER", help="curves for tensorboard --logdir FOLDER")
     train.add_argument("--out", type=Path, metavar="FOLDER", help="(default: runs/ENV)")
 
@@ -137,6 +143,7 @@ def _train(arguments: argparse.Namespace) -> int:
                     progress=bar,
                     callback=board,
                     watch=arguments.watch,
+                    force=arguments.force,
                 )
             say(f"{folder}: {result.reason}")
             for advice in result.advice:

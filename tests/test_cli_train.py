@@ -427,6 +427,7 @@ def test_a_window_and_its_end(runs, monkeypatch, capsys):
         (["--video", "x.gif", "--episodes", "0"], "--episodes: expected at least 1, got 0"),
         (["--video", "x.gif", "--seed", "-1"], "--seed: expected at least 0, got -1"),
         (["--video", "x.gif", "--trial", "7"], "there is trial-00, trial-01"),
+        (["--video", "x.gif", "--last", "--seed", "0"], "--last: it is one episode, with the seed that it had"),
     ],
 )
 def test_mistakes_of_play(runs, tmp_path, monkeypatch, capsys, words, message):

@@ -7,7 +7,8 @@ import pytest
 
 import gibo
 from gibo import GaussianProcess, InputError, SquaredExponential
-from gibo.acquisition.expected_improvement import PosteriorAtPoint, means_at_data
+from gibo.acquisition.confidence import PosteriorAtPoint
+from gibo.acquisition.expected_improvement import means_at_data
 from gibo.means import LinearMean, Mean, QuadraticMean
 from optimizer_helpers import through_json
 

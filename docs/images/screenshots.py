@@ -73,7 +73,7 @@ def main():
         run.start()
         reached.wait()
         post(folder, "remark", {"text": "oil at 60 degrees from here on"})
-        with Watch(folder, control=RunControl(folder)) as watch:
+        with Watch(folder, control=RunControl) as watch:
             picture(context, watch.page_address, out / "watch-running.png")
             picture(context, watch.page_address, out / "watch-dark.png", dark=True)
             picture(context, watch.page_address, out / "watch-narrow.png", width=390, height=844)

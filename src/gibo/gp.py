@@ -96,9 +96,6 @@ class Observations:
     g: Array
     g_noise: Array
 
-    def __len__(self) -> int:
-        return self.y.size + self.g.size
-
     def targets(self, mean: float) -> Array:
         return np.concatenate([self.g.ravel(), self.y - mean])
 
@@ -252,7 +249,7 @@ class GaussianProcess:
     def jacobian(self, x: npt.ArrayLike) -> Jacobian:
         """Posterior of the objective's gradient at x (d,). Müller et al. 2021, eq. (3)."""
         t = self._points(as_vector("x", x))[0][0]
-        H = np.diag(self.kernel.gradient_variance(len(t)))
+        H = self.kernel.gradient_covariance(len(t))
         slope = self.mean.gradient(t[None])[0] if isinstance(self.mean, Mean) else 0.0
         if self.observations is None or self.factor is None:
             return Jacobian(np.zeros(len(t)) + slope, H)
@@ -287,7 +284,7 @@ class GaussianProcess:
         """Log marginal likelihood of the data. Rasmussen and Williams 2006, eq. (2.30)."""
         data, factor = conditioned(self)
         fit = float(self._residuals(data) @ self.a)
-        return -0.5 * (fit + linalg.log_determinant(factor.L) + len(data) * math.log(2.0 * math.pi))
+        return -0.5 * (fit + linalg.log_determinant(factor.L) + len(self.a) * math.log(2.0 * math.pi))
 
     def log_likelihood_gradient(self) -> LogLikelihoodGradient:
         """Derivatives of `log_likelihood` by the logarithms of the hyperparameters.
@@ -309,10 +306,11 @@ class GaussianProcess:
 
 def known(what: str, *arrays: Array) -> None:
     """That a posterior is finite: with data and hyperparameters of all sizes it need not be."""
-    if not all(np.isfinite(array).all() for array in arrays):
-        raise NumericalError(
-            f"the {what} is not finite: data or hyperparameters differ too much in size; use other units"
-        )
+    for array in arrays:
+        if not np.isfinite(array).all():
+            raise NumericalError(
+                f"the {what} is not finite: data or hyperparameters differ too much in size; use other units"
+            )
 
 
 def conditioned(gp: GaussianProcess) -> tuple[Observations, Factor]:

@@ -14,15 +14,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gibo._checks import instance, one_of, positive_int
-from gibo._linalg import Array, minimize
+from gibo._linalg import Array, inverse, minimize
 from gibo.errors import InputError, NumericalError
 from gibo.gp import GaussianProcess, conditioned
-from gibo.priors import Prior
+from gibo.priors import LKJ, Prior
 
 HYPERPARAMETERS = ("lengthscale", "variance", "noise")
+CORRELATION = "correlation"
 
 # Where a prior has no bounded support, the search stays within this factor of the prior's mean.
 WIDEST = 1e6
+# And the entries of a correlation's factor, see `_Space.factor`, within this.
+STEEPEST = 10.0
 
 
 @dataclass(frozen=True)
@@ -41,12 +44,13 @@ class Fit(NamedTuple):
     warning: FitWarning | None
 
 
-def fit(gp: GaussianProcess, priors: Mapping[str, Prior], maximum_steps: int = 50) -> Fit:
+def fit(gp: GaussianProcess, priors: Mapping[str, Prior | LKJ], maximum_steps: int = 50) -> Fit:
     """MAP estimate of those hyperparameters of a conditioned model that have a prior; the others stay as they are.
 
     Args:
         gp: a model with data; its hyperparameters are where the search starts.
-        priors: a prior for any of ``"lengthscale"`` (the same for each dimension), ``"variance"`` and ``"noise"``.
+        priors: a prior for any of ``"lengthscale"`` (the same for each dimension), ``"variance"`` and ``"noise"``; an
+            `LKJ` for ``"correlation"``, of a kernel that has one and data without gradients.
         maximum_steps: of L-BFGS-B.
 
     Returns:
@@ -93,12 +97,12 @@ def fit(gp: GaussianProcess, priors: Mapping[str, Prior], maximum_steps: int = 5
     return Fit(space.model(z), -float(lowest), evaluations, None)
 
 
-def log_posterior(gp: GaussianProcess, priors: Mapping[str, Prior]) -> float:
+def log_posterior(gp: GaussianProcess, priors: Mapping[str, Prior | LKJ]) -> float:
     """Log marginal likelihood plus the log-densities of the hyperparameters that have a prior."""
     _check(gp, priors)
     total = gp.log_likelihood
     for name, prior in priors.items():
-        total += float(prior.log_density(np.atleast_1d(_value(gp, name))).sum())
+        total += float(np.sum(prior.log_density(np.atleast_1d(_value(gp, name)))))
     return total
 
 
@@ -106,26 +110,31 @@ def _check(gp: Any, priors: Any) -> None:
     instance("gp", gp, GaussianProcess, "a GaussianProcess")
     instance("priors", priors, Mapping, "priors by the names of hyperparameters")
     for name, prior in priors.items():
-        one_of("priors", name, HYPERPARAMETERS)
-        instance(f"priors: {name}", prior, Prior, "a prior, such as LogNormal(1.0, 0.5)")
+        one_of("priors", name, (*HYPERPARAMETERS, CORRELATION))
+        if name != CORRELATION:
+            instance(f"priors: {name}", prior, Prior, "a prior, such as LogNormal(1.0, 0.5)")
+            continue
+        instance(f"priors: {name}", prior, LKJ, "a prior, such as LKJ(3.0)")
+        if gp.kernel.correlation is None or (gp.observations is not None and gp.observations.g.size):
+            raise InputError("priors: a correlation is fitted to values alone, where the kernel starts with one")
 
 
-def _value(gp: GaussianProcess, name: str) -> float | Array:
-    return {"lengthscale": gp.kernel.lengthscale, "variance": gp.kernel.variance, "noise": gp.noise}[name]
+def _value(gp: GaussianProcess, name: str) -> Any:
+    return gp.noise if name == "noise" else getattr(gp.kernel, name)
 
 
 @dataclass(frozen=True, eq=False)
 class _Space:
-    """The logarithms z of the free hyperparameters, in the order of HYPERPARAMETERS."""
+    """The logarithms z of the free hyperparameters, in the order of HYPERPARAMETERS; then a correlation's `factor`."""
 
     gp: GaussianProcess
-    priors: Mapping[str, Prior]
+    priors: Mapping[str, Any]
     names: tuple[str, ...]
     sizes: tuple[int, ...]
     box: tuple[Array, Array]
 
     @classmethod
-    def of(cls, gp: GaussianProcess, priors: Mapping[str, Prior]) -> _Space:
+    def of(cls, gp: GaussianProcess, priors: Mapping[str, Any]) -> _Space:
         names = tuple(name for name in HYPERPARAMETERS if name in priors)
         sizes = tuple(np.size(_value(gp, name)) for name in names)
         bounds: list[tuple[float, float]] = []
@@ -133,22 +142,41 @@ class _Space:
             (lower, upper), mean = priors[name].support, priors[name].mean
             lower, upper = max(lower, mean / WIDEST), min(upper, mean * WIDEST)
             bounds += [(math.log(lower), math.log(upper))] * np.size(_value(gp, name))
+        if CORRELATION in priors:
+            d = len(_value(gp, CORRELATION))
+            names, sizes = (*names, CORRELATION), (*sizes, d * (d - 1) // 2)
+            bounds += [(-STEEPEST, STEEPEST)] * sizes[-1]
         low, high = np.array(bounds).T
         return cls(gp, priors, names, sizes, (low, high))
 
     def start(self) -> Array:
         with np.errstate(divide="ignore"):  # a noise of zero starts at the lower bound
-            z = np.concatenate([np.log(np.atleast_1d(_value(self.gp, name))) for name in self.names])
+            z = np.concatenate([self._start(name) for name in self.names])
         clipped: Array = np.clip(z, *self.box)
         return clipped
+
+    def _start(self, name: str) -> Array:
+        value = np.atleast_1d(_value(self.gp, name))
+        if name != CORRELATION:
+            return np.asarray(np.log(value))
+        N = np.linalg.cholesky(value)
+        z: Array = (N / N.diagonal()[:, None])[np.tril_indices(len(N), -1)]
+        return z
+
+    def factor(self, z: Array) -> Array:
+        """M (d, d), ones on its diagonal and z below it; its rows, made of length 1, are N, and ``C = N Nᵀ``."""
+        M = np.eye(len(_value(self.gp, CORRELATION)))
+        M[np.tril_indices(len(M), -1)] = z
+        return M
 
     def split(self, z: Array) -> dict[str, Array]:
         return dict(zip(self.names, np.split(z, np.cumsum(self.sizes)[:-1]), strict=True))
 
     def model(self, z: Array) -> GaussianProcess:
-        free = {name: np.exp(part) for name, part in self.split(z).items()}
-        for name, prior in self.priors.items():  # rounding in exp(log(bound)) must not leave the support
-            free[name] = np.clip(free[name], *prior.support)
+        parts = self.split(z)
+        shear = parts.pop(CORRELATION, None)
+        # Rounding in exp(log(bound)) must not leave the support.
+        free = {name: np.clip(np.exp(part), *self.priors[name].support) for name, part in parts.items()}
         kernel = self.gp.kernel
         lengthscale = free.get("lengthscale", kernel.lengthscale)
         if np.ndim(kernel.lengthscale) == 0:
@@ -157,16 +185,37 @@ class _Space:
         noise = float(free["noise"][0]) if "noise" in free else self.gp.noise
         data = self.gp.observations
         assert data is not None  # log_posterior(gp) was computed before, so there are data
-        model = replace(self.gp, kernel=kernel.with_hyperparameters(lengthscale, variance), noise=noise)
+        kernel = kernel.with_hyperparameters(lengthscale, variance)
+        if shear is not None:
+            M = self.factor(shear)
+            N = M / np.linalg.norm(M, axis=1, keepdims=True)
+            kernel = replace(kernel, correlation=N @ N.T)
+        model = replace(self.gp, kernel=kernel, noise=noise)
         return model.given(data)
 
     def gradient(self, model: GaussianProcess, z: Array) -> Array:
         likelihood = model.log_likelihood_gradient()
         parts = []
         for name, part in self.split(z).items():
+            if name == CORRELATION:
+                parts.append(self._by_factor(model, part))
+                continue
             by_log = np.atleast_1d(getattr(likelihood, name))
             if name == "lengthscale" and len(part) == 1:
                 by_log = by_log.sum(keepdims=True)  # one lengthscale shared by all dimensions
             x = np.exp(part)
             parts.append(by_log + self.priors[name].gradient(x) * x)
         return np.concatenate(parts)
+
+    def _by_factor(self, model: GaussianProcess, z: Array) -> Array:
+        """The log-posterior's derivative by the entries z of a correlation's factor."""
+        (data, factor), C = conditioned(model), model.kernel.correlation
+        W = np.outer(model.a, model.a) - inverse(factor.L)
+        by_C = 0.5 * model.kernel.correlation_gradient(W, data.X) + self.priors[CORRELATION].gradient(C)
+        M = self.factor(z)
+        length = np.linalg.norm(M, axis=1, keepdims=True)
+        N = M / length
+        by_N = 2.0 * by_C @ N
+        by_M = (by_N - N * (N * by_N).sum(axis=1, keepdims=True)) / length
+        found: Array = by_M[np.tril_indices(len(M), -1)]
+        return found

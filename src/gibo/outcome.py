@@ -106,44 +106,23 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """A query and its outcome."""
+    """A query and its outcome; what is in them is also here."""
 
     query: Query
     outcome: Outcome
+    id: int = field(init=False, repr=False)
+    x: Array = field(init=False, repr=False)
+    kind: str = field(init=False, repr=False)
+    iteration: int = field(init=False, repr=False)
+    value: float | None = field(init=False, repr=False)
+    gradient: Array | None = field(init=False, repr=False)  # an array: it was checked at the door
+    gradient_noise: Array | None = field(init=False, repr=False)
+    failure: str | None = field(init=False, repr=False)
 
-    @property
-    def id(self) -> int:
-        return self.query.id
-
-    @property
-    def x(self) -> Array:
-        return self.query.x
-
-    @property
-    def kind(self) -> str:
-        return self.query.kind
-
-    @property
-    def iteration(self) -> int:
-        return self.query.iteration
-
-    @property
-    def value(self) -> float | None:
-        return self.outcome.value
-
-    @property
-    def gradient(self) -> Array | None:
-        gradient: Any = self.outcome.gradient  # an array: it was checked at the door
-        return gradient  # type: ignore[no-any-return]
-
-    @property
-    def gradient_noise(self) -> Array | None:
-        noise: Any = self.outcome.gradient_noise
-        return noise  # type: ignore[no-any-return]
-
-    @property
-    def failure(self) -> str | None:
-        return self.outcome.failure
+    def __post_init__(self) -> None:
+        q, o = self.query, self.outcome
+        self.__dict__.update(id=q.id, x=q.x, kind=q.kind, iteration=q.iteration, value=o.value, failure=o.failure)
+        self.__dict__.update(gradient=o.gradient, gradient_noise=o.gradient_noise)
 
 
 def not_told_yet(query: Query) -> Evaluation:

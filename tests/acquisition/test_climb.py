@@ -5,7 +5,8 @@ import pytest
 
 from gibo import GaussianProcess, GradientInformation, SquaredExponential
 from gibo.acquisition.climb import climb
-from gibo.acquisition.expected_improvement import LogExpectedImprovement, PosteriorAtPoint
+from gibo.acquisition.confidence import PosteriorAtPoint
+from gibo.acquisition.expected_improvement import LogExpectedImprovement
 
 D = 2
 LOWER, UPPER = np.zeros(D), np.ones(D)

@@ -7,10 +7,10 @@ from scipy.optimize import fmin_l_bfgs_b
 from scipy.stats import norm, qmc
 
 from gibo import GaussianProcess, InputError, Matern52, SquaredExponential
+from gibo.acquisition.confidence import PosteriorAtPoint
 from gibo.acquisition.expected_improvement import (
     SERIES_BELOW,
     LogExpectedImprovement,
-    PosteriorAtPoint,
     incumbent,
     log_h,
     maximize,
@@ -29,7 +29,11 @@ def model(kernel=SquaredExponential, gradients=False, noise=0.01, n=12, mean=0.2
     return gp.condition(X, y, rng.normal(size=(2, D)), rng.normal(size=(2, D)), 0.1)
 
 
-every_model = pytest.mark.parametrize("kernel", [SquaredExponential, Matern52])
+def correlated(ell, variance):
+    return SquaredExponential(ell, variance, [[1.0, 0.6, -0.3], [0.6, 1.0, 0.2], [-0.3, 0.2, 1.0]])
+
+
+every_model = pytest.mark.parametrize("kernel", [SquaredExponential, Matern52, correlated])
 with_and_without_gradients = pytest.mark.parametrize("gradients", [False, True], ids=["values", "gradients"])
 
 

@@ -12,9 +12,13 @@ ELL = np.array([0.5, 1.2, 0.8])
 T = np.array([0.1, -0.3, 0.2])
 
 
-@pytest.fixture(params=[SquaredExponential, Matern52])
+C = np.array([[1.0, 0.6, -0.3], [0.6, 1.0, 0.2], [-0.3, 0.2, 1.0]])
+
+
+@pytest.fixture(params=[(SquaredExponential, None), (Matern52, None), (Matern52, C)], ids=["se", "matern", "full"])
 def kernel(request):
-    return request.param(ELL, 1.7)
+    family, correlation = request.param
+    return family(ELL, 1.7, correlation)
 
 
 @pytest.fixture(params=["prior", "one", "values", "gradients", "arrivals"])
@@ -92,7 +96,7 @@ def test_gradient(gp):
 def test_scaled_gradient_is_by_lengthscale_units(gp):
     gi = GradientInformation(gp, at=T)
     x = candidates(gp)[0]
-    np.testing.assert_allclose(gi.from_scaled(gi.to_scaled(x)), x, rtol=1e-14)
+    np.testing.assert_allclose(gi.t + gi._ell * gi.to_scaled(x), x, rtol=1e-14)
     value, gradient = gi.scaled_value_and_gradient(gi.to_scaled(x))
     assert value == gi(x)
     np.testing.assert_allclose(gradient, gi.value_and_gradient(x)[1] * ELL, rtol=1e-14)

@@ -24,6 +24,7 @@ from gibo.control import LQR, LSPI
 from gibo.control.oracle import LQRObjective, expected_return
 from gibo.integrations.optuna import GIBOSampler
 from gibo.integrations.tensorboard import TensorBoard
+from gibo.kernels import as_correlation
 from gibo.map_fit import log_posterior
 from gibo.optimizers import MPD, MinUCB, TrustRegionBO
 from gibo.optimizers.settings import lengthscale_distribution, mean_distance
@@ -32,6 +33,7 @@ from gibo.policies import (
     MLP,
     Affine,
     ContinuousActions,
+    CriticGradient,
     DiscreteActions,
     Linear,
     Normalization,
@@ -275,7 +277,11 @@ def learnt():
 TARGETS = {
     # The model.
     "gibo.SquaredExponential": fixed(
-        SquaredExponential, lambda k: k.k(np.zeros((1, D)), np.ones((2, D))), lengthscale=[0.2] * D, variance=2.0
+        SquaredExponential,
+        lambda k: k.k(np.zeros((1, D)), np.ones((2, D))),
+        lengthscale=[0.2] * D,
+        variance=2.0,
+        correlation=np.eye(D).tolist(),
     ),
     "gibo.Matern52": fixed(
         gibo.Matern52, lambda k: k.dk_da(np.zeros((1, D)), np.ones((2, D))), lengthscale=0.2, variance=2.0
@@ -283,6 +289,8 @@ TARGETS = {
     "gibo.Kernel.with_hyperparameters": fixed(GP.kernel.with_hyperparameters, lengthscale=[0.2] * D, variance=2.0),
     "gibo.Kernel.ell": fixed(GP.kernel.ell, d=3, sizes=("d",)),
     "gibo.Kernel.gradient_variance": fixed(GP.kernel.gradient_variance, d=3, sizes=("d",)),
+    "gibo.Kernel.gradient_covariance": fixed(GP.kernel.gradient_covariance, d=3, sizes=("d",)),
+    "gibo.kernels.as_correlation": fixed(as_correlation, name="C", given=[[1.0, 0.5], [0.5, 1.0]], d=2),
     "gibo.GaussianProcess": fixed(
         GaussianProcess, lambda gp: predict(gp.condition(X, Y)), kernel=GP.kernel, noise=0.01, mean="estimated"
     ),
@@ -313,7 +321,10 @@ TARGETS = {
     "gibo.priors.SharedLogNormal": fixed(
         priors.SharedLogNormal, lambda p: [p.mean, p.support], median=0.1, shared_log_sd=0.3, log_sd=0.2
     ),
-    "gibo.steps.direction": fixed(steps.direction, g=[1.0, 2.0], ell=[0.5, 0.5], normalization="paper"),
+    "gibo.priors.LKJ": fixed(priors.LKJ, lambda p: p.log_density(np.eye(2)), concentration=2.0),
+    "gibo.steps.direction": fixed(
+        steps.direction, g=[1.0, 2.0], ell=[0.5, 0.5], normalization="paper", correlation=[[1.0, 0.5], [0.5, 1.0]]
+    ),
     "gibo.steps.Piecewise": fixed(steps.Piecewise, lambda s: s(2), pieces=((0, 0.8), (3, 0.3))),
     "gibo.steps.Piecewise.__call__": fixed(steps.Piecewise(((0, 0.8), (3, 0.3))), t=2),
     "gibo.steps.Decay": fixed(steps.Decay, lambda s: s(2), initial=0.5, halving=10.0, power=1.0),
@@ -599,6 +610,19 @@ TARGETS = {
     "gibo.policies.PolicyGradient.__call__": lambda folder: Call(
         PolicyGradient(Task("Pendulum-v1", max_steps=5), noise=0.1, episodes=4),
         {"theta": [0.1] * 4, "seed": 0, "kind": "iterate", "normalization": None},
+    ),
+    "gibo.policies.CriticGradient": lambda folder: Call(
+        CriticGradient,
+        {
+            "task": Task("Pendulum-v1", max_steps=5),
+            "noise": 0.1,
+            "memory": 4,
+            "discount": 0.9,
+            "features": 5,
+            "at": ("iterate",),
+        },
+        lambda p: p(p.x0()),
+        ("memory", "features"),
     ),
     "gibo.training.Training": fixed(
         Training,

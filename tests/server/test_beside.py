@@ -18,7 +18,7 @@ from gibo.server.watch import Watch
 
 def page_of(text):
     """The address that was said."""
-    (address,) = re.findall(r"watch this run at (http://127\.0\.0\.1:\d+/)\n", text)
+    (address,) = re.findall(r"watch (?:this run|these trials) at (http://127\.0\.0\.1:\d+/(?:#token=[\w-]+)?)\n", text)
     return address
 
 
@@ -84,7 +84,9 @@ def test_it_ends_with_a_run_that_raises(tmp_path, capfd):
     assert result.status is gibo.Status.ERROR
     with pytest.raises(urllib.error.URLError):
         read(page_of(capfd.readouterr().err))
-    again = gibo.resume(tmp_path / "run", lambda x: -float(x @ x), budget=3, watch=True, force=True)  # nothing is held any more
+    again = gibo.resume(
+        tmp_path / "run", lambda x: -float(x @ x), budget=3, watch=True, force=True
+    )  # nothing is held any more
     assert again.evaluations == 3
 
 
@@ -120,8 +122,94 @@ def test_a_child_does_not_keep_the_port(tmp_path):
         os.close(reader)
 
 
-def test_training_with_the_page_beside_it(tmp_path, capfd):
+def post(address, path, body):
+    """An action with the token that the address has."""
+    base, _, token = address.partition("#token=")
+    headers = {"Content-Type": "application/json", "X-Gibo-Token": token}
+    with urllib.request.urlopen(urllib.request.Request(base + path, json.dumps(body).encode(), headers)) as answer:
+        return json.loads(answer.read())
+
+
+def test_with_control_the_page_acts_on_its_run(tmp_path, capfd):
+    addresses = []
+
+    def stopping(x):
+        if not addresses:
+            addresses.append(page_of(capfd.readouterr().err))
+            post(addresses[0], "api/control", {"action": "remark", "text": "the oil is warm"})
+            post(addresses[0], "api/control", {"action": "stop"})
+        return -float((x**2).sum())
+
+    result = gibo.maximize(stopping, [1.0, 2.0], budget=100, journal=tmp_path / "run", watch="control")
+    assert "stopped by a person" in result.reason
+    assert result.evaluations < 10
+    with gibo.Journal.read(tmp_path / "run") as journal:
+        assert [each.kind for each in journal.actions()] == ["remark", "stop"]
+
+
+def test_without_control_its_address_has_no_token(tmp_path, capfd):
+    look = Looking(capfd)
+    gibo.maximize(look, [1.0], budget=2, journal=tmp_path / "run", watch=True)
+    assert "#" not in look.address
+
+
+@pytest.fixture
+def episodes(monkeypatch):
+    """What is called in each episode of a training."""
     pytest.importorskip("gymnasium")
-    out = tmp_path / "out"
-    assert main(["train", "CartPole-v1", "--budget", "4", "--max-steps", "20", "--out", str(out), "--watch"]) == 0
-    assert page_of(capfd.readouterr().err)
+    from gibo.policies.task import Task
+
+    calls, play = [], Task.__call__
+
+    def call(self, *args, **kwargs):
+        for each in calls:
+            each()
+        return play(self, *args, **kwargs)
+
+    monkeypatch.setattr(Task, "__call__", call)
+    return calls
+
+
+def training(tmp_path, *words):
+    return main(["train", "CartPole-v1", "--max-steps", "20", "--out", str(tmp_path / "out"), *words])
+
+
+def test_training_with_the_page_beside_it(tmp_path, capfd, episodes):
+    seen = []
+    episodes.append(lambda: seen or seen.append(json.loads(read(f"{page_of(capfd.readouterr().err)}api/snapshot"))))
+    assert training(tmp_path, "--budget", "4", "--watch") == 0
+    assert (seen[0]["kind"], seen[0]["name"]) == ("run", "trial-00")
+
+
+def test_several_trials_have_one_page(tmp_path, capfd, episodes):
+    addresses, seen = [], []
+
+    def look():
+        if not addresses:
+            addresses.append(page_of(capfd.readouterr().err))
+        (group,) = json.loads(read(f"{addresses[0]}api/snapshot"))["groups"]
+        seen.append([(trial["name"], trial["state"], trial["count"]) for trial in group["trials"]])
+        assert json.loads(read(f"{addresses[0]}api/snapshot?trial={seen[-1][-1][0]}"))["count"] == seen[-1][-1][2]
+
+    episodes.append(look)
+    assert training(tmp_path, "--budget", "4", "--trials", "2", "--watch") == 0
+    assert seen[0] == [("trial-00", "running", 0)]
+    assert seen[-1][0] == ("trial-00", "ended", 4)
+    assert seen[-1][1][:2] == ("trial-01", "running")
+    with pytest.raises(urllib.error.URLError):
+        read(addresses[0])
+
+
+def test_a_trial_is_stopped_on_the_page_of_all(tmp_path, capfd, episodes):
+    addresses = []
+
+    def stop():
+        if not addresses:
+            addresses.append(page_of(capfd.readouterr().err))
+            with pytest.raises(urllib.error.HTTPError, match="400"):
+                post(addresses[0], "api/control", {"action": "stop"})
+            post(addresses[0], "api/control?trial=trial-00", {"action": "stop"})
+
+    episodes.append(stop)
+    training(tmp_path, "--budget", "50", "--trials", "2", "--control")
+    assert "trial-00: stopped by a person" in capfd.readouterr().out

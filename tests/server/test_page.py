@@ -119,7 +119,7 @@ def test_with_the_token_the_page_acts(running, tab):
     folder, gate = running
     gate.allowed.release(1)
     control = Deeds()
-    with Watch(folder, control=control) as watch:
+    with Watch(folder, control=lambda _: control) as watch:
         tab.goto(watch.page_address)
         drawn(tab, 1)
         tab.click("[data-action=pause]")
@@ -136,7 +136,7 @@ def test_a_run_of_another_process_is_driven_from_the_page(running, tab):
 
     folder, gate = running
     gate.allowed.release(1)
-    with Watch(folder, control=RunControl(folder)) as watch:
+    with Watch(folder, control=RunControl) as watch:
         tab.goto(watch.page_address)
         drawn(tab, 1)
         tab.click("[data-action=pause]")
@@ -166,7 +166,7 @@ def test_a_person_tells_a_value_with_the_keyboard(tmp_path, tab):
     from gibo.server.control import RunControl
 
     first = manual_run(tmp_path / "run")[0]
-    with Watch(tmp_path / "run", control=RunControl(tmp_path / "run")) as watch:
+    with Watch(tmp_path / "run", control=RunControl) as watch:
         tab.goto(watch.page_address)
         field = tab.get_by_label(f"value of query {first.id}", exact=True)
         field.fill("-1,5")
@@ -179,7 +179,7 @@ def test_a_person_tells_a_value_with_the_keyboard(tmp_path, tab):
 def test_without_the_token_there_is_nothing_to_press(running, tab):
     folder, gate = running
     gate.allowed.release(1)
-    with Watch(folder, control=Deeds()) as watch:
+    with Watch(folder, control=lambda _: Deeds()) as watch:
         tab.goto(watch.address)
         drawn(tab, 1)
         assert tab.locator("#actions button, .tell").count() == 0

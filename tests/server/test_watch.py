@@ -87,7 +87,7 @@ def test_gradient_observations_are_part_of_the_belief_and_signs_are_the_users(tm
     assert np.allclose(s["gradient"]["mean"], truth, atol=0.2)
 
 
-@pytest.mark.parametrize("name", ["journal-v1", "journal-v1-train", "journal-v1-workers"])
+@pytest.mark.parametrize("name", ["journal-v1", "journal-v1-train", "journal-v1-workers", "journal-v2"])
 def test_journals_of_earlier_versions_have_a_page(tmp_path, name):
     shutil.copy(DATA / name / FILE, tmp_path / FILE)
     with gibo.Journal.read(tmp_path) as journal:
@@ -296,7 +296,7 @@ def test_without_control_nothing_can_be_changed(finished):
 
 def test_control_needs_the_token_the_origin_and_sense(finished):
     control = Deeds()
-    with Watch(finished, control=control) as server:
+    with Watch(finished, control=lambda _: control) as server:
         kind, token = {"Content_Type": "application/json"}, {"X_Gibo_Token": server.token}
 
         def post(body, **headers):

@@ -35,6 +35,7 @@ OTHERWISE = {
     "scale_search": False,
     "remember": False,
     "caution": 0.0,
+    "correlation": None,  # section 2.2 and table 1: one lengthscale per parameter
 }
 
 

@@ -10,8 +10,9 @@ import pytest
 from gibo import InputError, Journal, QueryError, Settings, resume
 from gibo.optimizers.gibo import GIBO
 from gibo.policies import Affine, Normalization, Statistics, load_policy, reexpress
+from gibo.policies.rollout import rollout
 from gibo.runs.session import Session
-from gibo.training.training import StateNormalizer, Training, read_trial, train
+from gibo.training.training import StateNormalizer, Training, last_episode, read_trial, train
 
 PENDULUM = Training(
     "Pendulum-v1", policy="affine", normalize_states=True, max_steps=30, options={"settings": Settings(M=3)}
@@ -64,6 +65,32 @@ def test_the_saved_policy_is_the_one_that_was_found(tmp_path):
     assert len(trial.returns) == 14
     observation = [0.1, 0.2, 0.3]
     assert saved(observation).tolist() == trial.policy(observation).tolist()
+
+
+@pytest.mark.parametrize("budget", [11, 12])  # in the middle of an iteration, and after its end
+def test_the_last_episode_is_the_one_that_was_recorded(tmp_path, budget):
+    train(PENDULUM, tmp_path, budget=budget)
+    last = last_episode(tmp_path)
+    assert (last.evaluation.id, last.evaluation.kind) == (8, "iterate")
+    assert last.policy.normalization.mean.tolist() != read_trial(tmp_path).policy.normalization.mean.tolist() or (
+        budget == 11
+    )
+    with PENDULUM.task() as task:
+        again = rollout(task.make(), last.policy, seed=last.seed, max_steps=30)
+    assert again.value == last.evaluation.outcome.info["return"]
+
+
+def test_without_iterates_the_last_episode_is_the_last_of_all(tmp_path):
+    training = Training("CartPole-v1", "linear", "ars", episodes=2, max_steps=20)
+    train(training, tmp_path, budget=5)
+    last = last_episode(tmp_path)
+    with training.task() as task, Journal.read(tmp_path) as journal:
+        (told,) = [e for e, _ in journal.evaluations() if e.id == max(e.id for e, _ in journal.evaluations())]
+        assert last.evaluation.id == told.id
+        values = [rollout(task.make(), last.policy, seed=last.seed, max_steps=20).value]
+        first = int(np.random.SeedSequence((told.query.seed, 0)).generate_state(1)[0])
+        values.append(rollout(task.make(), last.policy, seed=first, max_steps=20).value)
+    assert np.mean(values) == told.outcome.info["return"]
 
 
 def test_the_statistics_are_those_of_all_episodes_of_finished_iterations(tmp_path):

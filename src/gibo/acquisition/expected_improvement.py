@@ -21,18 +21,17 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from gibo import _linalg as linalg
 from gibo._checks import as_vector, finite, instance, moderate
 from gibo._linalg import Array
 from gibo.acquisition.climb import Acquisition, climb
+from gibo.acquisition.confidence import PosteriorAtPoint
 from gibo.errors import InputError
 from gibo.gp import GaussianProcess
-from gibo.means import Mean
 
 _EPS = float(np.finfo(np.float64).eps)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -49,71 +48,6 @@ MAXIMUM_STEPS = 40
 
 
 _Z = TypeVar("_Z", Array, np.float64)
-
-
-class Moments(NamedTuple):
-    """Mean and variance of the objective at one point, and their gradients (d,) by that point."""
-
-    mean: float
-    variance: float
-    mean_gradient: Array
-    variance_gradient: Array
-
-
-class PosteriorAtPoint:
-    """The posterior at one point with its gradient, in O(N² + N·d) for each point asked for.
-
-    ``mu = m + kᵀ a``, ``sigma² = k(x, x) − kᵀ b`` with ``b = K⁻¹ k``; ``∇mu = Dᵀ a``, ``∇sigma² = −2·Dᵀ b``.
-
-    Of values alone, row i of D is ``−2·s2·psi'(q_i)·(z_i − u)/ell`` with z and u the data and x in lengthscales, so
-    that no array of size (N, d) needs to be made for a point.
-
-    Example:
-        >>> from gibo import GaussianProcess, SquaredExponential
-        >>> gp = GaussianProcess(SquaredExponential(), noise=0.01).condition([[0.0], [1.0]], [0.0, 1.0])
-        >>> bool(abs(PosteriorAtPoint(gp)(np.array([0.5])).variance_gradient[0]) < 1e-12)     # half-way
-        True
-    """
-
-    def __init__(self, gp: GaussianProcess) -> None:
-        self._gp, data = gp, gp.observations
-        if data is None or len(data.G):
-            return
-        self._ell = gp.kernel.ell(data.X.shape[1])
-        self._centre = data.X.mean(axis=0)  # so that what cancels in |z|² + |u|² − 2 z·u is small
-        self._Z = (data.X - self._centre) / self._ell
-        self._squares = np.einsum("nd,nd->n", self._Z, self._Z)
-
-    def __call__(self, x: Array) -> Moments:
-        found, mean = self._about_the_mean(x), self._gp.mean
-        if not isinstance(mean, Mean):
-            return found
-        value, slope = float(mean(x[None])[0]), mean.gradient(x[None])[0]
-        return found._replace(mean=found.mean + value, mean_gradient=found.mean_gradient + slope)
-
-    def _about_the_mean(self, x: Array) -> Moments:
-        """With a constant prior mean, or what comes on top of one that is a function."""
-        gp, s2 = self._gp, self._gp.kernel.variance
-        if gp.observations is None or gp.factor is None:
-            return Moments(gp.prior_mean, s2, np.zeros(len(x)), np.zeros(len(x)))
-        L, a = gp.factor.L, gp.a
-        if len(gp.observations.G):
-            k, D = gp.cross(x[None])[:, 0], gp.cross_gradient(x)
-            w = linalg.solve_lower(L, k)
-            by_a, by_b = a @ D, linalg.solve_upper(L, w) @ D
-        else:
-            Z, u = self._Z, (x - self._centre) / self._ell
-            q = Z @ u
-            q *= -2.0
-            q += self._squares
-            q += u @ u
-            psi, dpsi = gp.kernel.profile(np.maximum(q, 0.0, out=q), 1)
-            k = s2 * psi
-            w = linalg.solve_lower(L, k)
-            dpsi *= -2.0 * s2
-            ca, cb = dpsi * a, dpsi * linalg.solve_upper(L, w)
-            by_a, by_b = (ca @ Z - ca.sum() * u) / self._ell, (cb @ Z - cb.sum() * u) / self._ell
-        return Moments(gp.prior_mean + float(k @ a), max(s2 - float(w @ w), 0.0), by_a, -2.0 * by_b)
 
 
 def means_at_data(gp: GaussianProcess) -> Array:
@@ -154,7 +88,7 @@ class LogExpectedImprovement:
     def __init__(self, gp: GaussianProcess, best: float | None = None) -> None:
         self.gp = instance("gp", gp, GaussianProcess, "a GaussianProcess")
         self.best = incumbent(gp) if best is None else finite("best", best)
-        N = 0 if gp.observations is None else len(gp.observations)
+        N = 0 if gp.factor is None else len(gp.factor.L)
         self._posterior = PosteriorAtPoint(gp)
         # Rounding leaves no smaller variance than this.
         self._least_variance = max(N, 1) * _EPS * gp.kernel.variance

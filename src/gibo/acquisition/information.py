@@ -3,7 +3,8 @@
 Symbols (those of `gibo.gp`, and)
 ---------------------------------
 t (d,)      the current iterate, whose gradient is to be learnt
-u (d,)      a candidate x relative to t in lengthscales, ``u = (x − t)/ell``
+u (d,)      a candidate x relative to t in lengthscales, ``u = (x − t)/ell``; where these are correlated, distances are
+            those of the whitened ``N⁻¹ u``, see `gibo.kernels`
 k (N,)      covariance of the observations with a value at x;  ``w = L⁻¹ k``
 c (d,)      covariance of ∇J(t) and J(x) given the data,  ``c = ∂k(t, x)/∂t − Vᵀ w``
 v           variance of an observation at x given the data,  ``v = k(x, x) − wᵀ w + noise``
@@ -19,7 +20,6 @@ and no candidate needs a factorisation of its own: α and ∇α cost two triangu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, Self
 
@@ -43,9 +43,8 @@ EVEN_POINTS = 8
 MIRROR_ROUNDS = 3
 
 
-@dataclass(frozen=True, eq=False)
-class _Sites:
-    """Where the observations are, relative to t in lengthscales.
+class _Sites(NamedTuple):
+    """Where the observations are, relative to t in lengthscales, whitened.
 
     Z (n + 1, d): the n values, and t itself (zeros) in the last row, so that one pass serves both.
     ZG (m, d): the gradients.
@@ -55,13 +54,10 @@ class _Sites:
     squares: Array
     ZG: Array
 
-    @classmethod
-    def of(cls, U: Array, UG: Array) -> Self:
-        Z = np.vstack([U, np.zeros(U.shape[1])])
-        return cls(Z, np.einsum("nd,nd->n", Z, Z), UG)
 
-    def append(self, u: Array) -> Self:
-        return self.of(np.vstack([self.Z[:-1], u]), self.ZG)
+def _sites(U: Array, UG: Array) -> _Sites:
+    Z = np.vstack([U, np.zeros(U.shape[1])])
+    return _Sites(Z, np.einsum("nd,nd->n", Z, Z), UG)
 
 
 class GradientInformation:
@@ -87,16 +83,16 @@ class GradientInformation:
         d = len(t)
         self.t = t
         self._kernel: Kernel = gp.kernel
-        self._ell = gp.kernel.ell(d)
+        self._ell, self._white = gp.kernel.ell(d), gp.kernel.white
         self._noise = gp.noise + gp.jitter
-        H = np.diag(gp.kernel.gradient_variance(d))
+        H = gp.kernel.gradient_covariance(d)
         if gp.observations is None or gp.factor is None:
             none = np.empty((0, d))
-            self._sites = _Sites.of(none, none)
+            self._sites = _sites(none, none)
             self._L, self._V = np.empty((0, 0), order="F"), none
         else:
             data = gp.observations
-            self._sites = _Sites.of((data.X - t) / self._ell, (data.G - t) / self._ell)
+            self._sites = _sites(gp.kernel.whiten(data.X - t), gp.kernel.whiten(data.G - t))
             self._L = gp.factor.L
             self._V = linalg.solve_lower(self._L, gp.cross_gradient(t))
         self.covariance: Array = schur_complement(H, self._V)
@@ -117,13 +113,10 @@ class GradientInformation:
         """``u = (x − t)/ell``."""
         return (x - self.t) / self._ell
 
-    def from_scaled(self, u: Array) -> Array:
-        """``x = t + ell·u``."""
-        return self.t + self._ell * u
-
     def scaled_value_and_gradient(self, u: Array) -> tuple[float, Array]:
         """α and its gradient by u, where ``x = t + ell·u``; what the maximisation calls in its loop."""
-        s2, sites, ell, n = self._kernel.variance, self._sites, self._ell, len(self._sites.Z) - 1
+        s2, sites, n = self._kernel.variance, self._sites, len(self._sites.Z) - 1
+        u = self._whiten(u)
         q = sites.Z @ u
         q *= -2.0
         q += sites.squares
@@ -134,20 +127,21 @@ class GradientInformation:
         if len(sites.ZG):
             R = sites.ZG - u
             _, dpsi_G, ddpsi_G = self._kernel.profile(np.einsum("md,md->m", R, R), 2)
-            k = np.concatenate([(2.0 * s2 * dpsi_G[:, None] * R / ell).ravel(), k])
+            k = np.concatenate([self._by_points(2.0 * s2 * dpsi_G[:, None] * R).ravel(), k])
         w = linalg.solve_lower(self._L, k)
-        c = (-slope / ell) * u
+        c = self._by_points(-slope * u)
         c -= w @ self._V
         v = max(s2 - float(w @ w), 0.0) + self._least_variance()
         alpha = float(c @ c / v)
-        # v·∇α = 2·(∂²k(t, x)/∂t∂x)ᵀ c + 2·(∂k/∂x)ᵀ L⁻ᵀ (α w − V c), here by u instead of x.
+        # v·∇α = 2·(∂²k(t, x)/∂t∂x)ᵀ c + 2·(∂k/∂x)ᵀ L⁻ᵀ (α w − V c), here by the whitened u instead of x.
         w *= alpha
         w -= self._V @ c
         b = linalg.solve_upper(self._L, w)
-        e = c / ell
+        e = self._whiten(c / self._ell)
         gradient = -slope * e
         if len(sites.ZG):
-            b_G = b[: R.size].reshape(R.shape) / ell
+            b_G = b[: R.size].reshape(R.shape)
+            b_G = self._whiten(b_G / self._ell)
             b = b[R.size :]
             gradient -= 2.0 * s2 * (dpsi_G @ b_G)
             gradient -= 4.0 * s2 * ((ddpsi_G * np.einsum("md,md->m", R, b_G)) @ R)
@@ -156,7 +150,13 @@ class GradientInformation:
         gradient += (2.0 * s2 * dpsi.sum() - bend * (u @ e)) * u
         gradient -= (2.0 * s2) * (dpsi @ sites.Z)
         gradient *= 2.0 / v
-        return alpha, gradient
+        return alpha, gradient if self._white is None else gradient @ self._white
+
+    def _whiten(self, u: Array) -> Array:
+        return u if self._white is None else u @ self._white.T
+
+    def _by_points(self, r: Array) -> Array:
+        return (r if self._white is None else r @ self._white) / self._ell
 
     def extend(self, x: npt.ArrayLike) -> Self:
         """The acquisition after one more value at x, whatever that value is, in O(N² + N·d + d²)."""
@@ -164,8 +164,9 @@ class GradientInformation:
         w, c, v = self._moments(u[None])
         N, pivot = len(self._L), float(np.sqrt(v[0]))
         after = object.__new__(type(self))
-        after.t, after._kernel, after._ell, after._noise = self.t, self._kernel, self._ell, self._noise
-        after._sites = self._sites.append(u)
+        after.t, after._kernel, after._ell, after._white = self.t, self._kernel, self._ell, self._white
+        after._noise = self._noise
+        after._sites = _sites(np.vstack([self._sites.Z[:-1], self._whiten(u)]), self._sites.ZG)
         after._L = np.zeros((N + 1, N + 1), order="F")
         after._L[:N, :N] = self._L
         after._L[N, :N] = w[:, 0]
@@ -182,18 +183,18 @@ class GradientInformation:
 
     def _moments(self, U: Array) -> tuple[Array, Array, Array]:
         """w (N, p), c (p, d) and v (p,) at the candidates U (p, d)."""
-        s2, sites = self._kernel.variance, self._sites
+        s2, sites, U = self._kernel.variance, self._sites, self._whiten(U)
         uu = np.einsum("pd,pd->p", U, U)
         q = sites.squares[:-1, None] + uu - 2.0 * (sites.Z[:-1] @ U.T)
         k = s2 * self._kernel.profile(np.maximum(q, 0.0), 0)[0]
         if len(sites.ZG):
             R = sites.ZG[:, None, :] - U
             dpsi = self._kernel.profile(np.einsum("mpd,mpd->mp", R, R), 1)[1]
-            k_G = 2.0 * s2 * dpsi[..., None] * R / self._ell
+            k_G = self._by_points(2.0 * s2 * dpsi[..., None] * R)
             k = np.concatenate([k_G.transpose(0, 2, 1).reshape(sites.ZG.size, len(U)), k])
         w = linalg.solve_lower(self._L, k)
         dpsi_t = self._kernel.profile(uu, 1)[1]
-        c = -2.0 * s2 * dpsi_t[:, None] * U / self._ell - w.T @ self._V
+        c = self._by_points(-2.0 * s2 * dpsi_t[:, None] * U) - w.T @ self._V
         v = np.maximum(s2 - np.einsum("np,np->p", w, w), 0.0) + self._least_variance()
         return w, c, v
 
@@ -278,7 +279,7 @@ def maximize(gi: GradientInformation, lower: Array, upper: Array, rng: np.random
         if float(alphas.max()) < 1.001 * value:
             break
         best, value = relative.climb(_first_of_best(mirrored, alphas), low, high)
-    return np.clip(gi.from_scaled(best), lower, upper), value
+    return np.clip(gi.t + gi._ell * best, lower, upper), value
 
 
 class _Relative(NamedTuple):

@@ -20,7 +20,8 @@ import numpy.typing as npt
 from gibo import _linalg as linalg
 from gibo._checks import as_vector, instance, moderate, one_or_many
 from gibo._linalg import Array
-from gibo.acquisition.expected_improvement import PosteriorAtPoint, log_h, means_at_data
+from gibo.acquisition.confidence import PosteriorAtPoint
+from gibo.acquisition.expected_improvement import log_h, means_at_data
 from gibo.errors import InputError
 from gibo.gp import GaussianProcess
 

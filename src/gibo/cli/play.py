@@ -47,9 +47,12 @@ def add_commands(commands: Any) -> None:
     play.set_defaults(run=_play)
     play.add_argument("folder", type=Path, metavar="RUN", help="of gibo train, or one of its trials")
     play.add_argument("--trial", type=int, metavar="N", help="which one, from 0 on (default: the first)")
-    play.add_argument("--episodes", type=int, default=1, metavar="N", help="(default: 1)")
+    play.add_argument("--episodes", type=int, metavar="N", help="(default: 1)")
     play.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="the episodes are those of gibo evaluate --seed N (default: 0)"
+        "--seed", type=int, metavar="N", help="the episodes are those of gibo evaluate --seed N (default: 0)"
+    )
+    play.add_argument(
+        "--last", action="store_true", help="no new episode, but the last one of the run's own iterates again"
     )
     add_allow_module(play)
     play.add_argument("--video", type=Path, metavar="FILE", help=".mp4 or .gif: write a video, open no window")
@@ -59,27 +62,37 @@ def _play(arguments: argparse.Namespace) -> int:
     import numpy as np
 
     from gibo.policies.rollout import rollout
-    from gibo.training.training import read_trial
+    from gibo.training.training import last_episode, read_trial
 
-    if arguments.episodes < 1:
-        raise InputError(f"--episodes: expected at least 1, got {arguments.episodes}")
-    if arguments.seed < 0:
-        raise InputError(f"--seed: expected at least 0, got {arguments.seed}")
+    episodes, first = 1 if arguments.episodes is None else arguments.episodes, arguments.seed or 0
+    if episodes < 1:
+        raise InputError(f"--episodes: expected at least 1, got {episodes}")
+    if first < 0:
+        raise InputError(f"--seed: expected at least 0, got {first}")
+    if arguments.last and (arguments.episodes, arguments.seed) != (None, None):
+        raise InputError("--last: it is one episode, with the seed that it had; leave --episodes and --seed out")
     if arguments.video is not None:
         _check_video(arguments.video)
     if arguments.allow_module:
         look_here(":")
     folder = _trial_folder(arguments.folder, arguments.trial)
-    trial = read_trial(folder, arguments.allow_module)
-    with like_ctrl_c(), trial.training.task() as task, closing(_Screen(task, arguments.video)) as screen:
-        for e in range(arguments.episodes):
-            seed = int(np.random.SeedSequence((arguments.seed, e, 1)).generate_state(1)[0])  # as in Task.evaluate
+    if arguments.last:
+        last = last_episode(folder, arguments.allow_module)
+        training, policy = last.training, last.policy
+        seeds = {f"evaluation {last.evaluation.id} ({last.evaluation.kind})": last.seed}
+    else:
+        trial = read_trial(folder, arguments.allow_module)
+        training, policy = trial.training, trial.policy
+        entropies = {f"episode {e + 1}": (first, e, 1) for e in range(episodes)}  # as in Task.evaluate
+        seeds = {name: int(np.random.SeedSequence(each).generate_state(1)[0]) for name, each in entropies.items()}
+    with like_ctrl_c(), training.task() as task, closing(_Screen(task, arguments.video)) as screen:
+        for name, seed in seeds.items():
             try:
-                episode = rollout(screen, trial.policy, seed=seed, max_steps=task.max_steps)
+                episode = rollout(screen, policy, seed=seed, max_steps=task.max_steps)
             except _WindowClosedError:
                 say("the window was closed")
                 break
-            say(f"episode {e + 1}: return {episode.value:.1f} in {episode.steps} steps", flush=True)
+            say(f"{name}: return {episode.value:.1f} in {episode.steps} steps", flush=True)
     return 0
 
 

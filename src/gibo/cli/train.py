@@ -94,7 +94,12 @@ def add_commands(commands: Any) -> None:
         train.add_argument(f"--dask-{name}", metavar="FILE", help=f"{what}, for a cluster at tls://... (PEM)")
     train.add_argument("--time-limit", type=float, metavar="SECONDS", help="per evaluation")
     train.add_argument(
-        "--watch", action="store_true", help="show each trial in the browser while it goes on; the address is printed"
+        "--watch",
+        action="store_true",
+        help="show it in the browser while it goes on, several trials on one page; the address is printed",
+    )
+    train.add_argument(
+        "--control", action="store_true", help="the same, and whoever has that address can pause and stop it there"
     )
     train.add_argument(
         "--force",
@@ -128,7 +133,8 @@ def _train(arguments: argparse.Namespace) -> int:
     if arguments.dask is not None and arguments.workers is not None:
         raise InputError("--workers, --dask: give one of them; the cluster has its own workers")
     out = arguments.out or Path("runs") / arguments.environment.replace("/", "-")
-    with like_ctrl_c(), _cluster(arguments) as executor:
+    watch: Any = "control" if arguments.control else arguments.watch
+    with like_ctrl_c(), _cluster(arguments) as executor, _page(out, watch and arguments.trials > 1, arguments.control):
         for trial in range(arguments.trials):
             folder = out / f"trial-{trial:02d}"
             with _bar(budget, f"trial {trial + 1}/{arguments.trials}") as bar, _board(arguments, folder.name) as board:
@@ -142,7 +148,7 @@ def _train(arguments: argparse.Namespace) -> int:
                     time_limit=arguments.time_limit,
                     progress=bar,
                     callback=board,
-                    watch=arguments.watch,
+                    watch=watch if arguments.trials == 1 else False,
                     force=arguments.force,
                 )
             say(f"{folder}: {result.reason}")
@@ -328,6 +334,18 @@ def _security(files: dict[str, str | None]) -> Any:
     if context is None:
         raise InputError("--dask tls://...: needs --dask-ca, --dask-cert and --dask-key (docs/cluster.md makes them)")
     return security
+
+
+@contextmanager
+def _page(out: Path, wanted: bool, control: bool) -> Iterator[None]:
+    """One page over all trials; a single trial brings its own."""
+    if not wanted:
+        yield
+        return
+    from gibo.server.beside import page_beside
+
+    with page_beside(out, control, trials=True):
+        yield
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gibo.cli import say
+from gibo.cli.train import add_allow_module
 from gibo.errors import InputError
 
 
@@ -25,8 +26,9 @@ def add_commands(commands: Any) -> None:
     watch.add_argument(
         "--control",
         action="store_true",
-        help="let the page act on the run; whoever has the printed address, with its token, can do so",
+        help="let the page act on the run, or on each trial; whoever has the printed address with its token can",
     )
+    add_allow_module(watch)
     report = commands.add_parser(
         "report",
         help="write the page of a run as one file",
@@ -35,6 +37,10 @@ def add_commands(commands: Any) -> None:
     report.set_defaults(run=_report)
     report.add_argument("folder", type=Path, metavar="RUN")
     report.add_argument("-o", "--out", type=Path, metavar="FILE", default=Path("report.html"))
+    report.add_argument(
+        "--replay", action="store_true", help="with the last episode of a training as an animated picture, up to 4 MB"
+    )
+    add_allow_module(report)
 
 
 def _watch(arguments: argparse.Namespace) -> int:
@@ -44,8 +50,9 @@ def _watch(arguments: argparse.Namespace) -> int:
 
     if arguments.port is not None and not 0 <= arguments.port < 1 << 16:
         raise InputError(f"--port: expected a number below 65536, got {arguments.port}")
-    control = RunControl(arguments.folder) if arguments.control else None
-    server = watch(arguments.folder, arguments.port, control)
+    server = watch(
+        arguments.folder, arguments.port, RunControl if arguments.control else None, allow_module=arguments.allow_module
+    )
     try:
         say(f"{arguments.folder}: {server.page_address}", flush=True)
         if arguments.open:
@@ -64,7 +71,7 @@ def _watch(arguments: argparse.Namespace) -> int:
 def _report(arguments: argparse.Namespace) -> int:
     from gibo.server.watch import report
 
-    html = report(arguments.folder)
+    html = report(arguments.folder, arguments.replay, arguments.allow_module)
     arguments.out.write_text(html, encoding="utf-8")
     say(arguments.out)
     return 0

@@ -158,7 +158,7 @@ class Optimizer(ABC):
     @property
     def is_pending(self) -> bool:
         """Whether queries of the current batch are still to be told."""
-        return any(i in self._log.pending for i in self._log.batch)
+        return not self._log.pending.keys().isdisjoint(self._log.batch)
 
     @property
     def told_share(self) -> float:

@@ -158,7 +158,8 @@ class GIBO(Optimizer):
         elif self.settings.move == "bound":
             self._iterate = self.clip(self._highest_bound(model, internal) * self.scale)
         else:
-            ascent = direction(internal.mean, model.gp.kernel.ell(self.d), self.settings.normalization)
+            kernel = model.gp.kernel
+            ascent = direction(internal.mean, kernel.ell(self.d), self.settings.normalization, kernel.correlation)
             step, self._step_state = self.settings.step.update(ascent, self._step_state)
             self._iterate = self.clip(before + step * self.scale)  # line 13
         self._log.step(self._knowledge(model, internal, before))
@@ -184,7 +185,7 @@ class GIBO(Optimizer):
         """The maximum of mean − beta·sd in the box around the iterate; in z."""
         lower, upper = self._box()
         z, ell = self._iterate / self.scale, model.gp.kernel.ell(self.d)
-        ascent = z + 0.35 * direction(internal.mean, ell, "invariant")
+        ascent = z + 0.35 * direction(internal.mean, ell, "invariant", model.gp.kernel.correlation)
         data = model.gp.observations
         best = z if data is None else data.X[int(np.asarray(model.gp.predict(data.X).mean).argmax())]
         starts = [np.clip(start, lower, upper)[None] for start in (z, ascent, best)]
@@ -279,7 +280,7 @@ class GIBO(Optimizer):
     def _knowledge(self, model: Model, internal: Jacobian, before: Array) -> Iteration:
         """What was known when the step was made."""
         jacobian, square = model.in_users_units(internal, before), model.units.spread * model.units.spread
-        ell, variance, noise = self._surrogate.hyperparameters
+        ell, variance, noise, _ = self._surrogate.hyperparameters
         step = self._iterate - before
         return Iteration(
             number=self._iteration,

@@ -139,19 +139,19 @@ class Log:
 
     def ask(self, asked: Asked) -> None:
         """From now on these queries are pending; they must be those that come next."""
-        self.check_next(asked.queries)
-        numbers = tuple(query.id for query in asked.queries)
-        self.pending = self.pending | {query.id: query for query in asked.queries}
-        self.batch, self.next_id = numbers, self.next_id + len(numbers)
+        numbers = self.check_next(asked.queries)
+        self.pending = self.pending | dict(zip(numbers, asked.queries, strict=True))
+        self.batch, self.next_id = tuple(numbers), self.next_id + len(numbers)
         self.events.append(asked)
 
-    def check_next(self, queries: Sequence[Query]) -> None:
-        """That these may be asked now."""
-        if any(i in self.pending for i in self.batch):
+    def check_next(self, queries: Sequence[Query]) -> list[int]:
+        """That these may be asked now; returns their ids."""
+        if not self.pending.keys().isdisjoint(self.batch):
             raise QueryError("queries of the batch before are pending; tell them first")
         numbers = [query.id for query in queries]
         if not numbers or numbers != list(range(self.next_id, self.next_id + len(numbers))):
             raise QueryError(f"these are not the queries that come next; the next id is {self.next_id}")
+        return numbers
 
     def tell(self, told: Told) -> None:
         """Keep an evaluation; all of it or, if interrupted, nothing."""
@@ -171,7 +171,9 @@ class Log:
                 if best is None or best.value is None or (e.value, -e.id) > (best.value, -best.id):
                     self.best_seen = e
             self.next_id = max(self.next_id, e.id + 1)
-            self.pending = {i: waiting for i, waiting in self.pending.items() if i != e.id}
+            pending = dict(self.pending)
+            pending.pop(e.id, None)
+            self.pending = pending
         except BaseException:
             self.rewind(mark)
             self.evaluations.pop(e.id, None)

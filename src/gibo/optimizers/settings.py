@@ -28,9 +28,9 @@ from gibo._checks import (
 from gibo._linalg import Array
 from gibo._serialize import Serializable, check_serializable, from_plain
 from gibo.errors import InputError
-from gibo.kernels import KERNELS
+from gibo.kernels import KERNELS, as_correlation
 from gibo.means import Mean
-from gibo.priors import LogNormal, Prior, SharedLogNormal, Uniform
+from gibo.priors import LKJ, LogNormal, Prior, SharedLogNormal, Uniform
 from gibo.steps import GRADIENT_SCALINGS, GradientAscent, GradientScaling, StepRule
 
 Hyperparameter: TypeAlias = Prior | float | Sequence[float] | Array | None
@@ -105,6 +105,8 @@ class Settings(Serializable):
         remember: True: the first value, the start's, and that of the best point known stay in the model when they have
             left the window, so that what is recommended is no worse than they are. Default False.
         caution: `best` is the point with the highest mean − caution standard deviations. Default 0.
+        correlation: of the lengthscales, for an objective whose valleys are not along the parameters: None (default), a
+            matrix (d, d), see `gibo.Kernel`, or `gibo.priors.LKJ`, to learn it: d·(d − 1)/2 numbers more to fit.
 
     Example:
         >>> from gibo.steps import Decay, GradientAscent
@@ -138,6 +140,7 @@ class Settings(Serializable):
     scale_search: bool = False
     remember: bool = False
     caution: float = 0.0
+    correlation: LKJ | Sequence[Sequence[float]] | Array | None = None
 
     def __post_init__(self) -> None:
         one_of("kernel", self.kernel, KERNELS, hint="; a kernel of your own: import its module first")
@@ -154,6 +157,9 @@ class Settings(Serializable):
         one_of("normalization", self.normalization, GRADIENT_SCALINGS)
         for name in ("lengthscale", "variance", "noise"):
             object.__setattr__(self, name, _hyperparameter(name, getattr(self, name)))
+        if self.correlation is not None and not isinstance(self.correlation, LKJ):
+            given = as_correlation("correlation", self.correlation)
+            object.__setattr__(self, "correlation", tuple(map(tuple, given.tolist())))
         if self.variance is None or self.noise is None:
             raise InputError("variance, noise: expected a number or a prior, got None")
         if isinstance(self.mean, Mean):
@@ -221,6 +227,8 @@ class Settings(Serializable):
         ell = resolved.lengthscale
         if isinstance(ell, tuple) and len(ell) != d:
             raise InputError(f"lengthscale: expected a number or {d} numbers, one per parameter, got {len(ell)}")
+        if isinstance(self.correlation, tuple):
+            as_correlation("correlation", self.correlation, d)
         return resolved
 
     @property
@@ -232,10 +240,10 @@ class Settings(Serializable):
         return M, N_m, N_g, fit_from
 
     @cached_property
-    def priors(self) -> dict[str, Prior]:
+    def priors(self) -> dict[str, Prior | LKJ]:
         """Of the hyperparameters that are not fixed."""
-        named = {"lengthscale": self.lengthscale, "variance": self.variance, "noise": self.noise}
-        return {name: prior for name, prior in named.items() if isinstance(prior, Prior)}
+        names = ("lengthscale", "variance", "noise", "correlation")
+        return {name: getattr(self, name) for name in names if isinstance(getattr(self, name), (Prior, LKJ))}
 
     @classmethod
     def from_plain(cls, data: dict[str, Any]) -> Settings:

@@ -33,13 +33,13 @@ from gibo._checks import as_vector, finite, positive
 from gibo._linalg import Array, single_thread
 from gibo.errors import InputError
 from gibo.gp import GaussianProcess, Jacobian
-from gibo.kernels import KERNELS
+from gibo.kernels import KERNELS, as_correlation
 from gibo.map_fit import fit
 from gibo.means import InUnits, Mean
 from gibo.optimizers.log import Log, Reparametrized
 from gibo.optimizers.settings import Settings
 from gibo.outcome import Best, Evaluation
-from gibo.priors import Prior
+from gibo.priors import LKJ, Prior
 
 WarpKind = Literal["none", "low", "asinh"]
 
@@ -144,11 +144,12 @@ class Units(NamedTuple):
 
 
 class Hyperparameters(NamedTuple):
-    """Lengthscales (d,), variance and noise variance, in the units that the model sees."""
+    """Lengthscales (d,), variance, noise variance and correlation (d, d), in the units that the model sees."""
 
     lengthscale: Array
     variance: float
     noise: float
+    correlation: Array | None = None
 
     @classmethod
     def initial(cls, settings: Settings, d: int) -> Hyperparameters:
@@ -157,12 +158,14 @@ class Hyperparameters(NamedTuple):
             np.asarray(h.mean if isinstance(h, Prior) else h, dtype=np.float64)
             for h in (settings.lengthscale, settings.variance, settings.noise)
         )
-        return cls(np.broadcast_to(ell, (d,)).copy(), float(s2), float(noise))
+        given = settings.correlation
+        C = None if given is None else np.eye(d) if isinstance(given, LKJ) else np.array(given)
+        return cls(np.broadcast_to(ell, (d,)).copy(), float(s2), float(noise), C)
 
     @classmethod
     def of(cls, gp: GaussianProcess, d: int) -> Hyperparameters:
         """Those of a model."""
-        return cls(gp.kernel.ell(d).copy(), gp.kernel.variance, gp.noise)
+        return cls(gp.kernel.ell(d).copy(), gp.kernel.variance, gp.noise, gp.kernel.correlation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,8 +202,8 @@ class Model:
 
     def lower_bound(self, X: Array, beta: float) -> Array:
         """What it is at least, within beta standard deviations, at X (p, d)."""
-        mean, variance = (np.asarray(moment) for moment in self.gp.predict(X / self.scale))
-        return self.units.invert(mean - beta * np.sqrt(variance))
+        mean, variance = self.gp.predict(X / self.scale)
+        return self.units.invert(np.asarray(mean - beta * np.sqrt(variance)))
 
     def jacobian(self, x: Array) -> Jacobian:
         """The posterior of the objective's gradient at x (d,)."""
@@ -249,11 +252,11 @@ class Surrogate:
         return self._prior(Units(0.0, 1.0))
 
     def _prior(self, units: Units) -> GaussianProcess:
-        ell, variance, noise = self.hyperparameters
+        ell, variance, noise, C = self.hyperparameters
         mean = 0.0 if self.settings.mean == "published" else self.settings.mean
         if isinstance(mean, Mean):
             mean = InUnits(mean, self.scale, units.shift, units.spread)
-        return GaussianProcess(KERNELS[self.settings.kernel](ell, variance), noise, mean)
+        return GaussianProcess(KERNELS[self.settings.kernel](ell, variance, C), noise, mean)
 
     def given(self, evaluations: Sequence[Evaluation], N_g: int = 0) -> Model:
         """The posterior given evaluations that have values, with the last N_g gradients among them."""
@@ -264,12 +267,11 @@ class Surrogate:
         has_gradients = N_g > 0 and any(e.gradient is not None for e in evaluations)  # they would need warping, too
         units = self._units(evaluations) if has_gradients else self._likeliest_units(gp, X, _values(evaluations))
         gp, u = self._prior(units), units.apply(_values(evaluations))
-        known = [e for e in evaluations if e.gradient is not None and e.gradient_noise is not None] if N_g else []
-        G, g, g_noise = self._gradients(units, [(e.x, e.gradient, e.gradient_noise) for e in known])
-        last = slice(max(0, len(G) - N_g), None)
-        if not len(G[last]):
+        if not has_gradients:
             return Model(gp.condition(X, u), units, self.scale)
-        return Model(gp.condition(X, u, G[last], g[last], g_noise[last]), units, self.scale)
+        known = [(e.x, e.gradient, e.gradient_noise) for e in evaluations if e.gradient is not None]
+        G, g, g_noise = (part[-N_g:] for part in self._gradients(units, known))
+        return Model(gp.condition(X, u, G, g, g_noise), units, self.scale)
 
     def fit(self, evaluations: Sequence[Evaluation]) -> Surrogate:
         """MAP hyperparameters, from the present ones on; to the values alone.
@@ -322,7 +324,7 @@ class Surrogate:
         ell = self.hyperparameters.lengthscale * math.exp(log_factor - self.log_factor)
         return replace(self, hyperparameters=self.hyperparameters._replace(lengthscale=ell), log_factor=log_factor)
 
-    def _priors(self) -> dict[str, Prior]:
+    def _priors(self) -> dict[str, Prior | LKJ]:
         priors = self.settings.priors
         ell: Any = priors.get("lengthscale")
         if not self.log_factor or ell is None:
@@ -331,17 +333,23 @@ class Surrogate:
 
     def memo(self) -> dict[str, Any]:
         """Hyperparameters and warning, for a log."""
-        found: dict[str, Any] = {"hyperparameters": self.hyperparameters, "warning": self.warning}
+        *three, C = self.hyperparameters
+        found: dict[str, Any] = {"hyperparameters": three if C is None else [*three, C], "warning": self.warning}
         return found | ({"log_factor": self.log_factor} if self.log_factor else {})
 
     def recall(self, memo: dict[str, Any]) -> Surrogate:
         """With those of a memo."""
-        given, variance, noise = memo["hyperparameters"]
+        given, variance, noise, *more = memo["hyperparameters"]
+        if len(more) != (self.hyperparameters.correlation is not None):
+            raise InputError("memo: a correlation is saved where, and only where, the settings have one")
         ell, warning = as_vector("memo: lengthscale", given, len(self.scale)), memo.get("warning")
         if not (ell > 0.0).all() or not (warning is None or isinstance(warning, str)):
             raise InputError("memo: expected positive lengthscales, and a text or None as the warning")
         hyperparameters = Hyperparameters(
-            ell, positive("memo: variance", variance), positive("memo: noise", noise, or_zero=True)
+            ell,
+            positive("memo: variance", variance),
+            positive("memo: noise", noise, or_zero=True),
+            as_correlation("memo: correlation", more[0], len(ell)) if more else None,
         )
         log_factor = finite("memo: log_factor", memo.get("log_factor", 0.0))
         if abs(log_factor) > LARGEST_LOG_FACTOR or (log_factor and not self.can_be_rescaled):

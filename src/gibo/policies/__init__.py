@@ -12,6 +12,7 @@
 
 from gibo.policies.actions import ContinuousActions, DiscreteActions
 from gibo.policies.architecture import MLP, Affine, Architecture, Linear, architecture
+from gibo.policies.critic_gradient import CriticGradient
 from gibo.policies.normalizer import Normalization, Reexpression, Statistics, reexpress
 from gibo.policies.policy import Policy, load_policy
 from gibo.policies.policy_gradient import PolicyGradient
@@ -23,6 +24,7 @@ __all__ = [
     "Affine",
     "Architecture",
     "ContinuousActions",
+    "CriticGradient",
     "DiscreteActions",
     "Episode",
     "Linear",

@@ -10,15 +10,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, stdev
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gibo._checks import printable
-from gibo._linalg import Array
-from gibo.optimizers.log import Asked
-from gibo.outcome import Best
-from gibo.runs.session import Session
+from gibo.optimizers.base import Optimizer
+from gibo.optimizers.log import Asked, Iteration
+from gibo.outcome import Best, Evaluation
 
 IN_A_ROW = 5  # failures, or uncertain steps
 RECENT = 50  # evaluations whose failures are counted
@@ -91,10 +90,9 @@ class Facts:
     iterations: int = 0
 
     @classmethod
-    def of(cls, session: Session, x: Sequence[float] | Array) -> Facts:
-        """Those of a run that recommends x."""
-        optimizer, told = session.optimizer, session.evaluations
-        steps, d = optimizer.log.iterations, optimizer.d
+    def of(cls, optimizer: Optimizer, told: Sequence[Evaluation], steps: Sequence[Iteration], **known: Any) -> Facts:
+        """Those of a run that was told this, in the objective's own sign, and made these steps."""
+        d = optimizer.d
         lower, upper = optimizer.bounds or (np.full(d, -math.inf), np.full(d, math.inf))
         expected = getattr(getattr(getattr(optimizer, "settings", None), "lengthscale", None), "median", None)
         values = [e.value for e in told]
@@ -102,8 +100,6 @@ class Facts:
             event for event in optimizer.log.events if isinstance(event, Asked) and event.queries[0].iteration == 0
         ]
         return cls(
-            minimize=session.sign < 0,
-            names=session.naming.names,
             scale=optimizer.scale.tolist(),
             lower=lower.tolist(),
             upper=upper.tolist(),
@@ -116,10 +112,9 @@ class Facts:
             lengthscale=steps[-1].lengthscale.tolist() if steps else None,
             expected=expected,
             signal=signal(steps[-1].variance, steps[-1].noise) if steps else None,
-            recommended=list(x),
             values=values,
             batch=sum(len(event.queries) for event in first),
-            iterations=optimizer.iteration,
+            **known,
         )
 
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import EllipsisType, NoneType
-from typing import Any, ParamSpec
+from typing import Any, Literal, ParamSpec
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +54,7 @@ def maximize(
     progress: bool | Progress = False,
     journal: str | Path | None = None,
     force: bool = False,
-    watch: bool = False,
+    watch: bool | Literal["control"] = False,
     workers: int | None = None,
     executor: Executor | None = None,
     time_limit: float | None = None,
@@ -95,6 +95,7 @@ def maximize(
         force: continue although the objective has changed: the values of both are in the run then.
         watch: True shows the run in the browser while it goes on: a page on this machine alone, whose address is
             written to standard error, until the run ends. It reads the journal, so it needs one. See also `gibo watch`.
+            ``"control"``: the page can also pause and stop the run, and so on, for whoever has that address.
         workers: evaluate in this many processes on this machine; None: in this process, one after the other.
         executor: or in any `concurrent.futures.Executor`, such as that of a Dask cluster.
         time_limit: seconds after which an evaluation is ended and counts as failed; its process is replaced.
@@ -186,7 +187,7 @@ def resume(
     callback: Callback | None = None,
     progress: bool | Progress = False,
     force: bool = False,
-    watch: bool = False,
+    watch: bool | Literal["control"] = False,
     workers: int | None = None,
     executor: Executor | None = None,
     time_limit: float | EllipsisType | None = ...,
@@ -258,7 +259,7 @@ def run(
     progress: bool | Progress = False,
     journal: str | Path | None = None,
     force: bool = False,
-    watch: bool = False,
+    watch: bool | Literal["control"] = False,
     workers: int | None = None,
     executor: Executor | None = None,
     time_limit: float | None = None,
@@ -304,7 +305,7 @@ def run(
             raise InputError(f"sign: expected 1 or -1, got {shown(sign)}")
         if not isinstance(progress, bool) and not callable(getattr(progress, "update", None)):
             raise InputError(f"progress: expected True, False or an object with an update, got {describe(progress)}")
-        if as_flag("watch", watch) and journal is None:
+        if (watch == "control" or as_flag("watch", watch)) and journal is None:
             raise InputError("watch: the page reads the run's journal; name a folder for it, with journal=")
         options = RunOptions(
             budget=budget,
@@ -359,7 +360,7 @@ def run(
         if session.journal is not None and watch:
             from gibo.server.beside import page_beside  # here, because few need it
 
-            closing.enter_context(page_beside(session.journal.folder))
+            closing.enter_context(page_beside(session.journal.folder, control=watch == "control"))
         bar = closing.enter_context(progress_bar(budget)) if progress is True else progress or None
         try:
             status, reason = Loop(session, options, pool, interrupts, bar).until_done()

@@ -161,7 +161,7 @@ class Loop:
                 return ending
             if not self.optimizer.is_pending:
                 break
-            if self.options.quorum <= self.optimizer.told_share < 1.0:
+            if self.options.quorum < 1.0 and self.options.quorum <= self.optimizer.told_share:
                 self.session.proceed()
                 break
         return self.call_back() if self.optimizer.iteration > before else None

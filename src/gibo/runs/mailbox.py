@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from gibo.errors import GiboError, InputError, JournalError
@@ -55,10 +56,11 @@ class Mailbox:
 
     def has_mail(self) -> bool:
         """Whether there is something to deal with; costs a stat."""
-        with suppress(OSError, GiboError):
-            found = regular(self.path)
-            return found is not None and found.st_size > 0 and (found.st_ino, found.st_size) != self._passed_over
-        return False
+        try:
+            found = os.lstat(self.path)
+        except OSError:
+            return False
+        return S_ISREG(found.st_mode) and found.st_size > 0 and (found.st_ino, found.st_size) != self._passed_over
 
     def deal(self, act: Callable[[str, dict[str, Any]], None]) -> None:
         """Do what was asked for since, one after the other; it is gone once all of it is done.
@@ -66,9 +68,9 @@ class Mailbox:
         If this process dies meanwhile it is still there, which is better than lost.
         """
         data = self._new() if self.has_mail() else b""
-        for kind, body in _parsed(data):
-            act(kind, body)
         if data:
+            for kind, body in _parsed(data):
+                act(kind, body)
             self._empty(self._done + len(data))
 
     def _new(self) -> bytes:
@@ -136,14 +138,15 @@ class Now:
     """Says what this process is evaluating, for those who watch."""
 
     def __init__(self, folder: Path) -> None:
-        self.path, self._said = folder / NOW, ""
+        self.path = folder / NOW
+        self._said: list[Any] | None = None
 
     def say(self, underway: Sequence[Underway]) -> None:
         """Written only if it is news; whoever reads sees all of it or nothing."""
-        key = repr([each[:2] for each in underway])
-        if key == self._said:
+        news = [each[:2] for each in underway]
+        if news == self._said:
             return
-        self._said = key
+        self._said = news
         text = json.dumps({"process": os.getpid(), "underway": list(underway)})
         part = self.path.with_suffix(".part")
         with suppress(OSError):  # a run does not depend on whether somebody can watch it

@@ -65,8 +65,11 @@ def _asked_for(objective: Objective, offered: dict[str, Any]) -> dict[str, Any]:
         parameters = inspect.signature(objective).parameters
     except (TypeError, ValueError):  # builtins may have no signature
         return {}
-    by_name = {name for name, each in parameters.items() if each.kind is not inspect.Parameter.POSITIONAL_ONLY}
-    return {name: value for name, value in offered.items() if name in by_name}
+    asked_for = {}
+    for name, parameter in parameters.items():
+        if name in offered and parameter.kind is not inspect.Parameter.POSITIONAL_ONLY:
+            asked_for[name] = offered[name]
+    return asked_for
 
 
 class Underway(NamedTuple):
@@ -132,7 +135,7 @@ class InProcess:
         self.arrived = [e for e in self.arrived if e.id != query]
 
     def underway(self) -> list[Underway]:
-        return [Underway(query.id, None, time.time()) for query, _ in list(self.queue)[:1] if not self.held]
+        return [Underway(self.queue[0][0].id, None, time.time())] if self.queue and not self.held else []
 
     def drop_pending(self) -> int:
         self.queue.clear()

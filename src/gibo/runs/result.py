@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +16,7 @@ from gibo._checks import printable
 from gibo._linalg import Array
 from gibo.errors import NumericalError
 from gibo.gp import Jacobian
+from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Iteration
 from gibo.outcome import ITERATE, Best, Evaluation
 from gibo.runs.advice import Advice, Facts, remarks, verdict, with_verdict
@@ -126,23 +127,21 @@ class Result:
     status: Status
     reason: str
     start: Best | None
-    advice: list[Advice]
     _evaluations: tuple[Evaluation, ...] = field(repr=False)
     _steps: tuple[Iteration, ...] = field(repr=False)
     _sign: float = field(repr=False)
     _naming: Naming = field(repr=False)
+    _optimizer: Optimizer = field(repr=False)
+    _iterations: int = field(repr=False)
 
     @classmethod
     def of(cls, session: Session, status: Status, reason: str) -> Result:
         """Where a run is."""
         optimizer, best, start = session.optimizer, session.best, None
         x = optimizer.iterate if best is None else best.x
-        facts = Facts.of(session, x)
-        advice = remarks(facts)
         if status is not Status.RUNNING:
             with suppress(NumericalError):  # what cannot be worked out must not cost the result
                 start = session.at_start
-            advice = with_verdict(verdict(facts, start, best), advice)
         return cls(
             x=x,
             value=np.nan if best is None else best.value,
@@ -153,11 +152,12 @@ class Result:
             status=status,
             reason=reason,
             start=start,
-            advice=advice,
             _evaluations=tuple(optimizer.evaluations),
             _steps=tuple(optimizer.log.iterations),
             _sign=session.sign,
             _naming=session.naming,
+            _optimizer=optimizer,
+            _iterations=optimizer.iteration,
         )
 
     def __str__(self) -> str:
@@ -202,8 +202,11 @@ class Result:
 
     def columns(self, since: int = 0) -> Columns:
         """The evaluations from a number on, as columns by their names; see `gibo.runs.table`."""
-        evaluations = [Evaluation(e.query, e.outcome.signed(self._sign)) for e in self._evaluations[since:]]
-        return columns_of(evaluations, self._naming)
+        return columns_of(self._told(self._evaluations[since:]), self._naming)
+
+    def _told(self, evaluations: Iterable[Evaluation]) -> list[Evaluation]:
+        """In the objective's own sign."""
+        return [Evaluation(e.query, e.outcome.signed(self._sign)) for e in evaluations]
 
     @property
     def evaluations(self) -> int:
@@ -216,8 +219,16 @@ class Result:
 
     @cached_property
     def failures(self) -> tuple[Evaluation, ...]:
-        failed = (e for e in self._evaluations if e.failure is not None)
-        return tuple(Evaluation(e.query, e.outcome.signed(self._sign)) for e in failed)
+        return tuple(self._told(e for e in self._evaluations if e.failure is not None))
+
+    @cached_property
+    def advice(self) -> list[Advice]:
+        known = {"minimize": self._sign < 0, "names": self._naming.names, "recommended": self.x.tolist()}
+        told = self._told(self._evaluations)
+        facts = Facts.of(self._optimizer, told, self._steps, iterations=self._iterations, **known)
+        if self.status is Status.RUNNING:
+            return remarks(facts)
+        return with_verdict(verdict(facts, self.start, Best(self.x, self.value, self.interval)), remarks(facts))
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:

@@ -159,10 +159,10 @@ class Session:
 
     def ask(self, interruptible: AbstractContextManager[None] | None = None) -> list[Query]:
         """All queries that can run now; a new batch is on the disk before it is given out."""
-        self.record_external()
+        self._record()
         with interruptible or nullcontext():
             queries = self.optimizer.ask()
-        self._record_asked()
+        self._record()
         return queries
 
     def tell(self, evaluations: Sequence[Evaluation], actions: Sequence[tuple[str, dict[str, Any]]] = ()) -> None:
@@ -212,8 +212,7 @@ class Session:
     def end(self, reason: str) -> None:
         """Record why this process stops working on the run."""
         if self.journal is not None:
-            self.record_external()
-            self._record_asked()
+            self._record()
             self.journal.end(reason, self.optimizer.log.iterations)
 
     @property
@@ -221,22 +220,16 @@ class Session:
         """What the objective gets besides the query."""
         return {} if self.reparametrizer is None else self.reparametrizer.options()
 
-    def record_external(self) -> None:
-        """Record points that somebody else, such as a callback, told the optimiser."""
+    def _record(self) -> None:
+        """Record what the optimiser asked, and points that somebody else, such as a callback, told it."""
         events = self.optimizer.log.events
-        if self.journal is not None:
-            new = [e for e in events[self._recorded :] if isinstance(e, Told) and e.query.kind == EXTERNAL]
-            if new:
-                self.journal.told([Evaluation(e.query, e.outcome.signed(self.sign)) for e in new])
-                self._recorded = len(events)
-
-    def _record_asked(self) -> None:
-        events = self.optimizer.log.events
-        if self.journal is not None and self._recorded < len(events):
-            for event in events[self._recorded :]:
-                if isinstance(event, Asked):
-                    self.journal.asked(event, self.optimizer.iterate, self.optimizer.log.iterations)
-        self._recorded = len(events)
+        while self.journal is not None and self._recorded < len(events):
+            event = events[self._recorded]
+            if isinstance(event, Asked):
+                self.journal.asked(event, self.optimizer.iterate, self.optimizer.log.iterations)
+            elif isinstance(event, Told) and event.query.kind == EXTERNAL:
+                self.journal.told([Evaluation(event.query, event.outcome.signed(self.sign))])
+            self._recorded += 1
 
     # -- learning between iterations ----------------------------------------------------------------------------------
 

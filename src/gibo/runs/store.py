@@ -107,18 +107,16 @@ class Store:
 
     def _lay_out(self) -> None:
         self._connection.execute("PRAGMA journal_mode = WAL")
-        self._tally = dict.fromkeys(self.tables, 0)
-        content = json.dumps(self._tally)
         self._connection.execute("BEGIN IMMEDIATE")
         self._connection.execute("CREATE TABLE tally (content TEXT NOT NULL, crc INTEGER NOT NULL)")
-        self._connection.execute("INSERT INTO tally VALUES (?, ?)", (content, _checksum("tally", [content])))
+        self._connection.execute("INSERT INTO tally VALUES ('{}', ?)", (_checksum("tally", ["{}"]),))
         # In the same transaction, which the first record commits: either the whole journal is there or nothing.
         self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
 
-    def _upgrade(self) -> None:
+    def _upgrade(self, there: set[str]) -> None:
         """Add the tables that the file's version has not; in a transaction, so with the first record."""
         for name in self.tables:
-            if name not in self.layout.of(self._version):
+            if name not in there:
                 self._connection.execute(f"CREATE TABLE {name} ({self.tables[name]}, crc INTEGER NOT NULL)")
         self._connection.execute(f"PRAGMA user_version = {self.layout.version}")
 
@@ -139,15 +137,19 @@ class Store:
         if state != "ok":
             raise damaged(self.folder, state)
         with sound(self.folder):
-            ((content, crc),) = self._connection.execute("SELECT content, crc FROM tally").fetchall()
-            if crc != _checksum("tally", [content]):
-                raise damaged(self.folder, "its tally does not match its checksum")
-            there, tally = self.layout.of(self._version), json.loads(content)
-            if set(tally) != set(there):
+            if self._read_tally() != set(self.layout.of(self._version)):
                 raise damaged(self.folder, f"its tables are not those of version {self._version}")
-            self._tally = dict.fromkeys(self.tables, 0) | {table: int(tally[table]) for table in there}
         for table in self.tables:
             self._read[table] = self._rows(table)
+
+    def _read_tally(self) -> set[str]:
+        """How many rows each table has; returns the tables that are counted."""
+        ((content, crc),) = self._connection.execute("SELECT content, crc FROM tally").fetchall()
+        if crc != _checksum("tally", [content]):
+            raise damaged(self.folder, "its tally does not match its checksum")
+        tally = {table: int(count) for table, count in json.loads(content).items()}
+        self._tally, self._inserted = dict.fromkeys(self.tables, 0) | tally, {}
+        return set(tally)
 
     def _keep_reserve(self) -> None:
         path = self.folder / "reserve"
@@ -200,54 +202,79 @@ class Store:
         self._connection.execute(f"DELETE FROM {table} WHERE {self.columns(table)[0]} = ?", (key,))
         self._inserted[table] = self._inserted.get(table, 0) - 1
 
-    @contextmanager
-    def recording(self) -> Iterator[None]:
+    def recording(self) -> Transaction:
         """A transaction: what is inserted in the block is on the disk when it is left, all of it or nothing."""
-        if not self._written:
-            raise JournalError(f"{self.folder}: the journal was opened for reading")
-        with explained(self.folder):
-            self._still_there()
-            self._read = {}
-            if not self._connection.in_transaction:
-                self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                self._inserted = {}
-                if self._version < self.layout.version:
-                    self._upgrade()
-                yield
-                tally = {table: self.count(table) for table in self.tables}
-                content = json.dumps(tally)  # damage that empties a table would not be seen otherwise
-                self._connection.execute(
-                    "UPDATE tally SET content = ?, crc = ?", (content, _checksum("tally", [content]))
-                )
-                self._connection.execute("COMMIT")
-                self._tally, self._version = tally, self.layout.version
-                if len(self._written) == 1:
-                    log = self.folder / f"{FILE}-wal"
-                    self._written[log] = (log.lstat().st_dev, log.lstat().st_ino)
-            except BaseException:
-                with suppress(sqlite3.Error):  # SQLite has done it itself after some errors
-                    self._connection.execute("ROLLBACK")
-                raise
-            finally:
-                self._inserted = {}
+        return Transaction(self)
+
+    def begin(self) -> None:
+        """Of a transaction; one that was interrupted before it could be taken back is taken back now."""
+        self._still_there()
+        self._read = {}
+        if self._connection.in_transaction and self._version:  # that of a new file has begun with its tables
+            self._connection.execute("ROLLBACK")
+        if not self._connection.in_transaction:
+            self._connection.execute("BEGIN IMMEDIATE")
+        there = self._read_tally()  # who was interrupted while the last one was committed may not know of it
+        if len(there) < len(self.tables):
+            self._upgrade(there)
+
+    def commit(self) -> None:
+        """What was inserted, and how many rows there are: damage that empties a table would not be seen otherwise."""
+        tally = {table: self.count(table) for table in self.tables}
+        content = json.dumps(tally)
+        self._connection.execute("UPDATE tally SET content = ?, crc = ?", (content, _checksum("tally", [content])))
+        self._connection.execute("COMMIT")
+        self._tally, self._version, self._inserted = tally, self.layout.version, {}
+        if len(self._written) == 1:
+            log = self.folder / f"{FILE}-wal"
+            self._written[log] = (log.lstat().st_dev, log.lstat().st_ino)
+
+    def roll_back(self) -> None:
+        self._inserted = {}
+        with suppress(sqlite3.Error):  # SQLite has done it itself after some errors
+            self._connection.execute("ROLLBACK")
 
     def use_reserve(self) -> None:
         """Give the disk's space back that was kept for what is being evaluated."""
-        if not self._written:
-            raise JournalError(f"{self.folder}: the journal was opened for reading")
         with explained(self.folder):
             self._still_there()  # or it would be another run's
             (self.folder / "reserve").unlink(missing_ok=True)
 
     def _still_there(self) -> None:
         """A file that was deleted or replaced can be written to, and nobody would ever see it."""
+        if not self._written:
+            raise JournalError(f"{self.folder}: the journal was opened for reading")
         for path, identity in self._written.items():
             with suppress(FileNotFoundError):
                 found = path.lstat()
                 if (found.st_dev, found.st_ino) == identity:
                     continue
             raise JournalError(f"{path}: it was deleted or replaced during the run")
+
+
+class Transaction:
+    """See `Store.recording`. No generator stands behind it: see `gibo.optimizers.log.AllOrNothing`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __enter__(self) -> None:
+        with explained(self._store.folder):
+            try:
+                self._store.begin()
+            except BaseException:
+                self._store.roll_back()
+                raise
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        with explained(self._store.folder):
+            try:
+                if error is not None:
+                    raise error
+                self._store.commit()
+            except BaseException:
+                self._store.roll_back()
+                raise
 
 
 def is_there(folder: Path) -> bool:

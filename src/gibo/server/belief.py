@@ -102,7 +102,8 @@ class Belief:
         ell, variance, noise = hyperparameters
         square = units.spread**2
         try:
-            own = Hyperparameters(np.array(ell) / self.surrogate.scale, variance / square, noise / square)
+            C = self.surrogate.hyperparameters.correlation  # if given; of one that is learnt there is no record
+            own = Hyperparameters(np.array(ell) / self.surrogate.scale, variance / square, noise / square, C)
             return self._pair(self._model(replace(self.surrogate, hyperparameters=own), window), x)
         except (GiboError, ZeroDivisionError):
             return None

@@ -16,6 +16,7 @@
                 where known), waiting for its turn, or for somebody to tell its value (since it was asked)
      "rate": {"per_minute", "seconds_left"}, each null where unknown
      "settings": {name: plain data}, "versions": {name: text}, "starts": [{"process", "host", "started", …}]
+     "replay": id of the evaluation whose episode can be shown, or null where there is none, see `gibo.server.replay`
      "actions": [{"time", "after", "kind", "body"}, …]     what people did last, see `gibo.runs.records`
      "advice": [{"code", "text"}]}
 
@@ -39,7 +40,7 @@ import numpy as np
 from gibo._checks import as_path, instance, natural
 from gibo.errors import GiboError, JournalError
 from gibo.optimizers.state import outcome_from_plain, query_from_plain
-from gibo.outcome import EXTERNAL, Evaluation
+from gibo.outcome import EXTERNAL, ITERATE, QUERY, Evaluation
 from gibo.runs.advice import RECENT, alike
 from gibo.runs.journal import SINCE, Journal
 from gibo.runs.lock import in_use
@@ -56,6 +57,7 @@ VALUES = (
     "JOIN queries q ON q.id = e.query WHERE e.value IS NOT NULL"
 )
 FORMAT = 1
+_NO_RATE: dict[str, float | None] = {"per_minute": None, "seconds_left": None}
 
 
 class Since(NamedTuple):
@@ -101,7 +103,7 @@ class Reader:
         with Journal.read(self.folder) as journal:  # checks that it is a journal, and whole
             self.spec: RunSpec = journal.spec()
         self._file = (self.folder / FILE).stat().st_ino
-        self._closing.enter_context(in_use(self.folder / FILE))  # a run of this process may have it, too
+        self._closing.enter_context(in_use(self.folder / FILE))  # a run of this process may have it
         self._connection = connect_to_read(self.folder, self._closing)
         self.model = Belief.of(self.spec)
 
@@ -177,6 +179,7 @@ class Reader:
             "settings": _settings(spec, starts),
             "versions": starts[-1].versions if starts else {},
             "starts": [start._asdict() for start in starts],
+            "replay": self.last_episode(),
             "actions": [each._asdict() for each in actions],
         }
         return {**found, "advice": advice(found, self._recent(), self._steps(), self._alike())}
@@ -203,6 +206,15 @@ class Reader:
             "JOIN queries q ON q.id = e.query WHERE e.number >= ? ORDER BY e.number",
             first,
         )
+
+    def last_episode(self) -> int | None:
+        """The evaluation that `gibo play --last` shows; None if this is no training, or no episode is over."""
+        row = self.spec.training and self._one(
+            "SELECT q.id FROM evaluations e JOIN queries q ON q.id = e.query WHERE e.failure IS NULL AND q.kind IN "
+            "(?, ?) ORDER BY q.kind = ? DESC, q.id DESC LIMIT 1",
+            *(ITERATE, QUERY, ITERATE),
+        )
+        return row[0] if row else None
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
@@ -337,9 +349,6 @@ class Reader:
         seconds = max(now - times[0], 1e-3) / len(times)
         left = None if budget is None else max(0.0, (budget - count) * seconds)
         return {"per_minute": 60.0 / seconds, "seconds_left": left}
-
-
-_NO_RATE: dict[str, float | None] = {"per_minute": None, "seconds_left": None}
 
 
 def _state(starts: list[Start], actions: list[Action]) -> tuple[str, str | None]:

@@ -51,15 +51,16 @@ class Trials:
 
     Args:
         folder: with runs below it.
+        may_be_none: there may be no run yet.
     """
 
-    def __init__(self, folder: Path | str) -> None:
+    def __init__(self, folder: Path | str, may_be_none: bool = False) -> None:
         self.folder = as_path("folder", folder)
         self._lock = threading.Lock()
         self._trials: dict[str, _Trial] = {}
         self._scanned = 0.0
         self._scan()
-        if not self._trials:
+        if not self._trials and not may_be_none:
             raise InputError(f"{folder}: there is no run; expected a folder with {FILE}, or folders with one each")
 
     def close(self) -> None:
@@ -71,6 +72,8 @@ class Trials:
     def folder_of(self, name: str) -> Path | None:
         """The folder of a trial that was found here; a name is never made into a path."""
         with self._lock:
+            if name not in self._trials:
+                self._scan()
             return self._trials[name].reader.folder if name in self._trials else None
 
     def version(self) -> tuple[Any, ...]:
@@ -83,19 +86,20 @@ class Trials:
     def snapshot(self) -> dict[str, Any]:
         """All trials; see the module's text."""
         with self._lock:
+            self._scan()
             for trial in self._trials.values():
                 _update(trial)
             groups: dict[str, list[_Trial]] = {}
             for trial in self._trials.values():
                 groups.setdefault(str(Path(trial.name).parent), []).append(trial)
             specs = [trial.reader.spec for trial in self._trials.values()]
-            tasks = all(each.training is not None for each in specs)
+            tasks = bool(specs) and all(each.training is not None for each in specs)
             return {
                 "format": FORMAT,
                 "kind": "trials",
                 "name": self.folder.resolve().name,
                 "now": time.time(),
-                "minimize": specs[0].sign < 0,
+                "minimize": bool(specs) and specs[0].sign < 0,
                 "x": "episodes" if tasks else "evaluations",
                 "y": "return" if tasks else "value",
                 "groups": [_group(name, trials) for name, trials in groups.items()],

@@ -3,7 +3,8 @@
 GET  /                the page
 GET  /api/snapshot    the run, or with ?trial=NAME one of the trials, as JSON
 GET  /api/events      what is new since ?evaluations=N&iterations=M, as server-sent events
-POST /api/control     an action; needs a `Control` and its token, see `gibo.server.control`
+GET  /api/replay      the last episode of a training as an animated picture, see `gibo.server.replay`
+POST /api/control     an action on it; needs a `Control` and the token, see `gibo.server.control`
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from gibo.runs.journal import has_journal
 from gibo.server.control import Control, act
 from gibo.server.loopback import LoopbackHandler, LoopbackServer, Refusal
 from gibo.server.page import page
+from gibo.server.replay import Replays
 from gibo.server.snapshot import Reader, Since, snapshot
 from gibo.server.trials import Trials
 
@@ -43,22 +45,30 @@ class Watch(LoopbackServer):
     Args:
         folder: of a run, or with runs below it.
         port: 0 takes a free one.
-        control: acts on the run; None: the page cannot change anything.
+        control: from a run's folder to what acts on it, such as `RunControl`; None: the page cannot change anything.
+        trials: the folder is one of trials, of which there may be none yet.
+        allow_module: to show an episode, the module that a run's environment is in may be imported.
 
     Example:
         ``with Watch("runs/robot") as watch: print(watch.page_address)``
     """
 
-    def __init__(self, folder: Path | str, port: int = 0, control: Control | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path | str,
+        port: int = 0,
+        control: Callable[[Path], Control] | None = None,
+        trials: bool = False,
+        allow_module: bool = False,
+    ) -> None:
         self.folder, self.control = as_path("folder", folder), control
         self.token = secrets.token_urlsafe(24)
         self.streams: WeakSet[threading.Thread] = WeakSet()  # to pages that are open
-        self.trials = None if has_journal(self.folder) else Trials(self.folder)
+        self.trials = None if not trials and has_journal(self.folder) else Trials(self.folder, may_be_none=trials)
         if self.trials is None:
             Reader(self.folder).close()  # what cannot be read is said here, not on the page
-        if self.trials is not None and control is not None:
-            raise InputError("control: a folder of trials cannot be controlled; name one of its runs")
         super().__init__(port, _Handler)
+        self.replays = Replays(allow_module, self.stopping)
 
     @property
     def page_address(self) -> str:
@@ -73,20 +83,33 @@ class Watch(LoopbackServer):
             self.trials.close()
 
 
-def watch(folder: Path | str, port: int | None = None, control: Control | None = None) -> Watch:
+def watch(
+    folder: Path | str,
+    port: int | None = None,
+    control: Callable[[Path], Control] | None = None,
+    trials: bool = False,
+    allow_module: bool = False,
+) -> Watch:
     """A server at this port; without one at the usual port, or at a free one if that is taken."""
     if port is not None:
-        return Watch(folder, port, control)
+        return Watch(folder, port, control, trials, allow_module)
     try:
-        return Watch(folder, PORT, control)
+        return Watch(folder, PORT, control, trials, allow_module)
     except InputError:
-        return Watch(folder, 0, control)
+        return Watch(folder, 0, control, trials, allow_module)
 
 
-def report(folder: Path | str) -> str:
-    """The page of a run, or of a folder of trials, as one file that needs no server."""
+def report(folder: Path | str, replay: bool = False, allow_module: bool = False) -> str:
+    """The page of a run, or of a folder of trials, as one file that needs no server; with a training's last episode."""
     if has_journal(folder):
-        return page(alone=True).html(snapshot(folder))
+        data = snapshot(folder)
+        if replay:
+            if data["replay"] is None:
+                raise InputError(f"--replay: {folder} has no episode to show")
+            data["episode"] = Replays(allow_module).of(as_path("folder", folder), data["replay"])
+        return page(alone=True).html(data)
+    if replay:
+        raise InputError(f"--replay: {folder} has several trials; name one of them")
     trials = Trials(folder)
     try:
         return page(alone=True).html(trials.snapshot())
@@ -100,6 +123,7 @@ class _Handler(LoopbackHandler):
         ("GET", "/"): "page",
         ("GET", "/api/snapshot"): "snapshot",
         ("GET", "/api/events"): "events",
+        ("GET", "/api/replay"): "replay",
         ("POST", "/api/control"): "control",
         ("GET", "/favicon.ico"): "icon",
     }
@@ -115,8 +139,18 @@ class _Handler(LoopbackHandler):
         folder = self._run()
         if folder is None:
             assert self.server.trials is not None
-            return self._marked(self.server.trials.snapshot())
-        return self._marked(snapshot(folder))
+            return self.server.trials.snapshot()
+        return self._marked(folder, snapshot(folder))
+
+    def replay(self) -> dict[str, Any]:
+        folder = self._run()
+        if folder is None:
+            raise Refusal(HTTPStatus.BAD_REQUEST, "trial: name the one whose episode is to be shown")
+        with Reader(folder) as reader:
+            number = reader.last_episode()
+        if number is None:
+            raise Refusal(HTTPStatus.NOT_FOUND, "there is no episode to show")
+        return self.server.replays.of(folder, number)
 
     def _run(self) -> Path | None:
         """The folder of the run that is asked for; None for all trials."""
@@ -130,10 +164,10 @@ class _Handler(LoopbackHandler):
             raise Refusal(HTTPStatus.NOT_FOUND, "trial: there is none of this name")
         return folder
 
-    def _marked(self, data: dict[str, Any]) -> dict[str, Any]:
+    def _marked(self, folder: Path, data: dict[str, Any]) -> dict[str, Any]:
         """With what this page may do."""
         control = self.server.control
-        return {**data, "control": None if control is None else sorted(control.actions)}
+        return {**data, "control": None if control is None else sorted(control(folder).actions)}
 
     # -- what is new --------------------------------------------------------------------------------------------------
 
@@ -155,7 +189,7 @@ class _Handler(LoopbackHandler):
                 data = reader.snapshot(known)
                 rows, steps = data["evaluations"], data["iterations"]
                 known = Since(rows["first"] + len(rows["id"]), steps["first"] + len(steps["number"]))
-                return data
+                return self._marked(folder, data)
 
             self._stream(reader.version, new, lambda: f"{known.evaluations}-{known.iterations}")
 
@@ -184,7 +218,7 @@ class _Handler(LoopbackHandler):
             if current != seen or now - sent > REFRESH:
                 seen, sent = current, now
                 with suppress(GiboError):  # between two runs, or in the middle of a copy: look again
-                    data = json.dumps(self._marked(new()), allow_nan=False, separators=(",", ":"))
+                    data = json.dumps(new(), allow_nan=False, separators=(",", ":"))
                     head = "" if mark is None else f"id: {mark()}\n"
                     self.wfile.write(f"{head}data: {data}\n\n".encode())
                     self.wfile.flush()  # raises once the page is gone
@@ -199,5 +233,8 @@ class _Handler(LoopbackHandler):
         token = self.headers.get(TOKEN, "")
         if not hmac.compare_digest(token.encode(), self.server.token.encode()):
             raise Refusal(HTTPStatus.FORBIDDEN, "the token is missing or wrong; use the whole address that was printed")
-        act(control, self.body())
+        folder = self._run()
+        if folder is None:
+            raise Refusal(HTTPStatus.BAD_REQUEST, "trial: name one; all of them at once cannot be acted on")
+        act(control(folder), self.body())
         return {"ok": True}

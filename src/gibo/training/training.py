@@ -8,13 +8,16 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from gibo._checks import as_flag, as_path, describe, finite, instance, one_of, positive, positive_int, shown
 from gibo._serialize import to_plain
 from gibo.errors import InputError
 from gibo.optimizers import methods
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.log import Reparametrized
+from gibo.optimizers.log import Asked, Reparametrized
 from gibo.optimizers.settings import Settings
+from gibo.outcome import EXTERNAL, ITERATE, Evaluation
 from gibo.policies.architecture import Architecture, architecture
 from gibo.policies.normalizer import Normalization, Statistics, reexpress
 from gibo.policies.policy import Policy
@@ -157,7 +160,7 @@ def train(
     time_limit: float | None = None,
     progress: bool | Progress = False,
     callback: Callback | None = None,
-    watch: bool = False,
+    watch: bool | Literal["control"] = False,
     force: bool = False,
 ) -> Result:
     """One trial, in its own folder; the same call continues it. The policy is saved there as ``policy.json``.
@@ -210,13 +213,7 @@ def read_trial(folder: Path | str, allow_module: bool = False) -> Trial:
     from elsewhere must not decide; it is an error unless allowed.
     """
     with Journal.read(folder) as journal:
-        training = training_of(journal)
-        module, colon, _ = training.environment.partition(":")
-        if colon and not allow_module:
-            raise InputError(
-                f"{folder}: its environment {shown(training.environment)} would import the module {shown(module)}; if "
-                "you trust it, say --allow-module"
-            )
+        training = _trusted(journal, allow_module)
         told = sorted((e for e, _ in journal.evaluations()), key=lambda e: e.id)
         with training.task() as task:
             normalizer = training.normalizer(task.architecture)
@@ -226,6 +223,49 @@ def read_trial(folder: Path | str, allow_module: bool = False) -> Trial:
             policy = task.bind(x, None if normalizer is None else normalizer.normalization)
     returns = [float(e.outcome.info.get("return", "nan")) for e in told]
     return Trial(training, returns, [e.kind for e in told], session.optimizer, policy)
+
+
+class LastEpisode(NamedTuple):
+    """The last episode of a trial's iterates: what acted in it, and the seed that `rollout` had."""
+
+    training: Training
+    evaluation: Evaluation
+    policy: Policy
+    seed: int
+
+
+def last_episode(folder: Path | str, allow_module: bool = False) -> LastEpisode:
+    """The episode that a trial's last iterate had, or, of a method that never evaluates its iterates, the last of all.
+
+    The environment is made for this; see `read_trial`.
+    """
+    with Journal.read(folder) as journal:
+        training, spec = _trusted(journal, allow_module), journal.spec()
+        told = [e for e, _ in journal.evaluations() if e.failure is None and e.kind != EXTERNAL]
+        if not told:
+            raise InputError(f"{folder}: no episode is over yet")
+        last = max(told, key=lambda e: (e.kind == ITERATE, e.id))
+        with training.task() as task:
+            normalizer = training.normalizer(task.architecture)
+            if normalizer is not None:  # as it was then
+                lesson = Session(spec.fresh_optimizer(), spec.sign, normalizer).lesson(journal.events())
+                asked = (query.id for event in lesson if isinstance(event, Asked) for query in event.queries)
+                next(i for i in asked if i == last.id)
+            policy = task.bind(last.x, None if normalizer is None else normalizer.normalization)
+    seed = np.random.SeedSequence((last.query.seed, training.episodes - 1)).generate_state(1)[0]  # as in Task
+    return LastEpisode(training, last, policy, int(seed))
+
+
+def _trusted(journal: Journal, allow_module: bool) -> Training:
+    """What a journal's run trains, if its environment may be made."""
+    training = training_of(journal)
+    module, colon, _ = training.environment.partition(":")
+    if colon and not allow_module:
+        raise InputError(
+            f"{journal.folder}: its environment {shown(training.environment)} would import the module {shown(module)}; "
+            "if you trust it, say --allow-module"
+        )
+    return training
 
 
 def training_of(journal: Journal) -> Training:

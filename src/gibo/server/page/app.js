@@ -31,7 +31,7 @@ const token = new URLSearchParams(location.hash.slice(1)).get("token");
 
 async function send(request) {
   try {
-    const answer = await fetch("api/control", {method: "POST", headers: {"Content-Type": "application/json", "X-Gibo-Token": token}, body: JSON.stringify(request)});
+    const answer = await fetch(`api/control?${suffix}`, {method: "POST", headers: {"Content-Type": "application/json", "X-Gibo-Token": token}, body: JSON.stringify(request)});
     const content = await answer.json();
     trouble(answer.ok ? null : `Not done: ${content.error}`);
     if (answer.ok) heard.before = run.head.actions.length ? run.head.actions.at(-1).time : 0, heard.waiting = true;
@@ -85,6 +85,7 @@ function drawRun() {
   showHead(head);
   showAdvice(head.advice);
   showTiles(run);
+  showReplay(head, live ? () => load("replay") : null);
   showBest(run);
   showPending(run, act());
   showActions(head, act());
@@ -144,8 +145,8 @@ function show(snapshot) {
 const asked = new URLSearchParams(location.search).get("trial");
 const suffix = asked === null ? "" : `trial=${encodeURIComponent(asked)}`;
 
-async function load() {
-  const answer = await fetch(`api/snapshot?${suffix}`);
+async function load(what = "snapshot") {
+  const answer = await fetch(`api/${what}?${suffix}`);
   const content = await answer.json();
   if (!answer.ok) throw new Error(content.error);
   return content;
@@ -174,6 +175,7 @@ async function begin() {
   if (data !== null) { show(data); return; }
   live = true;
   $("up").hidden = asked === null;
+  $("up").href = `./${location.hash}`;  // with the token
   try {
     show(await load());
     follow();

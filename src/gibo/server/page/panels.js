@@ -136,6 +136,39 @@ function matterBar(share) {
     svg("rect", {x: 0, y: 4, width: Math.max(1, 198 * share), height: 10, class: "matter"}));
 }
 
+// -- the last episode of a training ----------------------------------------------------------------------------------
+
+let episode = null, drawingEpisode = false;  // what is shown, and whether another one is being made
+
+/** Drawn only when asked for; then a newer one is offered as soon as there is one. */
+function showReplay(head, load) {
+  episode ??= head.episode ?? null;  // of a report
+  $("replay").hidden = head.replay === null || (load === null && episode === null);
+  const button = $("replay-show");
+  button.hidden = load === null || (episode !== null && episode.id === head.replay);
+  button.disabled = drawingEpisode;
+  say(button, episode === null ? "Show" : "Show the newest");
+  button.onclick = async () => {
+    drawingEpisode = true;
+    say($("replay-note"), "Drawing, in a process of its own…");
+    showReplay(head, load);
+    try {
+      episode = await load();
+    } catch (error) {
+      say($("replay-note"), `Not shown: ${error.message}`);
+    }
+    drawingEpisode = false;
+    showReplay(run.head, load);
+  };
+  const picture = $("replay-picture");
+  if (drawingEpisode || episode === null || picture.dataset.id === String(episode.id)) return;
+  picture.dataset.id = episode.id;
+  picture.src = episode.picture;
+  picture.alt = `Animated: ${episode.text}`;
+  picture.hidden = false;
+  say($("replay-note"), episode.text);
+}
+
 // -- now -------------------------------------------------------------------------------------------------------------
 
 const MOST_PENDING = 12;
@@ -281,9 +314,9 @@ function showTrials(data) {
   const all = data.groups.flatMap((group) => group.trials);
   const running = all.filter((trial) => trial.state === "running").length;
   const state = $("state");
-  say(state, running ? `${running} of ${all.length} running` : "All ended");
+  say(state, running ? `${running} of ${all.length} running` : all.length ? "All ended" : "No trial yet");
   state.className = `state ${running ? "running" : "ended"}`;
-  say($("what"), `${all.length} trials`);
+  say($("what"), all.length === 1 ? "1 trial" : `${all.length} trials`);
   const tiles = data.groups.slice(0, 6).map((group) => {
     const {mean, low, x} = group.band, last = x.length - 1;
     const name = group.name || data.name;
@@ -302,7 +335,7 @@ function showTrials(data) {
   const columns = ["trial", "state", "optimiser", "evaluations", "failed", `last ${data.y}`, "best seen"];
   replace($("trial-table"), el("thead", {}, el("tr", {}, ...columns.map((text, i) => el("th", {scope: "col", class: i > 2 ? "number" : ""}, text)))),
     el("tbody", {}, ...all.map((trial) => el("tr", {},
-      el("td", {}, live ? el("a", {href: `?trial=${encodeURIComponent(trial.name)}`}, trial.name) : trial.name),
+      el("td", {}, live ? el("a", {href: `?trial=${encodeURIComponent(trial.name)}${location.hash}`}, trial.name) : trial.name),
       el("td", {title: trial.reason ?? ""}, STATES[trial.state] ?? trial.state), el("td", {}, trial.optimizer),
       el("td", {class: "number"}, trial.budget ? `${trial.count} / ${trial.budget}` : String(trial.count)),
       el("td", {class: "number"}, String(trial.failures)),

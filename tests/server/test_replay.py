@@ -1,0 +1,136 @@
+"""The last episode of a training on the page: drawn when asked for, in a process that trusts the journal no further."""
+
+import base64
+import io
+import json
+import threading
+
+import pytest
+from watching import until
+
+from gibo.cli import main
+from gibo.errors import InputError
+from gibo.server.replay import Replays
+from gibo.server.snapshot import Reader, Since, snapshot
+from gibo.server.watch import Watch, report
+
+pytest.importorskip("gymnasium")
+from gibo.training.training import Training, last_episode, train
+
+TINY = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"  # a picture of one point
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The folder of a trial that has ended."""
+    folder = tmp_path_factory.mktemp("trained") / "trial-00"
+    train(Training("CartPole-v1", "linear", max_steps=12), folder, budget=6)
+    return folder
+
+
+def test_the_page_shows_the_last_episode(trained, tab):
+    images = pytest.importorskip("PIL.Image")
+    pytest.importorskip("pygame")
+    with Watch(trained) as watch:
+        tab.goto(watch.page_address)
+        tab.click("#replay-show")
+        tab.wait_for_selector("#replay-picture:visible", timeout=60_000)
+        until(tab, "document.getElementById('replay-picture').naturalWidth > 50")
+        last = last_episode(trained).evaluation
+        value = last.outcome.info["return"]
+        assert tab.inner_text("#replay-note") == f"evaluation {last.id} (iterate): return {value} in {value:.0f} steps"
+        assert tab.is_hidden("#replay-show")  # there is no newer one
+        source = tab.get_attribute("#replay-picture", "src")
+    with images.open(io.BytesIO(base64.b64decode(source.partition(",")[2]))) as picture:
+        assert picture.format == "GIF"
+        assert 1 < picture.n_frames <= value + 1  # frames that look the same are one
+
+
+def test_an_episode_is_drawn_once(trained, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(Replays, "_made", lambda self, folder: drawn.append(folder) or {"text": "", "picture": ""})
+    replays = Replays()
+    assert [replays.of(trained, 3)["id"], replays.of(trained, 3)["id"], replays.of(trained, 4)["id"]] == [3, 3, 4]
+    assert drawn == [trained, trained]
+
+
+def test_a_newer_episode_is_offered(trained, tab, monkeypatch):
+    texts = iter(["first", "second"])
+    made = {"picture": f"data:image/gif;base64,{TINY}"}
+    monkeypatch.setattr(Replays, "_made", lambda self, folder: {"text": next(texts), **made})
+    last = [0]
+    monkeypatch.setattr(Reader, "last_episode", lambda self: last[0])
+    with Watch(trained) as watch:
+        tab.goto(watch.page_address)
+        tab.click("#replay-show")
+        tab.wait_for_selector("#replay-note >> text=first")
+        last[0] = 3
+        tab.evaluate("run.head.replay = 3; draw()")
+        tab.click("#replay-show >> text=Show the newest")
+        tab.wait_for_selector("#replay-note >> text=second")
+
+
+def test_what_cannot_be_drawn_is_said(trained, tab, monkeypatch):
+    def refuse(self, folder):
+        raise InputError("this environment cannot be shown with <b>'rgb_array'</b>")
+
+    monkeypatch.setattr(Replays, "_made", refuse)
+    with Watch(trained) as watch:
+        tab.goto(watch.page_address)
+        tab.click("#replay-show")
+        tab.wait_for_selector(
+            "#replay-note >> text=Not shown: this environment cannot be shown with <b>'rgb_array'</b>"
+        )
+        assert tab.is_hidden("#replay-picture")
+        tab.problems.clear()  # the browser notes the refusal
+
+
+def test_a_report_can_have_it(trained, tmp_path, tab, monkeypatch):
+    made = {"text": "an episode", "picture": f"data:image/gif;base64,{TINY}"}
+    monkeypatch.setattr(Replays, "_made", lambda self, folder: made)
+    for replay in (False, True):
+        path = tmp_path / "report.html"
+        path.write_text(report(trained, replay), encoding="utf-8")
+        tab.goto(path.as_uri())
+        tab.wait_for_selector("#tiles .tile")
+        assert tab.is_visible("#replay-picture") is replay
+        assert tab.is_hidden("#replay-show")
+
+
+def test_runs_that_are_no_trainings_have_none(finished, tmp_path, capsys):
+    assert snapshot(finished)["replay"] is None
+    assert snapshot(finished, Since(60, 0))["replay"] is None
+    assert main(["report", str(finished), "--replay", "-o", str(tmp_path / "x.html")]) == 2
+    assert "has no episode to show" in capsys.readouterr().err
+
+
+def test_neither_the_journal_nor_the_current_folder_is_imported(tmp_path, monkeypatch):
+    """A folder from elsewhere, in which somebody stands: its files are no modules, and it cannot name one."""
+    (tmp_path / "strange.py").write_text(
+        "import gymnasium\ngymnasium.register('S-v0', 'gymnasium.envs.classic_control:CartPoleEnv')\n"
+    )
+    with monkeypatch.context() as patch:
+        patch.syspath_prepend(str(tmp_path))
+        train(Training("strange:S-v0", "linear", max_steps=5), tmp_path / "run", budget=2)
+    for name in ("strange", "numpy", "argparse"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"would import the module 'strange'; if you trust it, say --allow-module"):
+        Replays().of(tmp_path / "run", 0)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_what_is_being_drawn_ends_with_the_server(trained):
+    stopping = threading.Event()
+    stopping.set()
+    with pytest.raises(InputError, match="not drawn"):
+        Replays(stopping=stopping).of(trained, 0)
+
+
+def test_trials_are_asked_for_by_name(trained):
+    import urllib.error
+    import urllib.request
+
+    with Watch(trained.parent) as watch, pytest.raises(urllib.error.HTTPError) as error:
+        urllib.request.urlopen(f"{watch.address}/api/replay")
+    assert json.loads(error.value.read())["error"].startswith("trial: name the one")

@@ -87,8 +87,8 @@ def maximize(
         least_certainty: stop once the model's certainty that the gradient is not zero is below this (say 0.9) five
             times in a row: then the gradient is lost in its uncertainty.
         callback: called with the `Result` so far after each iteration; the run stops if it returns something true.
-        progress: True shows a progress bar (needs the extra: ``pip install 'gibo[progress]'``); or an object that has
-            an ``update(standing)``, see `gibo.runs.progress`.
+        progress: True shows a progress bar, also in a notebook; or an object that has an ``update(standing)``, see
+            `gibo.runs.progress`.
         journal: a folder in which every query, value and failure is recorded before the run goes on. If it holds this
             very run, the run is continued; if it holds another one, or one of another objective as far as that can be
             seen (`gibo.runs.fingerprint`), that is an error. See also `resume`.

@@ -161,6 +161,7 @@ def train(
     progress: bool | Progress = False,
     callback: Callback | None = None,
     watch: bool | Literal["control"] = False,
+    force: bool = False,
 ) -> Result:
     """One trial, in its own folder; the same call continues it. The policy is saved there as ``policy.json``.
 
@@ -169,7 +170,7 @@ def train(
         folder: for the journal and the policy.
         budget: evaluations, of `training.episodes` episodes each.
         seed: of the trial.
-        workers, executor, time_limit, progress, callback, watch: see `gibo.run`.
+        workers, executor, time_limit, progress, callback, watch, force: see `gibo.run`.
     """
     positive_int("budget", budget)
     folder = as_path("folder", folder)
@@ -186,6 +187,7 @@ def train(
             progress=progress,
             callback=callback,
             watch=watch,
+            force=force,
             reparametrizer=normalizer,
             training=training.to_plain(),
         )

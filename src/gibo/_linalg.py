@@ -158,8 +158,23 @@ def minimize(
     """
     from scipy.optimize import fmin_l_bfgs_b  # here, because it takes as long to load as all the rest
 
+    at, gradient = b"", start
+
+    def value(x: Array) -> float:
+        nonlocal at, gradient
+        found, gradient = cost(x)
+        at = x.tobytes()
+        return found
+
+    def slope(
+        x: Array,
+    ) -> Array:  # asked for where the value just was; SciPy's own memory of it costs a tenth of a plan
+        if x.tobytes() != at:
+            value(x)
+        return gradient
+
     bounds = list(zip(low.tolist(), high.tolist(), strict=True))
-    x, lowest, _ = fmin_l_bfgs_b(cost, start, bounds=bounds, factr=factr, pgtol=pgtol, maxiter=maximum_steps)
+    x, lowest, _ = fmin_l_bfgs_b(value, start, slope, bounds=bounds, factr=factr, pgtol=pgtol, maxiter=maximum_steps)
     return x, float(lowest)
 
 

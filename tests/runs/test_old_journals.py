@@ -15,6 +15,7 @@ from run_helpers import content, rows
 import gibo
 from gibo import InputError, Journal
 from gibo.cli import main
+from gibo.runs import manual
 from gibo.runs.session import Session
 from gibo.runs.store import FILE
 
@@ -49,7 +50,7 @@ def commands(folder, capsys):
     return json.loads(status), json.loads(best)["best"], list(csv.DictReader(table.splitlines()))
 
 
-@pytest.mark.parametrize("name", ["journal-v1", "journal-v1-workers", "journal-v1-train"])
+@pytest.mark.parametrize("name", ["journal-v1", "journal-v1-workers", "journal-v1-train", "journal-v2"])
 def test_reading_an_old_journal_changes_nothing(name, tmp_path, capsys):
     copied(name, tmp_path)
     status, best, table = commands(tmp_path, capsys)
@@ -131,6 +132,44 @@ def test_a_run_that_began_with_other_defaults_keeps_them(tmp_path):
         gibo.maximize(
             objective, [0.0, 0.0], budget=60, scale=0.3, seed=3, journal=tmp_path, settings=gibo.Settings.default()
         )
+
+
+def test_a_journal_of_version_2_can_be_read(tmp_path):
+    expected = copied("journal-v2", tmp_path)
+    with Journal.read(tmp_path) as journal:
+        told = sorted((e for e, _ in journal.evaluations()), key=lambda e: e.id)
+        actions, spec = journal.actions(), journal.spec()
+    assert [e.value for e in told] == expected["values"]
+    assert [e.kind for e in told] == expected["kinds"]
+    assert {str(e.id): e.failure for e in told if e.failure is not None} == expected["failures"]
+    assert [[a.after, a.kind, a.body] for a in actions] == expected["actions"]
+    assert {"remark", "paused", "continued", "failed"} == {a.kind for a in actions}
+    assert (spec.sign, spec.naming.names) == (-1.0, ["gain", "cutoff", "taps", "offset"])
+    # What the model believes may get better with time, but not be another thing.
+    assert manual.status(tmp_path).best.value == pytest.approx(expected["best"]["value"], abs=0.1)
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_a_run_of_version_2_can_be_continued(workers, tmp_path):
+    expected = copied("journal-v2", tmp_path)
+    told = len(expected["values"])  # one of them was known before, and is not in the budget
+    result = gibo.resume(tmp_path, planned, budget=told - 1 + 12, workers=workers)
+    assert result.evaluations == told + 12
+    with Journal.read(tmp_path) as journal:
+        evaluated = {str(e.id): e.x.tolist() for e, _ in journal.evaluations()}
+        assert len(journal.actions()) == len(expected["actions"])
+    # What was asked then is evaluated, and nothing in its place.
+    assert {i: evaluated[i] for i in expected["pending"]} == expected["pending"]
+    assert result.parameters.keys() == {"gain", "cutoff", "taps", "offset"}
+    assert isinstance(result.parameters["taps"], int)
+
+
+def planned(gain, cutoff, taps, offset, seed):
+    """The objective of journal-v2/make.py."""
+    if seed % 11 == 0:
+        raise RuntimeError("the robot fell")
+    x = np.array([gain - 2.0, np.log(cutoff / 60.0), (taps - 20) / 10.0, offset + 0.4])
+    return float((x**2).sum()) + 0.05 * float(np.random.default_rng(seed).standard_normal())
 
 
 @pytest.mark.parametrize("workers", [None, 2])

@@ -38,7 +38,7 @@ from gibo.optimizers.state import iteration_from_plain, outcome_from_plain, quer
 from gibo.outcome import EXTERNAL, Evaluation, Outcome, Query
 from gibo.runs.amend import Row, correct, record, undo
 from gibo.runs.lock import is_held
-from gibo.runs.records import AFTER, BY_HAND, OLD_EXTERNAL, Action, Start, action, checked_start, versions
+from gibo.runs.records import AFTER, BY_HAND, LONGEST_TEXT, OLD_EXTERNAL, Action, Start, action, checked_start, versions
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import FILE, Layout, Store, is_there, sound
 from gibo.runs.table import Columns, columns_of_queries, data_frame
@@ -62,6 +62,8 @@ TABLES = {
     "actions": "number INTEGER PRIMARY KEY, time REAL, after INTEGER, kind TEXT, body TEXT",
 }
 SINCE = {"actions": 2}  # the version of the journal that began with a table; all others are in the first one, too
+
+Deed = tuple[str, dict[str, Any]]  # what a person did: kind and body of an action
 
 LAYOUT = Layout(TABLES, SCHEMA, SINCE)
 
@@ -87,8 +89,7 @@ class Journal:
         try:
             with store.recording():
                 for field in fields(spec):
-                    name = IN_FILE.get(field.name, field.name)
-                    store.insert("facts", name, json.dumps(getattr(spec, field.name)))
+                    store.insert("facts", IN_FILE.get(field.name, field.name), json.dumps(getattr(spec, field.name)))
         except BaseException:
             store.close()
             raise
@@ -160,17 +161,13 @@ class Journal:
         with self._store.recording():
             self._record_iterations(iterations)
             row = (self._store.count("batches"), first.iteration, first.id, size, at, _cell(iterate))
-            self._store.insert(
-                "batches", *row, json.dumps({**(asked.memo or {}), AFTER: self._store.count("evaluations")})
-            )
+            memo = {**(asked.memo or {}), AFTER: self._store.count("evaluations")}
+            self._store.insert("batches", *row, json.dumps(memo))
             for query in asked.queries:
                 self._record_query(query)
 
-    def told(self, evaluations: Sequence[Evaluation], actions: Sequence[tuple[str, dict[str, Any]]] = ()) -> None:
-        """Record outcomes as they arrived; if the disk is full, with the space that was kept for it.
-
-        Of a point from elsewhere the query is recorded too; and with them what people did, as (kind, body).
-        """
+    def told(self, evaluations: Sequence[Evaluation], actions: Sequence[Deed] = ()) -> None:
+        """Record outcomes, of points from elsewhere the query too, and what people did; by all means, see `Store`."""
         try:
             self._by_all_means(evaluations, actions)
         except JournalError as error:
@@ -189,10 +186,17 @@ class Journal:
         with self._store.recording():
             self._store.insert("moves", self._store.count("evaluations") - 1, self._store.count("batches") - 1)
 
-    def acted(self, *actions: tuple[str, dict[str, Any]]) -> None:
+    def acted(self, *actions: Deed) -> None:
         """Record what people did to the run, as (kind, body); see `gibo.runs.records`."""
         with self._store.recording():
-            self._record_actions(actions)
+            self._record_outcomes((), actions)
+
+    def change_training(self, training: dict[str, Any] | None, why: str) -> None:
+        """Another objective in the same run, because a person says so."""
+        with self._store.recording():
+            self._store.delete("facts", IN_FILE["training"])
+            self._store.insert("facts", IN_FILE["training"], json.dumps(training))
+            record(self._store, "remark", {"text": why[:LONGEST_TEXT]})
 
     def undo(self, count: int, reason: str | None = None) -> list[Row]:
         """Take the last outcomes back, while nothing was asked since; the queries are pending again."""
@@ -204,18 +208,16 @@ class Journal:
         with self._store.recording():
             correct(self._store, query, outcome.value, outcome.failure, reason)
 
-    def _by_all_means(self, evaluations: Sequence[Evaluation], actions: Sequence[tuple[str, dict[str, Any]]]) -> None:
+    def _by_all_means(self, evaluations: Sequence[Evaluation], actions: Sequence[Deed]) -> None:
         try:
             with self._store.recording():
-                self._record_evaluations(evaluations)
-                self._record_actions(actions)
+                self._record_outcomes(evaluations, actions)
         except JournalError as error:
             self._full = error  # nothing more will be asked
             try:
                 self._store.use_reserve()
                 with self._store.recording():
-                    self._record_evaluations(evaluations)
-                    self._record_actions(actions)
+                    self._record_outcomes(evaluations, actions)
             except JournalError:
                 raise error from None
 
@@ -224,7 +226,7 @@ class Journal:
             return  # the first version recorded one query ahead of its batch
         self._store.insert("queries", query.id, query.iteration, query.kind, query.seed, _cell(query.x))
 
-    def _record_evaluations(self, evaluations: Sequence[Evaluation]) -> None:
+    def _record_outcomes(self, evaluations: Sequence[Evaluation], actions: Sequence[Deed]) -> None:
         for e in evaluations:
             if e.kind == EXTERNAL:
                 self._record_query(e.query)
@@ -232,8 +234,6 @@ class Journal:
             data = (_cell(e.gradient), _cell(e.gradient_noise), json.dumps(dict(o.info)) if o.info else None)
             known = (time.time(), o.seconds, o.value, *data, o.failure, o.traceback)
             self._store.insert("evaluations", self._store.count("evaluations"), e.id, *known)
-
-    def _record_actions(self, actions: Sequence[tuple[str, dict[str, Any]]]) -> None:
         for kind, body in actions:
             record(self._store, kind, body)
 

@@ -30,7 +30,7 @@ function showTiles(run) {
   const tiles = [];
   if (belief && belief.value !== null) {
     const [low, high] = [belief.low, belief.high].map((end) => withSd(end, belief.sd));
-    tiles.push(tile("Believed value", withSd(belief.value, belief.sd), `at the recommended point; ${low} to ${high} with 90 %`));
+    tiles.push(tile("Believed value", withSd(belief.value, belief.sd), `${low} to ${high} with 90\u00a0%, at the recommended point`));
   }
   tiles.push(tile("Best value seen", seen ? figure(seen.value) : "–", seen ? `query ${seen.id}, noise included` : "no value yet"));
   const bar = budget ? el("progress", {max: budget, value: Math.min(budget, run.count), "aria-label": "share of the budget"}) : null;

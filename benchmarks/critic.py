@@ -43,6 +43,10 @@ TASKS = {
 # How the objective and the settings are made: without gradients, or with; M fewer queries, since gradients say much.
 ARMS: dict[str, tuple[Callable[[Task, Setup], Any], Settings]] = {
     "none": (lambda task, setup: task, Settings.default()),
+    "none, noise on the actions": (
+        lambda task, setup: PolicyGradient(task, noise=setup.noise, at=()),
+        Settings.default(),
+    ),
     "critic": (
         lambda task, setup: CriticGradient(task, noise=setup.noise, memory=setup.memory),
         Settings.default(),
@@ -147,7 +151,14 @@ def draw(rows: list[dict[str, str]], file: Path) -> None:
 
     tasks = list(dict.fromkeys(row["task"] for row in rows))
     figure, axes = plt.subplots(1, len(tasks), figsize=(4.5 * len(tasks), 3.2), squeeze=False, layout="constrained")
-    lines = {"none": "k-", "critic": "C0-", "likelihood ratio": "C1--", "none, M = 2": "k:", "critic, M = 2": "C0:"}
+    lines = {
+        "none": "k-",
+        "none, noise on the actions": "C2-.",
+        "critic": "C0-",
+        "likelihood ratio": "C1--",
+        "none, M = 2": "k:",
+        "critic, M = 2": "C0:",
+    }
     for ax, task in zip(axes[0], tasks, strict=True):
         for arm, line in lines.items():
             each = [returns(rows, task, arm, mark) for mark in TASKS[task].marks]

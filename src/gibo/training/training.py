@@ -18,7 +18,7 @@ from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Reparametrized
 from gibo.optimizers.settings import Settings
 from gibo.outcome import EXTERNAL, ITERATE, Evaluation
-from gibo.policies.architecture import Architecture, architecture
+from gibo.policies.architecture import Architecture, architecture, with_parameters
 from gibo.policies.normalizer import Normalization, Statistics, reexpress
 from gibo.policies.policy import Policy
 from gibo.policies.task import Task
@@ -286,9 +286,4 @@ def normalizer_of(journal: Journal) -> StateNormalizer | None:
     first = next(seen, None)
     if first is None:
         return None  # nothing to learn from yet
-    inputs = Statistics.from_plain(first).k
-    for outputs in range(1, d + 1):
-        found = architecture(training.policy, inputs, outputs)
-        if found.d == d:
-            return training.normalizer(found)
-    raise InputError(f"{journal.folder}: no {training.policy} policy of {inputs} states has {d} parameters")
+    return training.normalizer(with_parameters(training.policy, Statistics.from_plain(first).k, d))

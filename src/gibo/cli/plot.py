@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gibo.cli import say
+from gibo.cli.reproduce import say_figures
 from gibo.cli.train import trial_folders
 from gibo.errors import InputError
 
@@ -38,23 +39,15 @@ def _plot(arguments: argparse.Namespace) -> int:
         raise InputError(f"--out: expected a name that ends in .png, .svg or nothing, got {out.name!r}")
     folders = list(dict.fromkeys(arguments.folders))
     if len(folders) == 1 and (folders[0] / "study.json").is_file():
-        return _study(folders[0], arguments.out)
+        if arguments.out is not None:
+            raise InputError("--out: the figures of a study are in its folder")
+        return say_figures(folders[0])
     names = [_name(folder) for folder in folders]
     if len(set(names)) < len(names):
         names = [str(folder) for folder in folders]
     runs = {name: trial_folders(folder) for name, folder in zip(names, folders, strict=True)}
     trials = [trial for found in runs.values() for trial in found]
     for path in journal_figure(trials[0], out) if len(trials) == 1 else training_figure(runs, out):
-        say(path)
-    return 0
-
-
-def _study(folder: Path, out: Path | None) -> int:
-    from gibo.studies.command import draw
-
-    if out is not None:
-        raise InputError("--out: the figures of a study are in its folder")
-    for path in draw(folder):
         say(path)
     return 0
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from every_optimizer import DRAWN, X0, D, every_optimizer
+from every_optimizer import DRAWN, X0, D, every_class, every_optimizer
 
 from gibo import InputError, Optimizer
 from optimizer_helpers import advance, as_data, noisy, snapshot
@@ -146,7 +146,7 @@ def test_seeds_of_queries_differ_and_depend_on_the_seed_and_the_id_only(make):
 # -- mistakes in the arguments ----------------------------------------------------------------------------------------
 
 
-@every_optimizer
+@every_class
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -186,7 +186,7 @@ def test_mistakes_are_named(make, arguments, words):
         make(**{"x0": X0, **arguments})
 
 
-@every_optimizer
+@every_class
 @pytest.mark.parametrize("seed", [0, 7, np.int64(7), 2**70])
 def test_any_whole_number_is_a_seed(make, seed):
     optimizer = make(X0, seed=seed)

@@ -478,7 +478,7 @@ def test_a_curve_of_gibo_is_that_of_its_iterates_own_episodes(runs):
     assert len(at) == 3
     assert curve.episodes.tolist() == [i + 1 for i in at]
     assert curve.returns.tolist() == [trial.returns[i] for i in at]
-    assert (curve.method, curve.of_iterates, curve.spent) == ("gibo", True, 20)
+    assert (curve.method, curve.of_iterates, curve.spent) == ("GIBO", True, 20)
 
 
 @pytest.mark.parametrize("method", ["ars", "cma-es"])
@@ -526,14 +526,14 @@ def test_mistakes_of_plot(runs, tmp_path, capsys):
     assert "there is no run" in error_of(capsys, ["plot", str(tmp_path)])
     assert ".png, .svg or nothing" in error_of(capsys, ["plot", str(runs / "gibo"), "--out", "x.pdf"])
     assert main(["init", str(tmp_path / "by-hand"), "--dim", "2"]) == 0
-    assert "not one of gibo train" in error_of(capsys, ["plot", str(tmp_path / "by-hand")])
+    assert "no evaluation has a value" in error_of(capsys, ["plot", str(tmp_path / "by-hand")])
 
 
 def test_nothing_to_draw_yet(runs, tmp_path, capsys):
     training = read_trial(runs / "ars" / "trial-00").training
     train(training, tmp_path / "trial-00", budget=1)
     assert read_curve(tmp_path / "trial-00") is None
-    assert "nothing to draw yet" in error_of(capsys, ["plot", str(tmp_path)])
+    assert "nothing to draw yet" in error_of(capsys, ["plot", str(tmp_path), str(runs / "gibo")])
     with pytest.raises(InputError, match="there is no run"):
         read_curve(tmp_path)
 

@@ -1,6 +1,6 @@
 """Whether a critic's policy gradients pay: GIBO with and without them, episodes counted alike.
 
-    python benchmarks/critic.py [--trials 8] [--tasks Swimmer-v5,Pendulum-v1] [--gradients "none;critic"] [--out results/critic]
+    python benchmarks/critic.py [--trials 8] [--tasks Swimmer-v5] [--gradients "none;critic"] [--out results/critic]
 
 Return of the recommended policy, the mean of further episodes without noise, after so many episodes. The same folder is
 continued: every trial is kept when it ends.

@@ -1,6 +1,6 @@
 """Whether a critic's policy gradients pay: GIBO with and without them, episodes counted alike.
 
-    python benchmarks/critic.py [--trials 8] [--tasks Swimmer-v5,Pendulum-v1] [--out results/critic]
+    python benchmarks/critic.py [--trials 8] [--tasks Swimmer-v5] [--gradients "none;critic"] [--out results/critic]
 
 Return of the recommended policy, the mean of further episodes without noise, after so many episodes. The same folder is
 continued: every trial is kept when it ends.
@@ -91,6 +91,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=8)
     parser.add_argument("--tasks", default=",".join(TASKS))
+    parser.add_argument("--gradients", default=";".join(ARMS), help="some of them, separated by semicolons")
     parser.add_argument("--out", type=Path, default=Path("results/critic"))
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -100,7 +101,7 @@ def main() -> None:
     rows = read(file)
     for number in range(arguments.trials):
         for name in arguments.tasks.split(","):
-            for arm in ARMS:
+            for arm in arguments.gradients.split(";"):
                 if name == "Pendulum-v1" and "M" in arm:  # it has M = 2 by default
                     continue
                 if any((row["task"], row["gradients"], row["trial"]) == (name, arm, str(number)) for row in rows):

@@ -1,6 +1,6 @@
 """Whether a critic's policy gradients pay: GIBO with and without them, episodes counted alike.
 
-    python benchmarks/critic.py [--trials 8] [--tasks Swimmer-v5,Pendulum-v1] [--out results/critic]
+    python benchmarks/critic.py [--trials 8] [--tasks Swimmer-v5] [--gradients "none;critic"] [--out results/critic]
 
 Return of the recommended policy, the mean of further episodes without noise, after so many episodes. The same folder is
 continued: every trial is kept when it ends.
@@ -43,6 +43,10 @@ TASKS = {
 # How the objective and the settings are made: without gradients, or with; M fewer queries, since gradients say much.
 ARMS: dict[str, tuple[Callable[[Task, Setup], Any], Settings]] = {
     "none": (lambda task, setup: task, Settings.default()),
+    "none, noise on the actions": (
+        lambda task, setup: PolicyGradient(task, noise=setup.noise, at=()),
+        Settings.default(),
+    ),
     "critic": (
         lambda task, setup: CriticGradient(task, noise=setup.noise, memory=setup.memory),
         Settings.default(),
@@ -87,6 +91,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=8)
     parser.add_argument("--tasks", default=",".join(TASKS))
+    parser.add_argument("--gradients", default=";".join(ARMS), help="some of them, separated by semicolons")
     parser.add_argument("--out", type=Path, default=Path("results/critic"))
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -96,7 +101,7 @@ def main() -> None:
     rows = read(file)
     for number in range(arguments.trials):
         for name in arguments.tasks.split(","):
-            for arm in ARMS:
+            for arm in arguments.gradients.split(";"):
                 if name == "Pendulum-v1" and "M" in arm:  # it has M = 2 by default
                     continue
                 if any((row["task"], row["gradients"], row["trial"]) == (name, arm, str(number)) for row in rows):
@@ -147,7 +152,14 @@ def draw(rows: list[dict[str, str]], file: Path) -> None:
 
     tasks = list(dict.fromkeys(row["task"] for row in rows))
     figure, axes = plt.subplots(1, len(tasks), figsize=(4.5 * len(tasks), 3.2), squeeze=False, layout="constrained")
-    lines = {"none": "k-", "critic": "C0-", "likelihood ratio": "C1--", "none, M = 2": "k:", "critic, M = 2": "C0:"}
+    lines = {
+        "none": "k-",
+        "none, noise on the actions": "C2-.",
+        "critic": "C0-",
+        "likelihood ratio": "C1--",
+        "none, M = 2": "k:",
+        "critic, M = 2": "C0:",
+    }
     for ax, task in zip(axes[0], tasks, strict=True):
         for arm, line in lines.items():
             each = [returns(rows, task, arm, mark) for mark in TASKS[task].marks]

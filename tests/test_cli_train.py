@@ -242,19 +242,19 @@ gymnasium.register("Arm-v0", CartPoleEnv, max_episode_steps=5)
 
 
 def test_a_module_of_the_current_folder_is_found_and_a_journal_cannot_name_one(tmp_path, monkeypatch, capsys):
-    (tmp_path / "my_robot.py").write_text(ROBOT)
+    (tmp_path / "my_arm.py").write_text(ROBOT)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     try:
-        assert main(["train", "my_robot:Arm-v0", "--budget", "2", "--out", "run"]) == 0
-        del sys.modules["my_robot"], gymnasium.registry["Arm-v0"]
+        assert main(["train", "my_arm:Arm-v0", "--budget", "2", "--out", "run"]) == 0
+        del sys.modules["my_arm"], gymnasium.registry["Arm-v0"]
         monkeypatch.setattr(sys, "path", [each for each in sys.path if each != str(tmp_path)])
         assert "--allow-module" in error_of(capsys, ["evaluate", "run", "--episodes", "1"])
-        assert "my_robot" not in sys.modules
+        assert "my_arm" not in sys.modules
         assert main(["evaluate", "run", "--episodes", "1", "--allow-module"]) == 0
         assert "mean 5.0" in capsys.readouterr().out
     finally:
-        sys.modules.pop("my_robot", None)
+        sys.modules.pop("my_arm", None)
         gymnasium.registry.pop("Arm-v0", None)
     assert "no_robot" in error_of(capsys, ["train", "no_robot:Arm-v0", "--budget", "2"])
 
@@ -478,7 +478,7 @@ def test_a_curve_of_gibo_is_that_of_its_iterates_own_episodes(runs):
     assert len(at) == 3
     assert curve.episodes.tolist() == [i + 1 for i in at]
     assert curve.returns.tolist() == [trial.returns[i] for i in at]
-    assert (curve.method, curve.of_iterates, curve.spent) == ("gibo", True, 20)
+    assert (curve.method, curve.of_iterates, curve.spent) == ("GIBO", True, 20)
 
 
 @pytest.mark.parametrize("method", ["ars", "cma-es"])
@@ -526,14 +526,14 @@ def test_mistakes_of_plot(runs, tmp_path, capsys):
     assert "there is no run" in error_of(capsys, ["plot", str(tmp_path)])
     assert ".png, .svg or nothing" in error_of(capsys, ["plot", str(runs / "gibo"), "--out", "x.pdf"])
     assert main(["init", str(tmp_path / "by-hand"), "--dim", "2"]) == 0
-    assert "not one of gibo train" in error_of(capsys, ["plot", str(tmp_path / "by-hand")])
+    assert "no evaluation has a value" in error_of(capsys, ["plot", str(tmp_path / "by-hand")])
 
 
 def test_nothing_to_draw_yet(runs, tmp_path, capsys):
     training = read_trial(runs / "ars" / "trial-00").training
     train(training, tmp_path / "trial-00", budget=1)
     assert read_curve(tmp_path / "trial-00") is None
-    assert "nothing to draw yet" in error_of(capsys, ["plot", str(tmp_path)])
+    assert "nothing to draw yet" in error_of(capsys, ["plot", str(tmp_path), str(runs / "gibo")])
     with pytest.raises(InputError, match="there is no run"):
         read_curve(tmp_path)
 

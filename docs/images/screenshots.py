@@ -1,6 +1,6 @@
 """Takes the pictures of the page that docs/watch.md shows, anew: ``python docs/images/screenshots.py [FOLDER]``.
 
-Needs chromium and playwright, and for the trials gymnasium.
+Needs chromium and playwright, and for the trials gymnasium, pygame and pillow.
 """
 
 import shutil
@@ -47,12 +47,15 @@ def held_after(count, gate, reached):
     return objective
 
 
-def picture(context, address, path, dark=False, width=1280, height=900):
+def picture(context, address, path, dark=False, width=1280, height=900, replay=False):
     page = context.new_page()
     page.set_viewport_size({"width": width, "height": height})
     page.emulate_media(color_scheme="dark" if dark else "light")
     page.goto(address)
     page.wait_for_selector("canvas")
+    if replay:
+        page.click("#replay-show")
+        page.wait_for_selector("#replay-picture:visible", timeout=120_000)
     page.wait_for_timeout(700)
     page.screenshot(path=path)
     page.close()
@@ -85,7 +88,7 @@ def main():
             train(Training("CartPole-v1", "linear"), trained / f"trial-{seed:02d}", budget=60, seed=seed)
         with Watch(trained) as watch:
             picture(context, watch.page_address, out / "watch-trials.png")
-            picture(context, f"{watch.address}/?trial=trial-00", out / "watch-trained.png")
+            picture(context, f"{watch.address}/?trial=trial-01", out / "watch-trained.png", replay=True)
         context.close()
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -82,18 +82,16 @@ def solve_lower(L: Array, b: Array) -> Array:
     """``L⁻¹ b`` for a vector or a matrix b."""
     if not b.size:
         return b.copy()
-    if b.ndim == 1:
-        return _as_array(blas.dtrsv(L, b, lower=1))
-    return _as_array(blas.dtrsm(1.0, L, b, lower=1))
+    solution: Array = blas.dtrsv(L, b, lower=1) if b.ndim == 1 else blas.dtrsm(1.0, L, b, lower=1)
+    return solution
 
 
 def solve_upper(L: Array, b: Array) -> Array:
     """``L⁻ᵀ b`` for a vector or a matrix b."""
     if not b.size:
         return b.copy()
-    if b.ndim == 1:
-        return _as_array(blas.dtrsv(L, b, lower=1, trans=1))
-    return _as_array(blas.dtrsm(1.0, L, b, lower=1, trans_a=1))
+    solution: Array = blas.dtrsv(L, b, lower=1, trans=1) if b.ndim == 1 else blas.dtrsm(1.0, L, b, lower=1, trans_a=1)
+    return solution
 
 
 def solve(L: Array, b: Array) -> Array:
@@ -105,11 +103,10 @@ def inverse(L: Array) -> Array:
     """``K⁻¹``, symmetric and dense."""
     if not L.size:
         return L.copy()
-    P, _ = lapack.dpotri(L, lower=1)  # fills the lower triangle; the upper one stays zero as in L
-    diagonal = P.diagonal().copy()
-    P = P + P.T
-    np.fill_diagonal(P, diagonal)
-    return _as_array(P)
+    lower, _ = lapack.dpotri(L, lower=1)  # fills the lower triangle; the upper one stays zero as in L
+    P: Array = lower + lower.T
+    np.fill_diagonal(P, lower.diagonal())
+    return P
 
 
 def leading_eigenvectors(S: Array, count: int) -> Array:
@@ -120,7 +117,8 @@ def leading_eigenvectors(S: Array, count: int) -> Array:
     _, V, found, _, info = lapack.dsyevr(S, range="I", il=max(1, d - count + 1), iu=d, lower=1, **sizes)
     if info != 0:  # LAPACK's quick method for a few eigenvectors can fail where many eigenvalues coincide
         return np.linalg.eigh(S)[1][:, -count:]
-    return _as_array(V[:, :found])
+    leading: Array = V[:, :found]
+    return leading
 
 
 def log_determinant(L: Array) -> float:
@@ -195,9 +193,3 @@ def single_thread() -> Iterator[None]:
 def _threadpools() -> ThreadpoolController:
     # NumPy and SciPy each bring a BLAS; both are loaded by now, and the controller knows only what is.
     return ThreadpoolController()
-
-
-def _as_array(x: Any) -> Array:
-    """SciPy's BLAS wrappers are untyped; what they return here is always a float64 array."""
-    array: Array = x
-    return array

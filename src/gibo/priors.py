@@ -222,7 +222,7 @@ class LKJ(Serializable):
     True
     """
 
-    concentration: float = 10.0
+    concentration: float = 30.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "concentration", positive("LKJ.concentration", self.concentration))

@@ -53,8 +53,7 @@ OPTIMIZERS = [
     pytest.param(gibo(out_of_model), id="gibo-out-of-model"),
     pytest.param(gibo(lambda d: Settings(sampling="random")), id="gibo-random"),
     pytest.param(gibo(lambda d: Settings(fit_after_iterate=True)), id="gibo-fit-after-iterate"),
-    pytest.param(gibo(lambda d: Settings(kernel="matern52")), id="gibo-matern"),
-    pytest.param(gibo(lambda d: Settings(step=Adam())), id="gibo-adam"),
+    pytest.param(gibo(lambda d: Settings(kernel="matern52", step=Adam())), id="gibo-matern-adam"),
     pytest.param(gibo(lambda d: Settings()), id="gibo-gradient-steps"),
     pytest.param(plain(ARS, directions=3), id="ars"),
     pytest.param(plain(ARS, directions=4, top=2), id="ars-top"),
@@ -76,6 +75,10 @@ DRAWN = [
 ]
 
 every_optimizer = pytest.mark.parametrize("make", OPTIMIZERS)
+
+# One of each class, for what no option changes: what is refused at the door.
+ONE_EACH = ("gibo", "ars", "cma-es", "vanilla-bo", "mpd", "min-ucb", "trust-region-bo", "random-search")
+every_class = pytest.mark.parametrize("make", [parameter for parameter in OPTIMIZERS if parameter.id in ONE_EACH])
 
 # Those that go on only when all values of an iteration are there, and the others.
 PATIENT = [p for p in OPTIMIZERS if not p.id.startswith("gibo") and p.id != "random-search"]

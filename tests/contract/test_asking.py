@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from every_optimizer import DRAWN, X0, D, every_optimizer
+from every_optimizer import DRAWN, X0, D, every_class, every_optimizer
 
 from gibo import InputError, Optimizer
 from optimizer_helpers import advance, as_data, noisy, snapshot
@@ -146,7 +146,7 @@ def test_seeds_of_queries_differ_and_depend_on_the_seed_and_the_id_only(make):
 # -- mistakes in the arguments ----------------------------------------------------------------------------------------
 
 
-@every_optimizer
+@every_class
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -186,7 +186,7 @@ def test_mistakes_are_named(make, arguments, words):
         make(**{"x0": X0, **arguments})
 
 
-@every_optimizer
+@every_class
 @pytest.mark.parametrize("seed", [0, 7, np.int64(7), 2**70])
 def test_any_whole_number_is_a_seed(make, seed):
     optimizer = make(X0, seed=seed)
@@ -199,3 +199,13 @@ def test_the_scale_may_differ_between_parameters(make):
     optimizer = make(X0, scale=[0.1, 1.0, 10.0, 0.5])
     asked = np.array([query.x for query in advance(optimizer, 6)])
     assert np.isfinite(asked).all()
+
+
+@every_optimizer
+def test_it_is_shown_in_a_short_line(make):
+    opt = make(X0)
+    for query in opt.ask():
+        opt.tell(query, 1.0)
+    text = repr(opt)
+    assert text.startswith(f"{type(opt).__name__}({opt.d} parameters, {len(opt.evaluations)} told")
+    assert len(text) < 80

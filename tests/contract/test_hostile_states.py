@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from every_optimizer import OPTIMIZERS, X0, D, every_optimizer
+from every_optimizer import OPTIMIZERS, X0, D, every_class, every_optimizer
 
 from gibo import ARS, GIBO, GiboError, InputError, Optimizer, QueryError, VanillaBO
 from optimizer_helpers import advance, noisy
@@ -168,7 +168,7 @@ def told_and_asked(make):
     return optimizer
 
 
-@every_optimizer
+@every_class
 @pytest.mark.parametrize("spoil", BAD_STATES.values(), ids=BAD_STATES.keys())
 def test_bad_states_are_refused(make, spoil):
     state = copy.deepcopy(told_and_asked(make).state())
@@ -231,13 +231,13 @@ BO_MEMOS = {
 }
 
 
-@pytest.mark.parametrize("make", [p for p in OPTIMIZERS if p.id in ("gibo", "gibo-adam", "vanilla-bo")])
+@pytest.mark.parametrize("make", [p for p in OPTIMIZERS if p.id in ("gibo", "gibo-matern-adam", "vanilla-bo")])
 @pytest.mark.parametrize("memo", [*BAD_MEMOS.values()], ids=[*BAD_MEMOS.keys()])
 def test_memos_that_nobody_left_are_refused(make, memo):
     spoil_memo(make, memo)
 
 
-@pytest.mark.parametrize("make", [p for p in OPTIMIZERS if p.id in ("gibo", "gibo-adam")])
+@pytest.mark.parametrize("make", [p for p in OPTIMIZERS if p.id in ("gibo", "gibo-matern-adam")])
 @pytest.mark.parametrize("memo", GIBO_MEMOS.values(), ids=GIBO_MEMOS.keys())
 def test_steps_that_nobody_made_are_refused(make, memo):
     spoil_memo(make, memo)
@@ -290,7 +290,7 @@ def small(path):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of numbers that nobody would have
-@every_optimizer
+@every_class
 def test_whatever_is_changed_in_a_state_nothing_but_our_own_errors_escapes(make):
     rng = np.random.default_rng(0)
     text = json.dumps(told_and_asked(make).state())

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from every_optimizer import X0, D, every_optimizer
+from every_optimizer import X0, D, every_class, every_optimizer
 
 from gibo import InputError, Optimizer, Query, QueryError
 from optimizer_helpers import advance, as_data, noisy, shuffled, snapshot
@@ -97,7 +97,7 @@ BAD_VALUES = [
 ]
 
 
-@every_optimizer
+@every_class
 @pytest.mark.parametrize("value", BAD_VALUES, ids=repr)
 def test_a_value_that_is_no_finite_number_is_refused_and_the_query_stays_open(make, value):
     optimizer = make(X0)
@@ -109,7 +109,7 @@ def test_a_value_that_is_no_finite_number_is_refused_and_the_query_stays_open(ma
     optimizer.tell(query, 1.0)
 
 
-@every_optimizer
+@every_class
 @pytest.mark.parametrize("value", [1, True, np.float32(1.0), np.int64(1), np.array(1.0), np.array([1.0])], ids=repr)
 def test_anything_that_is_one_real_number_is_a_value(make, value):
     optimizer = make(X0)
@@ -118,7 +118,7 @@ def test_anything_that_is_one_real_number_is_a_value(make, value):
     assert type(optimizer.evaluations[0].value) is float
 
 
-@every_optimizer
+@every_class
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -221,7 +221,7 @@ def test_points_from_elsewhere_are_accepted(make):
     assert np.isfinite([query.x for query in asked]).all()
 
 
-@every_optimizer
+@every_class
 @pytest.mark.parametrize("x", [[0.0] * (D + 1), [np.nan] * D, [1e101] * D, "abcd", None, [[0.0] * D]], ids=repr)
 def test_points_from_elsewhere_must_be_points(make, x):
     optimizer = make(X0)

@@ -44,3 +44,11 @@ def disk(tmp_path):
 
     yield make, lambda options: mount("-o", f"remount,{options}")
     subprocess.run(["umount", str(folder)], capture_output=True, check=False)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def any_objective():
+    """These tests count, delay and interrupt objectives by others around them, which go for the same one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gibo.runs.api.fingerprint", lambda objective: None)
+        yield

@@ -1,4 +1,3 @@
-import sys
 import warnings
 
 import numpy as np
@@ -10,7 +9,6 @@ from gibo import (
     GIBO,
     FailedEvaluationWarning,
     InputError,
-    MissingExtraError,
     NumericalError,
     Settings,
     maximize,
@@ -441,37 +439,3 @@ def test_mistakes_are_named_before_anything_is_evaluated(start, options, words):
     with pytest.raises(InputError, match=words):
         start(arguments.pop("objective"), arguments.pop("x0"), **arguments)
     assert not calls
-
-
-# -- the progress bar -------------------------------------------------------------------------------------------------
-
-
-def test_the_progress_bar_shows_the_evaluations_on_standard_error(capsys):
-    pytest.importorskip("rich")
-    with pytest.warns(FailedEvaluationWarning):
-        result = climb(failing_at({3}, lambda x: None), progress=True)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "12/12" in err
-    assert "1 failed" in err
-    assert result.evaluations == 12
-
-
-def test_the_progress_bar_of_minimize_shows_the_objectives_sign(capsys):
-    pytest.importorskip("rich")
-    result = minimize(lambda x: 1000.0 - hill(x), X0, budget=3, settings=SETTINGS, progress=True)
-    assert f"best seen {result.best_seen.value:.4g}" in capsys.readouterr().err
-
-
-def test_without_progress_nothing_is_printed(capsys):
-    climb()
-    assert capsys.readouterr() == ("", "")
-
-
-def test_without_rich_the_error_names_the_extra_before_anything_is_evaluated(monkeypatch):
-    monkeypatch.setitem(sys.modules, "rich", None)
-    calls = []
-    with pytest.raises(MissingExtraError, match="extra 'progress'"):
-        climb(lambda x: calls.append(x) or 0.0, progress=True)
-    assert not calls
-    assert climb().evaluations == 12

@@ -264,8 +264,7 @@ def test_a_point_told_in_the_callback_that_stops_the_run_is_recorded_too(tmp_pat
 
 def test_a_transaction_that_was_left_without_an_end_is_taken_back_by_the_next(tmp_path):
     with Journal.create(tmp_path, RunSpec.of(GIBO([0.0] * D))) as journal:
-        left = journal._store.recording()
-        left.__enter__()  # and no exit: it was interrupted before that
+        journal._store.__enter__()  # and no exit: it was interrupted before that
         journal._store.insert("attempts", 0, 0, 0.0, 0.0, "why", None)
         journal.acted(("remark", {"text": "the oil is warm"}))
         journal.acted(("remark", {"text": "now it is hot"}))

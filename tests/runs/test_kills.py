@@ -123,7 +123,7 @@ def killed_at_random(make, seed, folder, kills, options):
 
 @pytest.mark.parametrize(
     ("make", "options", "kills"),
-    [*((make, {}, 50) for make in OPTIMIZERS.values()), (OPTIMIZERS["GIBO"], {"workers": 2}, 10)],
+    [*((make, {}, 30) for make in OPTIMIZERS.values()), (OPTIMIZERS["GIBO"], {"workers": 2}, 10)],
     ids=[*OPTIMIZERS, "GIBO-workers"],
 )
 def test_a_run_that_is_killed_at_random_ends_as_one_that_was_not(make, options, kills, in_memory):

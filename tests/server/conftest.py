@@ -5,7 +5,7 @@ import threading
 
 import numpy as np
 import pytest
-from watching import HOSTILE
+from watching import noisy
 
 import gibo
 from gibo.runs.mailbox import post
@@ -15,12 +15,6 @@ FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync"),
 ]
-
-
-def noisy(x, seed):
-    if seed % 9 == 0:
-        raise RuntimeError(HOSTILE)
-    return float(3.0 - ((x - 1.0) ** 2).sum() + 0.05 * np.random.default_rng(seed).normal())
 
 
 @pytest.fixture(scope="session")

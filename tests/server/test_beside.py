@@ -84,7 +84,9 @@ def test_it_ends_with_a_run_that_raises(tmp_path, capfd):
     assert result.status is gibo.Status.ERROR
     with pytest.raises(urllib.error.URLError):
         read(page_of(capfd.readouterr().err))
-    again = gibo.resume(tmp_path / "run", lambda x: -float(x @ x), budget=3, watch=True)  # nothing is held any more
+    again = gibo.resume(
+        tmp_path / "run", lambda x: -float(x @ x), budget=3, watch=True, force=True
+    )  # nothing is held any more
     assert again.evaluations == 3
 
 

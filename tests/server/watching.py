@@ -2,7 +2,15 @@
 
 import time
 
+import numpy as np
+
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script> & 'joint limit'"
+
+
+def noisy(x, seed):
+    if seed % 9 == 0:
+        raise RuntimeError(HOSTILE)
+    return float(3.0 - ((x - 1.0) ** 2).sum() + 0.05 * np.random.default_rng(seed).normal())
 
 
 class Deeds:

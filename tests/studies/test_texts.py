@@ -147,6 +147,23 @@ def test_what_is_said_of_the_leaderboard():
     assert f"{1000 * mean:.0f} ms on average with the default" in text("README.md")
 
 
+def test_what_is_said_of_a_full_matrix():
+    """Ends, and marks in between, of results/leaderboard-full."""
+    name, found = "docs/leaderboard.md", {}
+    for row in rows("leaderboard-full/curves.csv"):
+        found[row["task"], row["method"], int(row["evaluations"])] = f"{100 * float(row['mean']):.0f} %"
+    full, diagonal = "GIBO (full matrix)", "GIBO"
+    ends = [found["rosenbrock8", method, 400] for method in (full, diagonal)]
+    assert "rosenbrock8 ends at {} instead of {} of".format(*ends) in text(name)
+    assert found["rotated-ellipsoid10", full, 300] == found["rotated-ellipsoid10", diagonal, 300] == "100 %"
+    cliff = [found["cliff12", method, spent] for spent in (200, 100) for method in (full, diagonal)]
+    assert "cliff12 loses, {} against {} in the end and {} against {} after 100".format(*cliff) in text(name)
+    ranks = {r["method"]: r for r in rows("leaderboard-full/ranks.csv") if r["half"] == "choose"}
+    each = [f"{float(ranks[method][key]):.2f}" for key in ("mean_rank", "low", "high") for method in (full, diagonal)]
+    expected = "rank is {0} against {1} (95 % intervals {2} to {4}, {3} to {5})".format(*each)
+    assert expected in text(name)
+
+
 # -- sentences --------------------------------------------------------------------------------------------------------
 
 R, D, N = "results/README.md", "docs/results.md", "README.md"

@@ -129,7 +129,7 @@ class GradientInformation:
             _, dpsi_G, ddpsi_G = self._kernel.profile(np.einsum("md,md->m", R, R), 2)
             k = np.concatenate([self._by_points(2.0 * s2 * dpsi_G[:, None] * R).ravel(), k])
         w = linalg.solve_lower(self._L, k)
-        c = self._by_points(-slope * u)
+        c = (-slope / self._ell) * (u if self._white is None else u @ self._white)
         c -= w @ self._V
         v = max(s2 - float(w @ w), 0.0) + self._least_variance()
         alpha = float(c @ c / v)

@@ -1,4 +1,4 @@
-"""`gibo plot`: learning curves of runs of `gibo train`."""
+"""`gibo plot`: runs of any kind as figures."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gibo.cli import say
+from gibo.cli.reproduce import say_figures
 from gibo.cli.train import trial_folders
 from gibo.errors import InputError
 
@@ -15,30 +16,38 @@ def add_commands(commands: Any) -> None:
     """Add this command to the command line."""
     plot = commands.add_parser(
         "plot",
-        help="draw learning curves of runs of gibo train",
-        description="Draw learning curves of runs of gibo train, one line each, also while they are running: mean and "
-        "standard deviation over the trials. With GIBO a curve shows the iterate's own episodes; ARS and CMA-ES never "
-        "evaluate their iterate, so theirs shows the mean return of each iteration's batch.",
+        help="draw a run of any kind, or several beside each other",
+        description="Draw a run of any kind, also while it is running: its values, what the model believes of its best "
+        "point, the uncertainty of the gradient and the lengthscales. Several RUNs, or the trials of gibo train, are "
+        "drawn beside each other, one line each: mean and standard deviation over the trials. With GIBO a line shows "
+        "the iterate's own evaluations; ARS and CMA-ES never evaluate their iterate, so theirs shows the mean of each "
+        "iteration's batch. Of a study of gibo reproduce its figures are drawn.",
     )
     plot.set_defaults(run=_plot)
-    plot.add_argument("folders", type=Path, nargs="+", metavar="RUN", help="of gibo train, or one of its trials")
+    plot.add_argument("folders", type=Path, nargs="+", metavar="RUN", help="a run, or a folder of gibo train")
     plot.add_argument(
         "--out", type=Path, metavar="FILE", help="PNG and SVG of this name (default: learning, in the first RUN)"
     )
 
 
 def _plot(arguments: argparse.Namespace) -> int:
+    from gibo.figures.journal import journal_figure
     from gibo.figures.training import training_figure
 
     out = arguments.out or arguments.folders[0] / "learning"
     if out.suffix.lower() not in (".png", ".svg", ""):
         raise InputError(f"--out: expected a name that ends in .png, .svg or nothing, got {out.name!r}")
     folders = list(dict.fromkeys(arguments.folders))
+    if len(folders) == 1 and (folders[0] / "study.json").is_file():
+        if arguments.out is not None:
+            raise InputError("--out: the figures of a study are in its folder")
+        return say_figures(folders[0])
     names = [_name(folder) for folder in folders]
     if len(set(names)) < len(names):
         names = [str(folder) for folder in folders]
     runs = {name: trial_folders(folder) for name, folder in zip(names, folders, strict=True)}
-    for path in training_figure(runs, out):
+    trials = [trial for found in runs.values() for trial in found]
+    for path in journal_figure(trials[0], out) if len(trials) == 1 else training_figure(runs, out):
         say(path)
     return 0
 

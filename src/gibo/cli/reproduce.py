@@ -65,8 +65,13 @@ def _reproduce(arguments: argparse.Namespace) -> int:
 
 
 def _figures(arguments: argparse.Namespace) -> int:
+    return say_figures(arguments.folder)
+
+
+def say_figures(folder: Path) -> int:
+    """Draw the figures of a study again, and say where they are."""
     from gibo.studies.command import draw
 
-    for path in draw(arguments.folder):
+    for path in draw(folder):
         say(path)
     return 0

@@ -9,7 +9,7 @@ import signal
 import statistics
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -101,6 +101,12 @@ def add_commands(commands: Any) -> None:
     train.add_argument(
         "--control", action="store_true", help="the same, and whoever has that address can pause and stop it there"
     )
+    train.add_argument(
+        "--force",
+        action="store_true",
+        help="continue a trial although its returns are of other options (--episodes, --reward-shift, --reward-scale, "
+        "--max-steps) or another ENV: the returns of both are in it then",
+    )
     train.add_argument("--tensorboard", type=Path, metavar="FOLDER", help="curves for tensorboard --logdir FOLDER")
     train.add_argument("--out", type=Path, metavar="FOLDER", help="(default: runs/ENV)")
 
@@ -113,13 +119,13 @@ def add_commands(commands: Any) -> None:
 
 
 def _train(arguments: argparse.Namespace) -> int:
+    from gibo.runs.progress import progress_bar
     from gibo.runs.result import Status
     from gibo.training.presets import BUDGETS
     from gibo.training.training import train
 
     look_here(arguments.environment)
-    training = _training(arguments)
-    budget = arguments.budget
+    training, budget = _training(arguments), arguments.budget
     if budget is None:
         budget = BUDGET if arguments.preset in (None, "none") else BUDGETS[arguments.environment]
     if arguments.trials < 1:
@@ -131,7 +137,10 @@ def _train(arguments: argparse.Namespace) -> int:
     with like_ctrl_c(), _cluster(arguments) as executor, _page(out, watch and arguments.trials > 1, arguments.control):
         for trial in range(arguments.trials):
             folder = out / f"trial-{trial:02d}"
-            with _bar(budget, f"trial {trial + 1}/{arguments.trials}") as bar, _board(arguments, folder.name) as board:
+            with (
+                progress_bar(budget, _parts(f"trial {trial + 1}/{arguments.trials}")) as bar,
+                _board(arguments, folder.name) as board,
+            ):
                 result = train(
                     training,
                     folder,
@@ -143,6 +152,7 @@ def _train(arguments: argparse.Namespace) -> int:
                     progress=bar,
                     callback=board,
                     watch=watch if arguments.trials == 1 else False,
+                    force=arguments.force,
                 )
             say(f"{folder}: {result.reason}")
             for advice in result.advice:
@@ -341,36 +351,26 @@ def _page(out: Path, wanted: bool, control: bool) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _bar(budget: int, title: str) -> Iterator[Any]:
-    """A progress bar in the words of policy search; nothing without rich."""
-    from gibo.runs.progress import progress_bar
+def _parts(title: str) -> Callable[[Standing], list[str]]:
+    """What a progress bar says, the most important first."""
+    returns: dict[str, float] = {}
 
-    best: list[float] = []
-    current: list[float] = []
-
-    def text(standing: Standing) -> str:
-        steps = standing.optimizer.log.iterations
+    def parts(standing: Standing) -> list[str]:
+        steps, told = standing.optimizer.log.iterations, standing.optimizer.log.valued
         for e in standing.arrived:
             if "return" in e.outcome.info:
                 value = float(e.outcome.info["return"])
-                best[:] = [max([*best, value])]
+                returns["best"] = max(value, returns.get("best", value))
                 if e.kind == "iterate" or not steps:
-                    current[:] = [value]
-        parts = [title]
-        parts += [f"best {best[0]:.1f}"] if best else []
-        parts += [f"now {current[0]:.1f}"] if current else []
-        parts += [f"P(ascent) {steps[-1].probability_of_ascent:.2f}"] if steps else []
-        parts += [f"{standing.failures} failed"] if standing.failures else []
-        return " · ".join(parts)
+                    returns["now"] = value
+        found = [f"{name} {value:.1f}" for name, value in returns.items()]
+        if all(e.value == told[0].value for e in told):  # then a slope is the model's invention
+            found += ["all alike"] if len(told) > 1 else []
+        elif steps:
+            found.append(f"P(ascent) {steps[-1].probability_of_ascent:.2f}")
+        return [*found, *([f"{standing.failures} failed"] if standing.failures else []), title]
 
-    try:
-        import rich  # noqa: F401
-    except ImportError:
-        yield False
-        return
-    with progress_bar(budget, text) as bar:
-        yield bar
+    return parts
 
 
 @contextmanager

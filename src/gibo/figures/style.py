@@ -7,6 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from gibo._linalg import Array
 from gibo.errors import InputError, missing_extra
 
 # Okabe and Ito 2008: distinguishable with any kind of colour vision.
@@ -42,6 +45,31 @@ def pyplot() -> Iterator[Any]:
             yield plt
         except OSError as error:
             raise InputError(f"a figure could not be written: {error}") from error
+
+
+def legend_below(figure: Any) -> None:
+    """All that has a label, below the axes: long ones are broken, and the figure grows by what they need."""
+    import textwrap  # here, because few need it
+
+    width, height = figure.get_size_inches()
+    found = [axes.get_legend_handles_labels() for axes in figure.axes]
+    handles = [handle for each, _ in found for handle in each]
+    labels = ["\n".join(textwrap.wrap(label, int(13 * width))) for _, each in found for label in each]
+    columns = 2 if labels and max(map(len, labels)) <= 6.5 * width else 1
+    lines = sum(label.count("\n") + 1 for label in labels) / columns
+    figure.set_size_inches(width, height + 0.17 * lines)
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=8)
+
+
+def smoothed(values: Array) -> tuple[Array, int]:
+    """The running mean of values in their order, around each, and of how many: a tenth of them; of few, themselves."""
+    if len(values) < 8:
+        return values, 1
+    width = max(3, len(values) // 10 | 1)
+    padded = np.concatenate([[0.0], np.cumsum(values)])
+    i = np.arange(len(values))
+    first, last = np.maximum(i - width // 2, 0), np.minimum(i + width // 2 + 1, len(values))
+    return (padded[last] - padded[first]) / (last - first), width
 
 
 def save(figure: Any, plt: Any, path: Path) -> list[Path]:

@@ -1,7 +1,8 @@
-"""Learning curves of runs of `gibo train`, from their journals alone, also while they are running."""
+"""Learning curves of runs beside each other, from their journals alone, also while they are running."""
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,9 +12,9 @@ import numpy as np
 
 from gibo._linalg import Array
 from gibo.errors import InputError
-from gibo.figures.style import BLUE, GREEN, GREY, ORANGE, PINK, SKY, LineStyle, pyplot, save
-from gibo.optimizers import methods
-from gibo.outcome import Evaluation
+from gibo.figures.style import BLUE, GREEN, GREY, ORANGE, PINK, SKY, LineStyle, legend_below, pyplot, save, smoothed
+from gibo.optimizers.base import Optimizer
+from gibo.outcome import ITERATE, Evaluation
 from gibo.runs.journal import Journal
 
 # One after the other; the lines tell them apart without colour.
@@ -24,10 +25,11 @@ LINE_STYLES = [
 
 
 class Curve(NamedTuple):
-    """A trial: the iterate's returns, or what stands for them, over the episodes spent.
+    """A trial: the iterate's values or returns, or what stands for them, over the evaluations or episodes spent.
 
     Attributes:
-        environment, method: what was trained and how.
+        environment: what was trained; "" for an objective of one's own.
+        method: how, as a person calls it.
         of_iterates: False if the method never evaluates its iterate; then a return is the mean of a batch around it.
         episodes: (n,) spent when the return was seen, its own included.
         returns: (n,)
@@ -61,17 +63,17 @@ def training_figure(runs: Mapping[str, Sequence[Path]], path: Path) -> list[Path
     curves = {name: [curve for folder in folders if (curve := read_curve(folder))] for name, folders in runs.items()}
     for name, found in curves.items():
         if not found:
-            raise InputError(f"{name}: nothing to draw yet; no iteration has a return")
+            raise InputError(f"{name}: nothing to draw yet; no iteration has a value")
     environments = list(dict.fromkeys(curve.environment for found in curves.values() for curve in found))
     with pyplot() as plt:
         figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
         for i, (name, found) in enumerate(curves.items()):
-            environment = f", {found[0].environment}" if len(environments) > 1 else ""
-            _draw(axes, found, LINE_STYLES[i % len(LINE_STYLES)], f"{name}: {_title(found[0].method)}{environment}")
-        axes.set_title(", ".join(environments))
-        axes.set_xlabel("episodes")
-        axes.set_ylabel("return")
-        figure.legend(loc="outside lower center")
+            environment = f", {found[0].environment}" if len(environments) > 1 and found[0].environment else ""
+            _draw(axes, found, LINE_STYLES[i % len(LINE_STYLES)], f"{name}: {found[0].method}{environment}")
+        axes.set_title("\n".join(textwrap.wrap(", ".join(filter(None, environments)), 70)))
+        axes.set_xlabel("evaluations" if "" in environments else "episodes")
+        axes.set_ylabel("value" if "" in environments else "return")
+        legend_below(figure)
         return save(figure, plt, path)
 
 
@@ -79,50 +81,49 @@ def _draw(axes: Any, curves: list[Curve], style: LineStyle, label: str) -> None:
     note = "" if curves[0].of_iterates else " (batch means; the iterate is not evaluated)"
     color, line = style
     if len(curves) == 1:
-        episodes, mean = curves[0].episodes, curves[0].returns
-        axes.plot(
-            episodes, mean, marker=".", color=color, linestyle=line, linewidth=1, label=f"{label}, one trial{note}"
-        )
+        episodes, returns = curves[0].episodes, curves[0].returns
+        mean, width = smoothed(returns)
+        how = f", running mean of {width}" if width > 1 else ""
+        axes.plot(episodes, returns, ".", color=color, markersize=3, alpha=0.5)
+        axes.plot(episodes, mean, color=color, linestyle=line, linewidth=1.2, label=f"{label}, one trial{how}{note}")
         return
     episodes = np.unique(np.concatenate([curve.episodes for curve in curves]))
     returns = np.array([curve.at(episodes) for curve in curves])
     mean, sd = np.nanmean(returns, axis=0), np.nanstd(returns, axis=0)
     label = f"{label}, mean ± standard deviation of {len(curves)} trials{note}"
     axes.plot(episodes, mean, color=color, linestyle=line, label=label)
-    axes.fill_between(episodes, mean - sd, mean + sd, color=color, alpha=0.15, linewidth=0)
-
-
-def _title(method: str) -> str:
-    kind = methods().get(method)
-    return method if kind is None else kind.title
+    low, high = np.nanmin(returns, axis=0), np.nanmax(returns, axis=0)  # a band goes no farther than any trial did
+    axes.fill_between(
+        episodes, np.maximum(mean - sd, low), np.minimum(mean + sd, high), color=color, alpha=0.15, linewidth=0
+    )
 
 
 def read_curve(folder: Path) -> Curve | None:
     """A trial's curve, from its journal; None if there is nothing yet."""
     with Journal.read(folder) as journal:
-        task = journal.spec().training
-        if task is None:
-            raise InputError(f"{folder}: a run, but not one of gibo train")
+        spec = journal.spec()
         told = sorted((e for e, _ in journal.evaluations()), key=lambda e: e.id)
         asked = Counter(query.iteration for query, _ in journal.queries().values())
-    of_iterates = task["method"] == "gibo"
+    of_iterates = any(e.kind == ITERATE for e in told)
     points = _iterates(told) if of_iterates else _batches(told, asked)
     if not points:
         return None
     count, returns = np.array(points, dtype=np.float64).T
-    per = int(task["episodes"])
+    task, kind = spec.training or {}, Optimizer.registry.get(spec.optimizer)
+    per, method = int(task.get("episodes", 1)), spec.optimizer if kind is None else kind.title
     spent = per * (told[-1].id + 1)
-    return Curve(task["environment"], task["method"], of_iterates, per * count, returns, spent)
+    return Curve(task.get("environment", ""), method, of_iterates, per * count, returns, spent)
 
 
 def _return(e: Evaluation) -> float | None:
-    """None for a failed evaluation."""
-    return float(e.outcome.info["return"]) if "return" in e.outcome.info else None
+    """None for a failed evaluation; the value where it is no episode."""
+    found = e.outcome.info.get("return", e.value)
+    return None if found is None else float(found)
 
 
 def _iterates(told: list[Evaluation]) -> list[tuple[int, float]]:
     """Evaluations spent, and the return of each iterate."""
-    seen = [(e.id + 1, _return(e)) for e in told if e.kind == "iterate"]
+    seen = [(e.id + 1, _return(e)) for e in told if e.kind == ITERATE]
     return [(n, value) for n, value in seen if value is not None]
 
 

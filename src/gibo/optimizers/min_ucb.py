@@ -8,6 +8,8 @@ One iteration at the iterate t:
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -17,7 +19,6 @@ from gibo.acquisition.climb import climb
 from gibo.acquisition.confidence import LowerConfidenceBound
 from gibo.acquisition.information import GradientInformation, plan
 from gibo.optimizers.local_model import LocalModelSearch
-from gibo.optimizers.settings import Settings
 from gibo.optimizers.surrogate import Model
 
 STARTS = 64
@@ -27,11 +28,7 @@ class MinUCB(LocalModelSearch):
     """Local search by steps to the maximum of the lower confidence bound. It maximises.
 
     Args:
-        x0: (d,) where to start.
-        scale: positive; by how much a parameter must change to matter, roughly: a number, or one per parameter.
-        bounds: None, or (lower, upper); no query and no iterate leaves them.
-        seed: of all random choices.
-        settings: the model, M, N_m and the box; see `gibo.optimizers.local_model`.
+        x0, scale, bounds, seed, settings: see `gibo.optimizers.local_model.LocalModelSearch`.
         beta: how many standard deviations below the mean the bound is.
 
     Example:
@@ -49,17 +46,8 @@ class MinUCB(LocalModelSearch):
 
     method = "min-ucb"
 
-    def __init__(
-        self,
-        x0: npt.ArrayLike,
-        *,
-        scale: npt.ArrayLike = 1.0,
-        bounds: npt.ArrayLike | None = None,
-        seed: int = 0,
-        settings: Settings | None = None,
-        beta: float = 1.0,
-    ) -> None:
-        super().__init__(x0, scale=scale, bounds=bounds, seed=seed, settings=settings)
+    def __init__(self, x0: npt.ArrayLike, *, beta: float = 1.0, **search: Any) -> None:
+        super().__init__(x0, **search)
         self.beta = positive("beta", beta, or_zero=True)
 
     def _queries(self, model: Model, lower: Array, upper: Array) -> Array:

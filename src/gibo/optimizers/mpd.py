@@ -10,6 +10,8 @@ See `gibo.acquisition.ascent` for the formulas.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -19,7 +21,6 @@ from gibo.acquisition.ascent import ExpectedAscent, most_probable_ascent
 from gibo.acquisition.climb import climb
 from gibo.errors import InputError
 from gibo.optimizers.local_model import LocalModelSearch
-from gibo.optimizers.settings import Settings
 from gibo.optimizers.surrogate import Model
 
 STARTS = 64
@@ -29,11 +30,7 @@ class MPD(LocalModelSearch):
     """Local search along the most probable ascent. It maximises.
 
     Args:
-        x0: (d,) where to start.
-        scale: positive; by how much a parameter must change to matter, roughly: a number, or one per parameter.
-        bounds: None, or (lower, upper); no query and no iterate leaves them.
-        seed: of all random choices.
-        settings: the model; see `gibo.optimizers.local_model`.
+        x0, scale, bounds, seed, settings: see `gibo.optimizers.local_model.LocalModelSearch`.
         step: length of one small step, in lengthscales.
         most_steps: on one model.
         least_probability: no further step where the ascent is less sure than this.
@@ -57,15 +54,12 @@ class MPD(LocalModelSearch):
         self,
         x0: npt.ArrayLike,
         *,
-        scale: npt.ArrayLike = 1.0,
-        bounds: npt.ArrayLike | None = None,
-        seed: int = 0,
-        settings: Settings | None = None,
         step: float = 0.05,
         most_steps: int = 20,
         least_probability: float = 0.65,
+        **search: Any,
     ) -> None:
-        super().__init__(x0, scale=scale, bounds=bounds, seed=seed, settings=settings)
+        super().__init__(x0, **search)
         self.step = positive("step", step)
         self.most_steps = positive_int("most_steps", most_steps)
         self.least_probability = positive("least_probability", least_probability)

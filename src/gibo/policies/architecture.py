@@ -230,3 +230,16 @@ def architecture(text: str, inputs: int, outputs: int) -> Architecture:
         raise InputError(f"policy: expected {FORMS}, got {shown(text)}")
     hidden = tuple(int(units) for units in found[1].split(","))
     return MLP(inputs, outputs, hidden, "relu" if found[2] == "relu" else "tanh")
+
+
+def with_parameters(text: str, inputs: int, d: int) -> Architecture:
+    """The architecture of this short form and these inputs that has d parameters.
+
+    >>> with_parameters("affine", inputs=4, d=10)
+    Affine(inputs=4, outputs=2)
+    """
+    for outputs in range(1, d + 1):
+        found = architecture(text, inputs, outputs)
+        if found.d == d:
+            return found
+    raise InputError(f"policy: no {text} policy of {inputs} states has {d} parameters")

@@ -21,7 +21,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Collection
-from types import TracebackType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -263,9 +262,7 @@ class PolicyGradient:
     def __enter__(self) -> PolicyGradient:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

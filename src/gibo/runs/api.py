@@ -21,6 +21,7 @@ from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.settings import Settings
 from gibo.parameters import Parameters
 from gibo.runs.call import Named, check_call
+from gibo.runs.fingerprint import fingerprint
 from gibo.runs.interrupts import for_run, preparing
 from gibo.runs.journal import Journal
 from gibo.runs.loop import REMEMBERED, Loop, RunOptions
@@ -52,6 +53,7 @@ def maximize(
     callback: Callback | None = None,
     progress: bool | Progress = False,
     journal: str | Path | None = None,
+    force: bool = False,
     watch: bool | Literal["control"] = False,
     workers: int | None = None,
     executor: Executor | None = None,
@@ -85,10 +87,12 @@ def maximize(
         least_certainty: stop once the model's certainty that the gradient is not zero is below this (say 0.9) five
             times in a row: then the gradient is lost in its uncertainty.
         callback: called with the `Result` so far after each iteration; the run stops if it returns something true.
-        progress: True shows a progress bar (needs the extra: ``pip install 'gibo[progress]'``); or an object that has
-            an ``update(standing)``, see `gibo.runs.progress`.
+        progress: True shows a progress bar, also in a notebook; or an object that has an ``update(standing)``, see
+            `gibo.runs.progress`.
         journal: a folder in which every query, value and failure is recorded before the run goes on. If it holds this
-            very run, the run is continued; if it holds another one, that is an error. See also `resume`.
+            very run, the run is continued; if it holds another one, or one of another objective as far as that can be
+            seen (`gibo.runs.fingerprint`), that is an error. See also `resume`.
+        force: continue although the objective has changed: the values of both are in the run then.
         watch: True shows the run in the browser while it goes on: a page on this machine alone, whose address is
             written to standard error, until the run ends. It reads the journal, so it needs one. See also `gibo watch`.
             ``"control"``: the page can also pause and stop the run, and so on, for whoever has that address.
@@ -133,6 +137,7 @@ def maximize(
         callback=callback,
         progress=progress,
         journal=journal,
+        force=force,
         watch=watch,
         workers=workers,
         executor=executor,
@@ -181,6 +186,7 @@ def resume(
     least_certainty: float | EllipsisType | None = ...,
     callback: Callback | None = None,
     progress: bool | Progress = False,
+    force: bool = False,
     watch: bool | Literal["control"] = False,
     workers: int | None = None,
     executor: Executor | None = None,
@@ -197,7 +203,7 @@ def resume(
         objective: the same as before.
         budget, retries, max_failures: those of the last start if None.
         target, least_certainty, time_limit: those of the last start by default; None: none from now on.
-        callback, progress, watch, workers, executor: see `maximize`.
+        callback, progress, force, watch, workers, executor: see `maximize`.
 
     Example:
         >>> import gibo, tempfile
@@ -234,6 +240,7 @@ def resume(
         parameters=spec.naming.parameters,
         callback=callback,
         progress=progress,
+        force=force,
         watch=watch,
         workers=workers,
         executor=executor,
@@ -251,6 +258,7 @@ def run(
     callback: Callback | None = None,
     progress: bool | Progress = False,
     journal: str | Path | None = None,
+    force: bool = False,
     watch: bool | Literal["control"] = False,
     workers: int | None = None,
     executor: Executor | None = None,
@@ -320,6 +328,8 @@ def run(
             raise InputError("quorum: with a state normaliser, an iteration needs all of its values; leave it at 1")
         if options.quorum < 1.0 and not optimizer.uses_late_values:
             raise InputError(f"quorum: {type(optimizer).__name__} needs all values of an iteration; leave it at 1")
+        as_flag("force", force)
+        known = None if training is not None or journal is None else fingerprint(objective)
         if parameters is not None:
             objective = Named(objective, parameters)
         check_call(objective, reparametrizer)
@@ -338,10 +348,13 @@ def run(
                 names=None if naming is None else naming.names,
                 parameters=None if parameters is None else parameters.to_plain(),
             )
-            session = Session.begin(as_path("journal", journal), optimizer, spec, reparametrizer)
+            session = Session.begin(as_path("journal", journal), optimizer, spec, reparametrizer, force)
         if session.journal is not None:
             closing.callback(session.journal.close)
-            session.journal.begin(options.remembered())
+            changed = session.check_objective(known, force)
+            session.journal.begin(options.remembered() | ({} if known is None else {"objective": known}))
+            if changed:
+                session.journal.acted(("remark", {"text": f"went on with another objective: {changed}"}))
         if not optimizer.log.events:  # a run that goes on was told before
             session.tell_elsewhere(data)
         if session.journal is not None and watch:

@@ -38,10 +38,11 @@ class Interrupts:
 
     Attributes:
         count: how often Ctrl-C was pressed so far.
+        allowed: a block that Ctrl-C may interrupt; one that came before the block interrupts it at once.
     """
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count, self.allowed = 0, _Allowed(self)
         self._row = 0  # of those that came within a second of each other
         self._last = -1e9
         self._open = False  # whether the moment is good
@@ -79,10 +80,6 @@ class Interrupts:
     def is_used(self) -> bool:
         """Whether its run has begun."""
         return self._is_used
-
-    def allowed(self) -> AbstractContextManager[None]:
-        """A block that Ctrl-C may interrupt; one that came before the block interrupts it at once."""
-        return _Allowed(self)
 
     def check(self) -> None:
         """Raise KeyboardInterrupt if Ctrl-C was ever pressed; also if what it interrupted had just returned."""

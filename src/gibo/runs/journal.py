@@ -38,7 +38,7 @@ from gibo.optimizers.state import iteration_from_plain, outcome_from_plain, quer
 from gibo.outcome import EXTERNAL, Evaluation, Outcome, Query
 from gibo.runs.amend import Row, correct, record, undo
 from gibo.runs.lock import is_held
-from gibo.runs.records import AFTER, BY_HAND, OLD_EXTERNAL, Action, Start, action, checked_start, versions
+from gibo.runs.records import AFTER, BY_HAND, LONGEST_TEXT, OLD_EXTERNAL, Action, Start, action, checked_start, versions
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import FILE, Layout, Store, is_there, sound
 from gibo.runs.table import Columns, columns_of_queries, data_frame
@@ -63,6 +63,8 @@ TABLES = {
 }
 SINCE = {"actions": 2}  # the version of the journal that began with a table; all others are in the first one, too
 
+Deed = tuple[str, dict[str, Any]]  # what a person did: kind and body of an action
+
 LAYOUT = Layout(TABLES, SCHEMA, SINCE)
 
 # Words of the file that the program says otherwise.
@@ -85,10 +87,9 @@ class Journal:
         instance("spec", spec, RunSpec, "a RunSpec")
         store = Store.write(as_path("folder", folder), LAYOUT, new=True)
         try:
-            with store.recording():
+            with store:
                 for field in fields(spec):
-                    name = IN_FILE.get(field.name, field.name)
-                    store.insert("facts", name, json.dumps(getattr(spec, field.name)))
+                    store.insert("facts", IN_FILE.get(field.name, field.name), json.dumps(getattr(spec, field.name)))
         except BaseException:
             store.close()
             raise
@@ -141,13 +142,13 @@ class Journal:
         """Record that this process starts to work on the run."""
         number = self._store.count("starts")
         known = (json.dumps(to_plain(options)), json.dumps(versions()))
-        with self._store.recording():
+        with self._store:
             self._store.insert("starts", number, os.getpid(), platform.node(), time.time(), *known)
         self._start = number
 
     def end(self, reason: str, iterations: Sequence[Iteration] = ()) -> None:
         """Record why this process stops working on the run."""
-        with self._store.recording():
+        with self._store:
             self._record_iterations(iterations)
             if self._start is not None:
                 self._store.insert("ends", self._start, time.time(), reason)
@@ -157,85 +158,76 @@ class Journal:
         if self._full is not None:
             raise self._full
         first, size, at = asked.queries[0], len(asked.queries), time.time()
-        with self._store.recording():
+        with self._store:
             self._record_iterations(iterations)
             row = (self._store.count("batches"), first.iteration, first.id, size, at, _cell(iterate))
-            self._store.insert(
-                "batches", *row, json.dumps({**(asked.memo or {}), AFTER: self._store.count("evaluations")})
-            )
+            memo = {**(asked.memo or {}), AFTER: self._store.count("evaluations")}
+            self._store.insert("batches", *row, json.dumps(memo))
             for query in asked.queries:
                 self._record_query(query)
 
-    def told(self, evaluations: Sequence[Evaluation], actions: Sequence[tuple[str, dict[str, Any]]] = ()) -> None:
-        """Record outcomes as they arrived; if the disk is full, with the space that was kept for it.
-
-        Of a point from elsewhere the query is recorded too; and with them what people did, as (kind, body).
-        """
+    def told(self, evaluations: Sequence[Evaluation], actions: Sequence[Deed] = ()) -> None:
+        """Record outcomes, of points from elsewhere the query too, and what people did; by all means, see `Store`."""
         try:
-            self._by_all_means(evaluations, actions)
+            self._record_told(evaluations, actions)
         except JournalError as error:
-            lost = ", ".join(f"query {e.id}: {e.failure or e.value!r}" for e in evaluations)
-            raise JournalError(f"{error}; not recorded, so note it down: {lost}") from None
+            self._full = error  # nothing more will be asked
+            try:
+                self._store.use_reserve()
+                self._record_told(evaluations, actions)
+            except JournalError:
+                lost = ", ".join(f"query {e.id}: {e.failure or e.value!r}" for e in evaluations)
+                raise JournalError(f"{error}; not recorded, so note it down: {lost}") from None
 
     def attempted(self, evaluation: Evaluation) -> None:
         """Record an attempt that failed and is made again."""
         o = evaluation.outcome
-        with self._store.recording():
+        with self._store:
             number = self._store.count("attempts")
             self._store.insert("attempts", number, evaluation.id, time.time(), o.seconds, o.failure, o.traceback)
 
     def proceeded(self) -> None:
         """Record that the optimiser went on without the queries that are pending."""
-        with self._store.recording():
+        with self._store:
             self._store.insert("moves", self._store.count("evaluations") - 1, self._store.count("batches") - 1)
 
-    def acted(self, *actions: tuple[str, dict[str, Any]]) -> None:
+    def acted(self, *actions: Deed) -> None:
         """Record what people did to the run, as (kind, body); see `gibo.runs.records`."""
-        with self._store.recording():
-            self._record_actions(actions)
+        self._record_told((), actions)
+
+    def change_training(self, training: dict[str, Any] | None, why: str) -> None:
+        """Another objective in the same run, because a person says so."""
+        with self._store:
+            self._store.delete("facts", IN_FILE["training"])
+            self._store.insert("facts", IN_FILE["training"], json.dumps(training))
+            record(self._store, "remark", {"text": why[:LONGEST_TEXT]})
 
     def undo(self, count: int, reason: str | None = None) -> list[Row]:
         """Take the last outcomes back, while nothing was asked since; the queries are pending again."""
-        with self._store.recording():
+        with self._store:
             return undo(self._store, count, reason)
 
     def correct(self, query: int, outcome: Outcome, reason: str) -> None:
         """What was told of a query is this now; see `gibo.runs.amend`."""
-        with self._store.recording():
+        with self._store:
             correct(self._store, query, outcome.value, outcome.failure, reason)
-
-    def _by_all_means(self, evaluations: Sequence[Evaluation], actions: Sequence[tuple[str, dict[str, Any]]]) -> None:
-        try:
-            with self._store.recording():
-                self._record_evaluations(evaluations)
-                self._record_actions(actions)
-        except JournalError as error:
-            self._full = error  # nothing more will be asked
-            try:
-                self._store.use_reserve()
-                with self._store.recording():
-                    self._record_evaluations(evaluations)
-                    self._record_actions(actions)
-            except JournalError:
-                raise error from None
 
     def _record_query(self, query: Query) -> None:
         if query.id < self._store.count("queries"):
             return  # the first version recorded one query ahead of its batch
         self._store.insert("queries", query.id, query.iteration, query.kind, query.seed, _cell(query.x))
 
-    def _record_evaluations(self, evaluations: Sequence[Evaluation]) -> None:
-        for e in evaluations:
-            if e.kind == EXTERNAL:
-                self._record_query(e.query)
-            o = e.outcome
-            data = (_cell(e.gradient), _cell(e.gradient_noise), json.dumps(dict(o.info)) if o.info else None)
-            known = (time.time(), o.seconds, o.value, *data, o.failure, o.traceback)
-            self._store.insert("evaluations", self._store.count("evaluations"), e.id, *known)
-
-    def _record_actions(self, actions: Sequence[tuple[str, dict[str, Any]]]) -> None:
-        for kind, body in actions:
-            record(self._store, kind, body)
+    def _record_told(self, evaluations: Sequence[Evaluation], actions: Sequence[Deed]) -> None:
+        with self._store:
+            for e in evaluations:
+                if e.kind == EXTERNAL:
+                    self._record_query(e.query)
+                o = e.outcome
+                data = (_cell(e.gradient), _cell(e.gradient_noise), json.dumps(dict(o.info)) if o.info else None)
+                known = (time.time(), o.seconds, o.value, *data, o.failure, o.traceback)
+                self._store.insert("evaluations", self._store.count("evaluations"), e.id, *known)
+            for kind, body in actions:
+                record(self._store, kind, body)
 
     def _record_iterations(self, iterations: Sequence[Iteration]) -> None:
         for step in iterations[self._store.count("iterations") :]:

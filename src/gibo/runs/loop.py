@@ -168,7 +168,7 @@ class Loop:
 
     def ask(self) -> None:
         """Send out what the optimiser wants to know next, as far as the budget goes."""
-        queries = self.session.ask(self.interrupts.allowed())
+        queries = self.session.ask(self.interrupts.allowed)
         room = self.options.budget - self.spent - len(self.running)
         for query in [query for query in queries if query.id not in self.running][:room]:
             self.running[query.id] = query
@@ -180,10 +180,10 @@ class Loop:
         if self.now is not None:
             self.now.say(underway)
         if self.paused and not underway:
-            with self.interrupts.allowed():
+            with self.interrupts.allowed:
                 time.sleep(LISTEN)
         else:
-            self.pool.wait(self.interrupts.allowed())
+            self.pool.wait(self.interrupts.allowed)
         self.listen()  # before the outcomes: an evaluation that was marked as failed has none
         self.receive()
         self.interrupts.check()  # one may have come while an evaluation returned
@@ -247,7 +247,7 @@ class Loop:
                 text = f"gibo: waiting for {running} running evaluation{'s' if running > 1 else ''}"
                 sys.stderr.write(f"{text}; Ctrl-C{again} ends {'them' if running > 1 else 'it'}\n")
             while running > 0:
-                self.pool.wait(self.interrupts.allowed())
+                self.pool.wait(self.interrupts.allowed)
                 running -= receive()
         return "".join(lost)
 
@@ -329,7 +329,7 @@ class Loop:
             return None
         over = self.enough()
         try:
-            with self.interrupts.allowed():
+            with self.interrupts.allowed:
                 stop = bool(self.options.callback(Result.of(self.session, Status.RUNNING, "running")))
         except (Exception, SystemExit) as error:  # a mistake in a callback must not cost the results
             trace = printable("".join(traceback.format_exception(error)), lines=True)

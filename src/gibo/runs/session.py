@@ -20,6 +20,7 @@ from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Event, Reparametrized, Told, replay
 from gibo.outcome import EXTERNAL, Best, Evaluation, Outcome, Query, as_point, checked
+from gibo.runs.fingerprint import differences
 from gibo.runs.journal import Journal, has_journal
 from gibo.runs.spec import Naming, RunSpec, parameter_names
 
@@ -67,9 +68,17 @@ class Session:
 
     @classmethod
     def begin(
-        cls, folder: Path, optimizer: Optimizer, spec: RunSpec, reparametrizer: Reparametrizer | None = None
+        cls,
+        folder: Path,
+        optimizer: Optimizer,
+        spec: RunSpec,
+        reparametrizer: Reparametrizer | None = None,
+        force: bool = False,
     ) -> Session:
-        """The run in a folder, new or continued; with other settings than before it is an error."""
+        """The run in a folder, new or continued; with other settings than before it is an error.
+
+        With force, not of those that make another objective of it: values of both are in the run then.
+        """
         if optimizer.evaluations:
             raise InputError(
                 f"optimizer: it was told {len(optimizer.evaluations)} values before; a journal needs a fresh one"
@@ -83,11 +92,16 @@ class Session:
                 optimizer.adopt(saved.arguments)
                 spec = replace(spec, arguments=optimizer.arguments())
             differing = spec.differences(saved)
-            if differing:
+            forceable = spec.differences(saved.with_objective_of(spec)) == ""
+            if differing and not (force and forceable):
+                how = "; force=True (--force) mixes the values of both" if forceable else ""
                 raise InputError(
-                    f"{folder} holds another run: {differing}. Name another folder, or use the old settings"
+                    f"{folder} holds another run: {differing}. Name another folder, or use the old settings{how}"
                 )
-            return cls.of(journal, reparametrizer, optimizer)
+            session = cls.of(journal, reparametrizer, optimizer)
+            if differing:
+                journal.change_training(spec.training, f"went on with another objective: {differing}")
+            return session
         except BaseException:
             journal.close()
             raise
@@ -126,6 +140,20 @@ class Session:
             session._learn_if_over()
         if session.optimizer.iteration > seen:
             yield spent, session.optimizer.iterate
+
+    def check_objective(self, known: dict[str, Any] | None, force: bool) -> str:
+        """That the journal's values are of the objective of which this is known; if forced: what has changed."""
+        told = any(e.query.kind != EXTERNAL for e in self.optimizer.log.valued)
+        if self.journal is None or known is None or not told:
+            return ""
+        fingerprints = (start.options.get("objective") for start in reversed(self.journal.starts()))
+        changed = differences(next((each for each in fingerprints if each is not None), None), known)
+        if changed and not force:
+            raise InputError(
+                f"objective: not the one whose values are in {self.journal.folder}: {changed}. Name another folder, or "
+                "go on with force=True: then the run has the values of both"
+            )
+        return changed
 
     # -- asking and telling -------------------------------------------------------------------------------------------
 

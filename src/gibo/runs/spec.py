@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gibo._checks import as_number, as_vector, finite, shown
@@ -14,6 +14,9 @@ from gibo.optimizers.base import Optimizer
 from gibo.optimizers.settings import Settings
 from gibo.outcome import Query
 from gibo.parameters import Parameters
+
+# What is known of a training that makes its values, and nothing else.
+OF_OBJECTIVE = ("environment", "episodes", "reward_shift", "reward_scale", "max_steps")
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,12 @@ class RunSpec:
         names = [name for name in ours | theirs if ours.get(name) != theirs.get(name)]
         parts = [_difference(name, theirs.get(name), ours.get(name)) for name in names[:3]]
         return "; ".join(parts) + (f"; and {len(names) - 3} more" if len(names) > 3 else "")
+
+    def with_objective_of(self, other: RunSpec) -> RunSpec:
+        """The same with another one's objective, as far as the search does not depend on it."""
+        if self.training is None or other.training is None:
+            return self
+        return replace(self, training=self.training | {name: other.training.get(name) for name in OF_OBJECTIVE})
 
     def _flat(self) -> dict[str, Any]:
         """Everything by its name, what is known of the training first."""

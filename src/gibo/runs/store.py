@@ -40,7 +40,10 @@ class Layout(NamedTuple):
 
 
 class Store:
-    """Tables of rows in a folder's journal file; see the module's text. Made by `create`, `open` or `read`."""
+    """Tables of rows in a folder's journal file; see the module's text. Made by `read` or `write`.
+
+    ``with store:`` is a transaction: what is inserted in it is on the disk when it is left, all of it or nothing.
+    """
 
     def __init__(self, folder: Path, layout: Layout, connection: sqlite3.Connection, closing: ExitStack) -> None:
         self.folder, self.layout, self.tables = folder, layout, layout.tables
@@ -202,37 +205,42 @@ class Store:
         self._connection.execute(f"DELETE FROM {table} WHERE {self.columns(table)[0]} = ?", (key,))
         self._inserted[table] = self._inserted.get(table, 0) - 1
 
-    def recording(self) -> Transaction:
-        """A transaction: what is inserted in the block is on the disk when it is left, all of it or nothing."""
-        return Transaction(self)
+    def __enter__(self) -> None:
+        """Begin a transaction; one that was interrupted before it could be taken back is taken back now."""
+        with explained(self.folder):
+            self._still_there()
+            self._read = {}
+            if self._connection.in_transaction and self._version:  # that of a new file has begun with its tables
+                self._connection.execute("ROLLBACK")
+            if not self._connection.in_transaction:
+                self._connection.execute("BEGIN IMMEDIATE")
+            there = self._read_tally()  # who was interrupted while the last one was committed may not know of it
+            if len(there) < len(self.tables):
+                self._upgrade(there)
 
-    def begin(self) -> None:
-        """Of a transaction; one that was interrupted before it could be taken back is taken back now."""
-        self._still_there()
-        self._read = {}
-        if self._connection.in_transaction and self._version:  # that of a new file has begun with its tables
-            self._connection.execute("ROLLBACK")
-        if not self._connection.in_transaction:
-            self._connection.execute("BEGIN IMMEDIATE")
-        there = self._read_tally()  # who was interrupted while the last one was committed may not know of it
-        if len(there) < len(self.tables):
-            self._upgrade(there)
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        with explained(self.folder):
+            try:
+                if error is not None:
+                    raise error
+                self._commit()
+            except BaseException:
+                with suppress(sqlite3.Error):  # SQLite has done it itself after some errors
+                    self._connection.execute("ROLLBACK")
+                raise
+            finally:
+                self._inserted = {}
 
-    def commit(self) -> None:
+    def _commit(self) -> None:
         """What was inserted, and how many rows there are: damage that empties a table would not be seen otherwise."""
         tally = {table: self.count(table) for table in self.tables}
         content = json.dumps(tally)
         self._connection.execute("UPDATE tally SET content = ?, crc = ?", (content, _checksum("tally", [content])))
         self._connection.execute("COMMIT")
-        self._tally, self._version, self._inserted = tally, self.layout.version, {}
+        self._tally, self._version = tally, self.layout.version
         if len(self._written) == 1:
             log = self.folder / f"{FILE}-wal"
             self._written[log] = (log.lstat().st_dev, log.lstat().st_ino)
-
-    def roll_back(self) -> None:
-        self._inserted = {}
-        with suppress(sqlite3.Error):  # SQLite has done it itself after some errors
-            self._connection.execute("ROLLBACK")
 
     def use_reserve(self) -> None:
         """Give the disk's space back that was kept for what is being evaluated."""
@@ -250,31 +258,6 @@ class Store:
                 if (found.st_dev, found.st_ino) == identity:
                     continue
             raise JournalError(f"{path}: it was deleted or replaced during the run")
-
-
-class Transaction:
-    """See `Store.recording`. No generator stands behind it: see `gibo.optimizers.log.AllOrNothing`."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def __enter__(self) -> None:
-        with explained(self._store.folder):
-            try:
-                self._store.begin()
-            except BaseException:
-                self._store.roll_back()
-                raise
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        with explained(self._store.folder):
-            try:
-                if error is not None:
-                    raise error
-                self._store.commit()
-            except BaseException:
-                self._store.roll_back()
-                raise
 
 
 def is_there(folder: Path) -> bool:
@@ -347,6 +330,8 @@ def explained(folder: Path) -> Iterator[None]:
         raise JournalError(f"{error.filename or folder}: cannot be read or written: {error.strerror}") from None
     except sqlite3.OperationalError as error:
         text = str(error)
+        if text.startswith("Could not decode"):  # what follows is the row's content, whatever words are in it
+            raise damaged(folder, "unreadable text") from None
         if "full" in text or "I/O" in text:
             raise JournalError(f"{folder}: nothing can be written there, the disk may be full ({text})") from None
         if any(word in text for word in ("locked", "readonly", "unable to open")):

@@ -1,4 +1,4 @@
-"""What GIBO's model believes, from a window of a journal's rows and the hyperparameters recorded with them.
+"""What GIBO's model believes, given the values that it sees and the hyperparameters recorded with them.
 
 The run's optimiser is not replayed: a model of the last N_m values takes milliseconds however long the run is. How many
 threads BLAS uses is left alone here, because that holds for a whole process, and a run may be going on in it.
@@ -6,6 +6,7 @@ threads BLAS uses is left alone here, because that holds for a whole process, an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ import numpy as np
 
 from gibo._linalg import Array
 from gibo.errors import GiboError
+from gibo.optimizers.base import Optimizer
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.surrogate import Hyperparameters, Model, Surrogate, Units
 from gibo.outcome import Evaluation
@@ -24,10 +26,14 @@ BELIEFS, OPERATIONS = 40, 3e9
 
 
 class Believed(NamedTuple):
-    """The recommended point with its value, and the gradient at the iterate, as plain data in the user's units."""
+    """The recommended point with its value, the gradient at the iterate, and lengthscales (d,), as plain data.
+
+    All in the user's units.
+    """
 
     recommended: dict[str, Any]
     gradient: dict[str, Any]
+    lengthscale: list[float]
 
 
 @dataclass(frozen=True)
@@ -37,25 +43,24 @@ class Belief:
     Attributes:
         surrogate: the model, before any fit.
         sign: −1 where the objective is minimised.
-        bounds: (lower, upper) or None.
+        optimizer: a fresh one, for its bounds and for what it rounds.
     """
 
     surrogate: Surrogate
     sign: float
-    bounds: tuple[Array, Array] | None
+    optimizer: Optimizer
 
     @classmethod
     def of(cls, spec: RunSpec) -> Belief | None:
-        """None for an optimiser without a model, and where what was told moves with what is learnt of the states."""
-        if spec.optimizer != "GIBO" or (spec.training or {}).get("normalize_states"):
+        """None for an optimiser without a model."""
+        if spec.optimizer != "GIBO":
             return None
         optimizer, settings = spec.fresh_optimizer(), Settings.from_plain(spec.arguments["settings"])
-        surrogate = Surrogate.initial(settings.resolve(optimizer.d), optimizer.scale)
-        return cls(surrogate, spec.sign, optimizer.bounds)
+        return cls(Surrogate.initial(settings.resolve(optimizer.d), optimizer.scale), spec.sign, optimizer)
 
     @property
     def window(self) -> int:
-        """How many values the model sees."""
+        """How many values the model sees, besides those that are kept."""
         return self.surrogate.settings.sizes[1]
 
     def thinned(self, n: int) -> list[int]:
@@ -63,61 +68,71 @@ class Belief:
         most = int(np.clip(OPERATIONS / self.window**3, 1, BELIEFS))
         return sorted({*np.linspace(0, n - 1, min(n, most)).astype(int).tolist(), n - 1})
 
-    def lengthscale(self, memo: dict[str, Any]) -> list[float]:
-        """(d,) in the user's units."""
-        surrogate = self.surrogate.recall(memo)
-        ell: list[float] = (surrogate.hyperparameters.lengthscale * surrogate.scale).tolist()
-        return ell
-
     def now(
-        self, window: Sequence[Evaluation], iterate: Array, memo: dict[str, Any], failed: bool = False
+        self, surrogate: Surrogate, window: Sequence[Evaluation], iterate: Array, failed: bool = False
     ) -> Believed | None:
-        """What is believed with the hyperparameters of the last batch; None before any value.
+        """What is believed with these hyperparameters; None before any value.
 
         Where evaluations have failed since the window's first, the iterate is not recommended, as in `GIBO.best`.
         """
         if not window:
             return None
-        points = [e.x for e in window if self.bounds is None or _within(e.x, *self.bounds)]
+        points = [e.x for e in window if np.array_equal(self.optimizer.clip(e.x), e.x)]
         if not points or not failed:
-            points.append(iterate)
+            points.append(self.optimizer.evaluated(iterate))
         try:
-            model = self._model(self.surrogate.recall(memo), window)
-            best = points[int(model.lower_bound(np.array(points), self.surrogate.settings.caution).argmax())]
-            jacobian = model.jacobian(iterate)
+            model = self._model(surrogate, window)
+            best = points[int(model.lower_bound(np.array(points), surrogate.settings.caution).argmax())]
+            jacobian, ends = model.jacobian(iterate), sorted(self.sign * end for end in model.interval(best))
         except GiboError:
             return None
         value, sd = self._pair(model, best)
         deviation = np.sqrt(np.maximum(np.diagonal(jacobian.covariance), 0.0))
         gradient = {"mean": _plain(self.sign * jacobian.mean), "sd": _plain(deviation)}
-        return Believed({"x": best.tolist(), "value": value, "sd": sd}, gradient)
+        recommended = {"x": best.tolist(), "value": value, "sd": sd, "low": ends[0], "high": ends[1]}
+        ell: list[float] = (surrogate.hyperparameters.lengthscale * surrogate.scale).tolist()
+        return Believed(recommended, gradient, ell)
 
-    def at(
-        self, window: Sequence[Evaluation], x: Array, hyperparameters: tuple[Any, ...]
-    ) -> tuple[float, float] | None:
-        """Mean and standard deviation of the objective at x, with hyperparameters in the user's units."""
-        if not window or any(item is None for item in hyperparameters):
-            return None
-        units = Units.of(np.array([e.value for e in window], dtype=np.float64), self.surrogate.settings.standardize)
-        ell, variance, noise = hyperparameters
-        square = units.spread**2
+    def at(self, surrogate: Surrogate, window: Sequence[Evaluation], x: Array) -> tuple[float, float] | None:
+        """Mean and standard deviation of the objective at x; None before any value."""
         try:
-            C = self.surrogate.hyperparameters.correlation  # if given; of one that is learnt there is no record
-            own = Hyperparameters(np.array(ell) / self.surrogate.scale, variance / square, noise / square, C)
-            return self._pair(self._model(replace(self.surrogate, hyperparameters=own), window), x)
-        except (GiboError, ZeroDivisionError):
+            return self._pair(self._model(surrogate, window), x) if window else None
+        except GiboError:
             return None
+
+    def as_recorded(
+        self, window: Sequence[Evaluation], ell: Sequence[float], variance: float, noise: float
+    ) -> Surrogate:
+        """The surrogate whose hyperparameters an iteration recorded, in the user's units, from the window it saw then.
+
+        The units in which the model saw the values are those that it chooses with what they make of the record.
+        """
+        y = np.array([e.value for e in window], dtype=np.float64)
+        plain = Units.of(y, self.surrogate.settings.standardize)
+        warped = self.surrogate.settings.warp != "none" and y.std() > 0.0
+        found = self.surrogate
+        for units in (plain, *(list(Units.candidates(y))[1:] if warped else ())):
+            square = units.spread**2
+            own = Hyperparameters(np.array(ell) / self.surrogate.scale, variance / square, noise / square)
+            found = replace(self.surrogate, hyperparameters=own)
+            if not warped or self._model(found, window).units == units:
+                return found
+        return found
+
+    def worth_keeping(self, surrogate: Surrogate, window: Sequence[Evaluation], first: int) -> list[int]:
+        """The ids that stay in the model when they have left the window, after a step; as in `GIBO`."""
+        bound = self._model(surrogate, window).lower_bound(
+            np.array([e.x for e in window]), max(surrogate.settings.caution, 1.0)
+        )
+        return sorted({first, window[int(bound.argmax())].id})
 
     def _model(self, surrogate: Surrogate, window: Sequence[Evaluation]) -> Model:
         return surrogate.given(window, surrogate.settings.sizes[2])
 
     def _pair(self, model: Model, x: Array) -> tuple[float, float]:
-        variance = float(model.gp.predict(x / model.scale).variance)
-        return self.sign * float(model.mean(x[None])[0]), float(model.units.spread * np.sqrt(max(variance, 0.0)))
-
-
-def _within(x: Array, lower: Array, upper: Array) -> bool:
-    return bool(((lower <= x) & (x <= upper)).all())
+        mean, variance = (float(moment) for moment in model.gp.predict(x / model.scale))
+        value = float(model.mean(x[None])[0])
+        return self.sign * value, model.units.inverse_slope(mean) * math.sqrt(max(variance, 0.0))
 
 
 def _plain(x: Array) -> list[float | None]:

@@ -10,7 +10,8 @@
                      is a JSON text, as the journal has it: few of them are ever looked at
      "iterations": {"first": n, "number": [], "evaluations": [], "probability_of_ascent": [], "certainty": [],
                     "noise_sd": [], "step": [] (length, in scales), "belief": [], "belief_sd": []}
-     "belief": {"x", "value", "sd"} or null, of the recommended point; sd null without a model
+     "belief": {"x", "value", "sd", "low", "high"} or null, of the recommended point: between low and high with 90 %;
+                without a model x alone, the others null
      "best_seen": {"x", "value", "id"} or null, "gradient": {"mean": [], "sd": []} or null, "lengthscale": [] or null,
      "pending": [{"id", "kind", "iteration", "x", "underway", "since", "worker"}, …]    being evaluated (since, worker
                 where known), waiting for its turn, or for somebody to tell its value (since it was asked)
@@ -39,8 +40,7 @@ import numpy as np
 
 from gibo._checks import as_path, instance, natural
 from gibo.errors import GiboError, JournalError
-from gibo.optimizers.state import outcome_from_plain, query_from_plain
-from gibo.outcome import EXTERNAL, ITERATE, QUERY, Evaluation
+from gibo.outcome import EXTERNAL, ITERATE, QUERY
 from gibo.runs.advice import RECENT, alike
 from gibo.runs.journal import SINCE, Journal
 from gibo.runs.lock import in_use
@@ -51,11 +51,8 @@ from gibo.runs.spec import RunSpec
 from gibo.runs.store import FILE, connect_to_read
 from gibo.server.advice import advice
 from gibo.server.belief import Belief
+from gibo.server.window import Window
 
-VALUES = (
-    "SELECT q.id, q.iteration, q.kind, q.seed, q.x, e.value, e.gradient, e.gradient_noise FROM evaluations e "
-    "JOIN queries q ON q.id = e.query WHERE e.value IS NOT NULL"
-)
 FORMAT = 1
 _NO_RATE: dict[str, float | None] = {"per_minute": None, "seconds_left": None}
 
@@ -105,7 +102,8 @@ class Reader:
         self._file = (self.folder / FILE).stat().st_ino
         self._closing.enter_context(in_use(self.folder / FILE))  # a run of this process may have it
         self._connection = connect_to_read(self.folder, self._closing)
-        self.model = Belief.of(self.spec)
+        belief = Belief.of(self.spec)
+        self.model = None if belief is None else Window(self.spec, belief, self._connection)
 
     def version(self) -> tuple[int, int, int]:
         """Changes when something was written; costs next to nothing."""
@@ -136,24 +134,17 @@ class Reader:
     def _snapshot(self, since: Since) -> dict[str, Any]:
         spec, now = self.spec, time.time()
         starts = self._starts()
-        pending, last_batch = self._pending(starts), self._last_batch()
+        pending, iterate = self._pending(starts), self._iterate()
         count, failures = self._one("SELECT count(*), count(failure) FROM evaluations")
         actions, amended = self._actions()
         state, reason = _state(starts, actions)
         budget = starts[-1].options.get("budget") if starts else None
         gradient = lengthscale = belief = None
-        iterate = None if last_batch is None else last_batch[0]
-        if self.model is not None and last_batch is not None:
-            window = self._window()
-            failed = bool(window) and self._failed_since(window[0].id)
-            kept = [i for i in last_batch[1].get("kept", ()) if isinstance(i, int) and window and i < window[0].id]
-            older = [self._evaluation(row) for i in kept for row in self._all(f"{VALUES} AND q.id = ?", i)]
-            believed = self.model.now(older + window, np.array(iterate), last_batch[1], failed)
-            if believed is not None:
-                belief, gradient = believed.recommended, believed.gradient
-            lengthscale = self.model.lengthscale(last_batch[1])
-        elif iterate is not None and count > failures:
-            belief = {"x": iterate, "value": None, "sd": None}
+        believed = None if self.model is None else self.model.now()
+        if believed is not None:
+            belief, gradient, lengthscale = believed
+        elif self.model is None and iterate is not None and count > failures:
+            belief = {"x": iterate, **dict.fromkeys(("value", "sd", "low", "high"))}
         found = {
             "format": FORMAT,
             "kind": "run",
@@ -237,8 +228,8 @@ class Reader:
 
     def _iterations(self, first: int) -> dict[str, Any]:
         rows = self._all(
-            "SELECT number, evaluations, probability_of_ascent, certainty, noise, step, iterate, lengthscale, variance "
-            "FROM iterations WHERE number >= ? ORDER BY number",
+            "SELECT number, evaluations, probability_of_ascent, certainty, noise, step FROM iterations "
+            "WHERE number >= ? ORDER BY number",
             first,
         )
         scale = np.array(self.spec.arguments["scale"])
@@ -247,44 +238,13 @@ class Reader:
         columns["noise_sd"] = [None if row[4] is None else math.sqrt(max(0.0, row[4])) for row in rows]
         columns["step"] = [float(np.linalg.norm(np.array(json.loads(row[5])) / scale)) for row in rows]
         columns["belief"], columns["belief_sd"] = [None] * len(rows), [None] * len(rows)
-        if self.model is not None and rows:
-            for i in self.model.thinned(len(rows)):
-                _, told, _, _, noise, _, iterate, ell, variance = rows[i]
-                hyperparameters = (json.loads(ell), variance, noise)
-                pair = self.model.at(self._window(told), np.array(json.loads(iterate)), hyperparameters)
-                if pair is not None:
-                    columns["belief"][i], columns["belief_sd"][i] = pair
+        for number, pair in () if self.model is None else self.model.course(first):
+            columns["belief"][number - first], columns["belief_sd"][number - first] = pair
         return {"first": first, **columns}
 
-    def _window(self, told: int | None = None) -> list[Evaluation]:
-        """What the model sees: the last values by id, of the first evaluations told; in the optimiser's sign."""
-        assert self.model is not None
-        # Of long ago no more rows are looked at than a window of which three quarters failed.
-        first, last = (-1, 1 << 60) if told is None else (told - 4 * self.model.window, told)
-        rows = self._all(
-            f"{VALUES} AND e.number >= ? AND e.number < ? ORDER BY e.query DESC LIMIT ?",
-            first,
-            last,
-            self.model.window,
-        )
-        return [self._evaluation(row) for row in reversed(rows)]
-
-    def _evaluation(self, row: tuple[Any, ...]) -> Evaluation:
-        names = ("id", "iteration", "kind", "seed", "x", "value", "gradient", "gradient_noise")
-        data = dict(zip(names, row, strict=True))
-        for name in ("x", "gradient", "gradient_noise"):
-            data[name] = None if data[name] is None else json.loads(data[name])
-        d = len(data["x"])
-        outcome = outcome_from_plain({name: data[name] for name in names[5:]}, d)
-        return Evaluation(query_from_plain(data, d), outcome.signed(self.spec.sign))
-
-    def _failed_since(self, query: int) -> bool:
-        """Whether an evaluation, from this id on, has no value."""
-        return self._one("SELECT 1 FROM evaluations WHERE query >= ? AND value IS NULL LIMIT 1", query) is not None
-
-    def _last_batch(self) -> tuple[list[float], dict[str, Any]] | None:
-        row = self._one("SELECT iterate, thought FROM batches ORDER BY number DESC LIMIT 1")
-        return None if row is None else (json.loads(row[0]), json.loads(row[1]))
+    def _iterate(self) -> list[float] | None:
+        row = self._one("SELECT iterate FROM batches ORDER BY number DESC LIMIT 1")
+        return None if row is None else json.loads(row[0])
 
     def _best_seen(self) -> dict[str, Any] | None:
         row = self._one(

@@ -6,14 +6,14 @@ import importlib.util
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from gibo.errors import InputError, missing_extra
-from gibo.studies.engine import Bar, Notice, StudyResult, read_definition, run_study
+from gibo.runs.progress import bar_over
+from gibo.studies.engine import StudyResult, read_definition, run_study
 from gibo.studies.report import ReportedStudy, write_report
 from gibo.studies.table import STUDIES, load
 
@@ -53,7 +53,7 @@ def reproduce(
     if not entry.cells:
         load(entry.study)(out)
         return Done("\n".join(map(str, draw(out))), [], 0)
-    need("rich", "matplotlib", *entry.needs)
+    need("matplotlib", *entry.needs)
     study = make_study(name, out, {**(entry.quick if quick else {}), **parse_options(options)})
     workers = _cores() if workers is None else workers
     if workers < 1:
@@ -127,8 +127,8 @@ def _numbers(name: str, text: str, kind: type, example: str) -> tuple[Any, ...]:
 def _run(study: ReportedStudy, out: Path, workers: int) -> StudyResult:
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        with _cell_bar(len(study.cells())) as (bar, notice):
-            return run_study(study, out, workers, bar, notice)
+        with bar_over(len(study.cells()), "cells") as bar:
+            return run_study(study, out, workers, bar.show, bar.above)
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -142,33 +142,3 @@ def _cores() -> int:
     """The cores that this process may use, where the system says so, or all there are."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity is not None else (os.cpu_count() or 1)
-
-
-@contextmanager
-def _cell_bar(total: int) -> Iterator[tuple[Bar, Notice]]:
-    """A progress bar over the cells, with the time left, and a way to show a line above it."""
-    from rich import progress
-    from rich.console import Console
-
-    columns = (
-        progress.TextColumn("cells"),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TimeElapsedColumn(),
-        progress.TextColumn("left"),
-        progress.TimeRemainingColumn(),
-    )
-    bar = progress.Progress(*columns, console=Console(stderr=True), speed_estimate_period=600)
-    task = bar.add_task("cells", total=total)
-
-    def show(done: int) -> None:
-        if not bar.live.is_started:  # the folder is known to be right now; earlier cells say nothing of the speed
-            bar.reset(task, total=total, completed=done)
-            bar.start()
-        bar.update(task, completed=done)
-
-    try:
-        yield show, bar.console.print
-    finally:
-        if bar.live.is_started:
-            bar.stop()

@@ -18,7 +18,7 @@ from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Reparametrized
 from gibo.optimizers.settings import Settings
 from gibo.outcome import EXTERNAL, ITERATE, Evaluation
-from gibo.policies.architecture import Architecture, architecture
+from gibo.policies.architecture import Architecture, architecture, with_parameters
 from gibo.policies.normalizer import Normalization, Statistics, reexpress
 from gibo.policies.policy import Policy
 from gibo.policies.task import Task
@@ -161,6 +161,7 @@ def train(
     progress: bool | Progress = False,
     callback: Callback | None = None,
     watch: bool | Literal["control"] = False,
+    force: bool = False,
 ) -> Result:
     """One trial, in its own folder; the same call continues it. The policy is saved there as ``policy.json``.
 
@@ -169,7 +170,7 @@ def train(
         folder: for the journal and the policy.
         budget: evaluations, of `training.episodes` episodes each.
         seed: of the trial.
-        workers, executor, time_limit, progress, callback, watch: see `gibo.run`.
+        workers, executor, time_limit, progress, callback, watch, force: see `gibo.run`.
     """
     positive_int("budget", budget)
     folder = as_path("folder", folder)
@@ -186,6 +187,7 @@ def train(
             progress=progress,
             callback=callback,
             watch=watch,
+            force=force,
             reparametrizer=normalizer,
             training=training.to_plain(),
         )
@@ -284,9 +286,4 @@ def normalizer_of(journal: Journal) -> StateNormalizer | None:
     first = next(seen, None)
     if first is None:
         return None  # nothing to learn from yet
-    inputs = Statistics.from_plain(first).k
-    for outputs in range(1, d + 1):
-        found = architecture(training.policy, inputs, outputs)
-        if found.d == d:
-            return training.normalizer(found)
-    raise InputError(f"{journal.folder}: no {training.policy} policy of {inputs} states has {d} parameters")
+    return training.normalizer(with_parameters(training.policy, Statistics.from_plain(first).k, d))

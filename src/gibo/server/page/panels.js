@@ -29,8 +29,8 @@ function showTiles(run) {
   const {belief, best_seen: seen, rate, budget} = head;
   const tiles = [];
   if (belief && belief.value !== null) {
-    const sd = belief.sd === null ? null : figure(2 * belief.sd, 2);
-    tiles.push(tile("Believed value", withSd(belief.value, belief.sd), sd === null ? "" : `± ${sd} (2 sd), at the recommended point`));
+    const [low, high] = [belief.low, belief.high].map((end) => withSd(end, belief.sd));
+    tiles.push(tile("Believed value", withSd(belief.value, belief.sd), `${low} to ${high} with 90\u00a0%, at the recommended point`));
   }
   tiles.push(tile("Best value seen", seen ? figure(seen.value) : "–", seen ? `query ${seen.id}, noise included` : "no value yet"));
   const bar = budget ? el("progress", {max: budget, value: Math.min(budget, run.count), "aria-label": "share of the budget"}) : null;

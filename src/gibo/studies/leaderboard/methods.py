@@ -24,13 +24,14 @@ from gibo.optimizers.random_search import RandomSearch
 from gibo.optimizers.settings import Settings, out_of_model
 from gibo.optimizers.trust_region_bo import TrustRegionBO
 from gibo.optimizers.vanilla_bo import VanillaBO
-from gibo.priors import LogNormal, Normal
+from gibo.priors import LKJ, LogNormal, Normal
 from gibo.studies import lqr
 from gibo.studies.leaderboard import extras
 from gibo.studies.leaderboard.task import Task
 from gibo.training.presets import PRESETS
 
 REACH = 5.0
+FULL_UP_TO = 20  # parameters, of whose lengthscales a correlation is learnt
 
 # From a task, the scale that the method is told, and a seed.
 Maker = Callable[[Task, float, int], Optimizer]
@@ -133,6 +134,9 @@ def _nevergrad(task: Task, scale: float, seed: int) -> Optimizer:
 METHODS: dict[str, Method] = {
     "GIBO": Method(_plain(GIBO), everywhere=True),
     "GIBO (gradient steps)": Method(_plain(GIBO, settings=Settings())),
+    "GIBO (full matrix)": Method(
+        _plain(GIBO, settings=Settings.default(correlation=LKJ(30.0))), applies=lambda task: task.d <= FULL_UP_TO
+    ),
     "GIBO (paper)": Method(_paper, applies=lambda task: _paper_settings(task) is not None),
     "CMA-ES": Method(_plain(CMAES), everywhere=True, needs=("cma",)),
     "CMA-ES (noise handling)": Method(_plain(CMAES, noise_handling=True), needs=("cma",)),

@@ -1,0 +1,127 @@
+"""One run of any kind as a figure, from its journal alone, also while it is running."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gibo._linalg import Array
+from gibo.errors import InputError
+from gibo.figures.style import BLUE, GREEN, GREY, ORANGE, legend_below, pyplot, save, smoothed
+from gibo.optimizers.log import Iteration, Stepped
+from gibo.outcome import ITERATE
+from gibo.runs.journal import Journal
+from gibo.runs.spec import RunSpec
+from gibo.server.snapshot import snapshot
+
+NORMAL_90 = 1.6449  # standard deviations of a normal distribution that hold 90 %
+NAMED = 6  # lengthscales that have their own names; of more, the median and where most of them lie
+
+# The highest return that there can be.
+MAXIMA = {
+    "CartPole-v0": 200.0,
+    "CartPole-v1": 500.0,
+    "InvertedPendulum-v4": 1000.0,
+    "InvertedPendulum-v5": 1000.0,
+    **dict.fromkeys(("Acrobot-v1", "MountainCar-v0", "Pendulum-v1", "Reacher-v5"), 0.0),
+}
+
+
+def journal_figure(folder: Path, path: Path) -> list[Path]:
+    """A run over its evaluations: values and what the model believes, the gradient's uncertainty, the lengthscales.
+
+    Of a run of gibo train the values are the environment's returns. An optimiser without a model has values alone.
+
+    Args:
+        folder: of the run.
+        path: of the files; its ending, if it has one, becomes .png and .svg.
+
+    Returns:
+        The files, PNG and SVG.
+    """
+    with Journal.read(folder) as journal:
+        spec, told = journal.spec(), [e for e, _ in journal.evaluations()]
+        steps = [event.record for event in journal.events() if isinstance(event, Stepped)]
+    values = np.array([e.outcome.info.get("return", e.value) for e in told], dtype=np.float64)  # NaN: failed
+    if not np.isfinite(values).any():
+        raise InputError(f"{folder}: nothing to draw yet; no evaluation has a value")
+    with pyplot() as plt:
+        rows = 3 if steps else 1
+        size = (7.0, 2.6 + 1.6 * rows)
+        figure, axes = plt.subplots(
+            rows, 1, figsize=size, sharex=True, layout="constrained", squeeze=False, height_ratios=[2, 1, 1][:rows]
+        )
+        first = axes[0, 0]
+        first.set_title(folder.resolve().name if spec.training is None else spec.training["environment"])
+        first.set_ylabel("value" if spec.training is None else "return")
+        _draw_values(first, values, np.array([e.kind == ITERATE for e in told]))
+        _draw_beliefs(first, folder, spec, values)
+        if steps:
+            _draw_model(axes[1, 0], axes[2, 0], steps, spec.naming.names)
+        axes[-1, 0].set_xlabel("evaluations")
+        axes[-1, 0].xaxis.get_major_locator().set_params(integer=True)
+        legend_below(figure)
+        return save(figure, plt, path)
+
+
+def _draw_values(axes: Any, values: Array, is_iterate: Any) -> None:
+    count = np.arange(1, len(values) + 1)
+    failed = ~np.isfinite(values)
+    axes.plot(count[~is_iterate], values[~is_iterate], ".", color=GREY, markersize=4, label="value of a query")
+    shown = is_iterate if is_iterate.any() else np.ones(len(values), dtype=bool)
+    if is_iterate.any():
+        axes.plot(count[is_iterate], values[is_iterate], "o", color=BLUE, markersize=4, label="value of an iterate")
+    known = shown & ~failed
+    mean, width = smoothed(values[known])
+    if width > 1:
+        axes.plot(count[known], mean, "-", color=BLUE, linewidth=1, label=f"running mean of {width} of them")
+    if failed.any():
+        foot = np.full(failed.sum(), np.nanmin(values))
+        axes.plot(count[failed], foot, "x", color=ORANGE, markersize=5, label="failed")
+
+
+def _draw_beliefs(axes: Any, folder: Path, spec: RunSpec, values: Array) -> None:
+    """At the iterates, as the run went on, and at the recommended point now."""
+    training = spec.training or {}
+    if training.get("reward_shift"):
+        return  # what the optimiser sees is no return then
+    unit, most = float(training.get("reward_scale", 1.0)), MAXIMA.get(training.get("environment", ""), np.inf)
+    found = snapshot(folder)
+    steps, last = found["iterations"], found["belief"]
+    known = [i for i, belief in enumerate(steps["belief"]) if belief is not None]
+    at = np.array(steps["evaluations"], dtype=np.float64)[known]
+    mean = np.array([steps["belief"][i] for i in known]) / unit
+    half = NORMAL_90 * np.array([steps["belief_sd"][i] for i in known]) / unit
+    room = np.nanmax(values) - np.nanmin(values)  # a model that knows nothing yet would dwarf all else
+    low = np.maximum(mean - half, np.nanmin(values) - room)
+    high = np.minimum(np.minimum(mean + half, np.nanmax(values) + room), most)
+    if known:
+        label = "the model's belief of the iterate, 90 %"
+        axes.plot(at, np.minimum(mean, most), "--", color=GREEN, linewidth=1.2, label=label)
+        axes.fill_between(at, np.minimum(low, high), high, color=GREEN, alpha=0.15, linewidth=0)
+    if last is not None and last["value"] is not None:
+        value, sd = min(last["value"] / unit, most), NORMAL_90 * (last["sd"] or 0.0) / unit
+        ends = [[min(sd, value - np.nanmin(values) + room)], [min(sd, most - value, np.nanmax(values) + room - value)]]
+        label = f"believed of the recommended point: {value:.4g}"
+        axes.errorbar([len(values) + 0.5], [value], yerr=np.maximum(ends, 0.0), fmt="D", color=ORANGE, label=label)
+
+
+def _draw_model(uncertainty: Any, lengthscales: Any, steps: list[Iteration], names: list[str]) -> None:
+    at = np.array([step.evaluations for step in steps])
+    uncertainty.semilogy(at, [step.uncertainty for step in steps], "-", color=ORANGE)
+    uncertainty.set_ylabel("uncertainty of\nthe gradient")
+    lengthscales.set_ylabel("lengthscale")
+    ell = np.array([np.broadcast_to(step.lengthscale, len(names)) for step in steps])
+    if (ell == ell[:, :1]).all():
+        lengthscales.semilogy(at, ell[:, 0], "-", color=BLUE, label="lengthscale, one for all")
+    elif len(names) <= NAMED:
+        for i, name in enumerate(names):
+            lengthscales.semilogy(at, ell[:, i], linestyle=["-", "--", ":"][i % 3], label=f"lengthscale of {name}")
+    else:
+        low, middle, high = np.quantile(ell, [0.1, 0.5, 0.9], axis=1)
+        lengthscales.semilogy(
+            at, middle, "-", color=BLUE, label=f"median of {len(names)} lengthscales, and 80 % of them"
+        )
+        lengthscales.fill_between(at, low, high, color=BLUE, alpha=0.15, linewidth=0)

@@ -1,0 +1,244 @@
+"""Another objective on an old journal is noticed, and the same one is not taken for another."""
+
+import dataclasses
+import functools
+import importlib
+import math
+import operator
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import gibo
+from gibo import InputError, Journal
+from gibo.cli import main
+from gibo.parameters import Parameters, linear
+from gibo.runs.fingerprint import differences, fingerprint
+
+
+@pytest.fixture(scope="module")
+def any_objective():
+    """Not any one, here."""
+
+
+def module(folder, text, name="bench"):
+    """A module from a file of this text, read afresh."""
+    (folder / f"{name}.py").write_text(text)
+    sys.modules.pop(name, None)
+    importlib.invalidate_caches()
+    sys.path.insert(0, str(folder))
+    sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(folder))
+        sys.dont_write_bytecode = before
+
+
+BENCH = """
+import math
+
+def helper(x):
+    return math.cos(x[0])
+
+def cost(x, gain=2.0):
+    return gain * helper(x)
+"""
+
+
+def hill(x, height=1.0):
+    return height - float(((x - 1.0) ** 2).sum())
+
+
+class Bench:
+    """A callable with a state, and a method."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, x):
+        self.calls += 1
+        return hill(x)
+
+    def measure(self, x):
+        self.calls += 1
+        return hill(x)
+
+
+@dataclasses.dataclass(frozen=True)
+class Robot:
+    gain: float = 1.0
+
+    def __call__(self, x):
+        return self.gain * hill(x)
+
+
+def changed(old, new):
+    return differences(fingerprint(old), fingerprint(new))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BENCH,
+        "\n\n\n# moved down\n" + BENCH,
+        BENCH.replace("return gain", "# the gain\n    return  gain"),
+        BENCH.replace("def cost(x, gain=2.0):", 'def cost(x, gain=2.0):\n    """What it costs."""'),
+        BENCH.replace("gain * helper(x)", "(\n        gain *\n        helper(x)\n    )"),
+        BENCH + "\ndef another(x):\n    return 0.0\n",
+    ],
+)
+def test_what_python_does_not_execute_does_not_matter(text, tmp_path):
+    old = fingerprint(module(tmp_path, BENCH).cost)
+    (tmp_path / "elsewhere").mkdir()
+    assert differences(old, fingerprint(module(tmp_path, text).cost)) == ""
+    assert differences(old, fingerprint(module(tmp_path / "elsewhere", text, "renamed").cost)) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (BENCH.replace("gain * helper", "-gain * helper"), "its code is another"),
+        (BENCH.replace("math.cos", "math.sin"), "its code is another"),
+        (BENCH.replace("gain=2.0", "gain=2.5"), "gain was 2.0, now 2.5"),
+        (BENCH.replace("x[0]", "x[1]"), "its code is another"),
+    ],
+)
+def test_what_it_does_and_its_defaults_do(text, what, tmp_path):
+    old = fingerprint(module(tmp_path, BENCH).cost)
+    assert differences(old, fingerprint(module(tmp_path, text).cost)) == what
+
+
+def make(noise):
+    calls = 0
+
+    def objective(x):
+        nonlocal calls
+        calls += 1
+        return noise * hill(x) + calls * 0.0
+
+    return objective
+
+
+def test_states_are_no_options():
+    bench, objective = Bench(), make(0.1)
+    before = [fingerprint(each) for each in (bench, bench.measure, objective)]
+    for each in (bench, bench.measure, objective):
+        each(np.zeros(2))
+    assert before == [fingerprint(each) for each in (bench, bench.measure, objective)]
+    assert changed(Bench(), Bench()) == changed(Bench().measure, Bench().measure) == changed(make(0.1), make(0.2)) == ""
+
+
+def test_lambdas_are_told_apart_by_what_they_do():
+    first, second = (lambda x: -(x[0] ** 2)), (lambda x: -(x[0] ** 4))
+    assert changed(first, lambda y: -(y[0] ** 2)) == ""
+    assert changed(first, second) == "its code is another"
+    assert changed(second, (lambda x: -(x[0] ** 4))) == ""
+
+
+def test_options_of_partials_and_frozen_dataclasses_count():
+    assert changed(functools.partial(hill, height=2.0), functools.partial(hill, height=2.0)) == ""
+    assert changed(functools.partial(hill, height=2.0), functools.partial(hill, height=3.0)) == (
+        "height was 2.0, now 3.0"
+    )
+    assert changed(functools.partial(hill, height=np.eye(2)), functools.partial(hill, height=np.ones(2))) == ""
+    assert changed(functools.partial(hill, height=math.nan), functools.partial(hill, height=math.nan)) == ""
+    assert changed(Robot(), Robot(2.0)) == "gain was 1.0, now 2.0"
+    assert changed(Robot(), Robot()) == ""
+
+
+def test_names_count_and_what_cannot_be_known_does_not():
+    assert changed(hill, make(0.1)) == "its name was 'hill', now 'objective'; height was 1.0, now None"
+    assert changed(functools.lru_cache(hill), functools.lru_cache(hill)) == ""
+    assert changed(operator.itemgetter(0), operator.itemgetter(1)) == ""
+    assert changed(sum, sum) == ""
+
+    class Everything:
+        """Has an answer to all."""
+
+        def __getattr__(self, name):
+            return self
+
+        def __call__(self, x):
+            return 0.0
+
+    assert changed(Everything(), Everything()) == ""
+    for nothing in (None, 3, {}, {"options": 3}, {"name": "hill"}):
+        assert differences(nothing, fingerprint(hill)) == ""
+
+
+def test_code_of_another_python_is_not_compared():
+    old = fingerprint(lambda x: x[0]) | {"python": "cpython-398"}
+    assert differences(old, fingerprint(lambda x: x[1])) == ""
+
+
+def climb(objective, folder, budget, **options):
+    return gibo.maximize(objective, [0.0, 0.0], budget=budget, scale=0.3, journal=folder, **options)
+
+
+def test_a_run_asks_for_force_and_says_so_in_its_journal(tmp_path):
+    climb(hill, tmp_path, 4)
+    climb(hill, tmp_path, 5)
+    other = functools.partial(hill, height=9.0)
+    with pytest.raises(InputError, match=r"objective: not the one whose.*height was 1.0, now 9.0.*force=True"):
+        climb(other, tmp_path, 6)
+    with pytest.raises(InputError, match="force=True"):
+        gibo.resume(tmp_path, other, budget=6)
+    with Journal.read(tmp_path) as journal:
+        assert len(journal.starts()) == 2
+    assert climb(other, tmp_path, 6, force=True).evaluations == 6
+    assert gibo.resume(tmp_path, other, budget=7).evaluations == 7  # from now on it is this one
+    with Journal.read(tmp_path) as journal:
+        assert [each.body["text"] for each in journal.actions()] == [
+            "went on with another objective: height was 1.0, now 9.0"
+        ]
+    with pytest.raises(InputError, match="force: expected True or False"):
+        climb(other, tmp_path, 8, force="yes")
+    with pytest.raises(InputError, match=r"scale\[0\] was 0.3, now 0.5"):  # that is not the objective's
+        gibo.maximize(other, [0.0, 0.0], budget=8, scale=0.5, journal=tmp_path, force=True)
+
+
+def test_one_that_never_gave_a_value_may_be_mended(tmp_path):
+    def hill(x):
+        raise RuntimeError("not yet")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gibo.FailedEvaluationWarning)
+        assert len(climb(hill, tmp_path, 4).failures) == 4
+    assert climb(globals()["hill"], tmp_path, 6).evaluations == 6
+
+
+def test_with_parameters_the_persons_function_is_meant(tmp_path):
+    parameters = Parameters(gain=linear(0.0, 1.0))
+    options = {"parameters": parameters, "journal": tmp_path}
+    gibo.maximize(lambda gain: -gain, budget=3, **options)
+    assert gibo.maximize(lambda gain: -gain, budget=4, **options).evaluations == 4
+    with pytest.raises(InputError, match="its code is another"):
+        gibo.maximize(lambda gain: gain, budget=5, **options)
+
+
+def test_journals_without_a_fingerprint_open_as_before(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("gibo.runs.api.fingerprint", lambda objective: None)
+        climb(hill, tmp_path, 4)
+    assert climb(make(0.1), tmp_path, 5).evaluations == 5
+
+
+def test_gibo_train_with_another_objective(tmp_path, capsys):
+    words = ["train", "CartPole-v1", "--budget", "5", "--out", str(tmp_path)]
+    assert main(words) == 0
+    capsys.readouterr()
+    assert main([*words, "--max-steps", "50"]) == 2
+    assert "max_steps was None, now 50" in (error := capsys.readouterr().err)
+    assert "--force" in error
+    assert main([*words, "--scale", "0.5", "--force"]) == 2
+    assert "--force" not in capsys.readouterr().err
+    assert main([*words[:3], "7", *words[4:], "--max-steps", "50", "--force"]) == 0
+    assert main([*words[:3], "8", *words[4:], "--max-steps", "50"]) == 0
+    with Journal.read(tmp_path / "trial-00") as journal:
+        assert journal.spec().training["max_steps"] == 50
+        assert [each.body["text"] for each in journal.actions()] == [
+            "went on with another objective: max_steps was None, now 50"
+        ]

@@ -1,0 +1,151 @@
+"""`gibo plot` on runs of any kind: what is in the figures, and that nothing leaves them."""
+
+import shutil
+import warnings
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from PIL import Image
+
+import gibo
+from gibo.cli import main
+from gibo.figures import journal, training
+from gibo.figures.style import legend_below, pyplot, smoothed
+from gibo.runs.manual import Description, ask, create, tell
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures that would be saved."""
+    found = []
+    for module in (journal, training):
+        monkeypatch.setattr(module, "save", lambda figure, plt, path: found.append(figure) or [path])
+    yield found
+    for figure in found:
+        plt.close(figure)
+
+
+def labels(figure):
+    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+
+
+def own(folder, d=3, budget=24, optimizer=None):
+    rng = np.random.default_rng(0)
+
+    def objective(x):
+        if rng.random() < 0.1:
+            raise RuntimeError("it slipped")
+        return 1.0 - float(((x - 0.3) ** 2).sum()) + 0.05 * rng.standard_normal()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gibo.FailedEvaluationWarning)
+        gibo.run(optimizer or gibo.GIBO(np.zeros(d), scale=0.1), objective, budget=budget, journal=folder)
+    return str(folder)
+
+
+def assert_inside(figure):
+    """Legend, title and names of the axes are within the figure, and the axes are of a size to be seen."""
+    figure.canvas.draw()
+    width, height = figure.bbox.size
+    texts = [text for axes in figure.axes for text in (axes.title, axes.xaxis.label, axes.yaxis.label)]
+    for text in [*figure.legends, *(text for text in texts if text.get_text())]:
+        box = text.get_window_extent()
+        assert -1 <= box.x0 <= box.x1 <= width + 1, text
+        assert -1 <= box.y0 <= box.y1 <= height + 1, text
+    for axes in figure.axes:
+        assert axes.get_window_extent().height > 60
+
+
+def test_a_run_of_ones_own_has_values_belief_uncertainty_and_lengthscales(tmp_path, drawn):
+    assert main(["plot", own(tmp_path)]) == 0
+    (figure,) = drawn
+    assert [axes.get_ylabel() for axes in figure.axes] == ["value", "uncertainty of\nthe gradient", "lengthscale"]
+    said = labels(figure)
+    for part in ("value of an iterate", "failed", "belief of the iterate, 90 %", "recommended point", "scale of x2"):
+        assert any(part in label for label in said), part
+    (band,) = figure.axes[0].collections[:1]
+    assert np.isfinite(band.get_paths()[0].vertices).all()
+    assert_inside(figure)
+
+
+def test_a_run_by_hand_and_many_parameters(tmp_path, drawn):
+    names = [f"a parameter with a long name, number {i}" for i in range(30)]
+    create(tmp_path, Description(names, [0.0] * 30, [0.3] * 30, [-5.0] * 30, [5.0] * 30, minimize=True))
+    for _ in range(2):
+        for query in ask(tmp_path).queries:
+            tell(tmp_path, query.id, float(((query.x - 1.0) ** 2).sum()))
+    ask(tmp_path)
+    assert main(["plot", str(tmp_path)]) == 0
+    assert any("median of 30 lengthscales" in label for label in labels(drawn[0])) or "lengthscale, one for all" in (
+        labels(drawn[0])
+    )
+    assert_inside(drawn[0])
+
+
+def test_an_optimizer_without_a_model_has_values_alone(tmp_path, drawn):
+    assert main(["plot", own(tmp_path, optimizer=gibo.ARS(np.zeros(3), scale=0.1))]) == 0
+    assert len(drawn[0].axes) == 1
+    assert any("running mean" in label for label in labels(drawn[0]))
+
+
+def test_bands_of_a_training_never_pass_the_known_maximum(tmp_path, drawn):
+    out = str(tmp_path / "pole")
+    assert main(["train", "CartPole-v1", "--budget", "24", "--trials", "2", "--out", out]) == 0
+    assert main(["plot", out]) == 0
+    assert main(["plot", f"{out}/trial-00"]) == 0
+    for figure in drawn:
+        for band in figure.axes[0].collections:
+            for path in band.get_paths():
+                assert path.vertices[:, 1].max() <= 500.0
+        assert_inside(figure)
+    assert drawn[1].axes[0].get_title() == "CartPole-v1"
+
+
+def test_a_legend_of_many_long_names_is_whole(tmp_path, drawn):
+    names = [f"{'a run with quite a long name ' * 4}{i}" for i in range(12)]
+    first = own(tmp_path / names[0], budget=10)
+    for name in names[1:]:
+        shutil.copytree(first, tmp_path / name)
+    assert main(["plot", *(str(tmp_path / name) for name in names)]) == 0
+    assert len(labels(drawn[0])) == 12
+    assert_inside(drawn[0])
+
+
+def test_figures_are_files(tmp_path, capsys):
+    run = own(tmp_path)
+    capsys.readouterr()
+    assert main(["plot", run]) == 0
+    png, svg = capsys.readouterr().out.splitlines()
+    with Image.open(png) as image:
+        assert image.size[1] > image.size[0] / 2
+    assert svg.endswith("learning.svg")
+
+
+def test_a_study_is_drawn_by_its_own(tmp_path, monkeypatch, capsys):
+    (tmp_path / "study.json").write_text('{"name": "x"}')
+    assert main(["plot", str(tmp_path)]) == 2
+    assert "expected the name of one of" in capsys.readouterr().err
+    monkeypatch.setattr("gibo.studies.command.draw", lambda folder: [folder / "regret.png"])
+    assert main(["plot", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'regret.png'}\n"
+    assert main(["plot", str(tmp_path), "--out", "x.png"]) == 2
+
+
+def test_a_running_mean_is_that_of_its_neighbours():
+    values = np.arange(40.0)
+    mean, width = smoothed(values)
+    assert width == 5
+    assert mean[2:-2] == pytest.approx(values[2:-2])
+    assert (mean[0], mean[-1]) == (1.0, 38.0)
+    assert smoothed(values[:5]) == (pytest.approx(values[:5]), 1)
+
+
+def test_short_labels_stand_in_two_columns():
+    with pyplot() as plt:
+        figure, axes = plt.subplots(layout="constrained")
+        for i in range(4):
+            axes.plot([0, 1], [0, i], label=f"{i}")
+        legend_below(figure)
+        assert figure.legends[0]._ncols == 2
+        plt.close(figure)

@@ -242,19 +242,19 @@ gymnasium.register("Arm-v0", CartPoleEnv, max_episode_steps=5)
 
 
 def test_a_module_of_the_current_folder_is_found_and_a_journal_cannot_name_one(tmp_path, monkeypatch, capsys):
-    (tmp_path / "my_robot.py").write_text(ROBOT)
+    (tmp_path / "my_arm.py").write_text(ROBOT)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     try:
-        assert main(["train", "my_robot:Arm-v0", "--budget", "2", "--out", "run"]) == 0
-        del sys.modules["my_robot"], gymnasium.registry["Arm-v0"]
+        assert main(["train", "my_arm:Arm-v0", "--budget", "2", "--out", "run"]) == 0
+        del sys.modules["my_arm"], gymnasium.registry["Arm-v0"]
         monkeypatch.setattr(sys, "path", [each for each in sys.path if each != str(tmp_path)])
         assert "--allow-module" in error_of(capsys, ["evaluate", "run", "--episodes", "1"])
-        assert "my_robot" not in sys.modules
+        assert "my_arm" not in sys.modules
         assert main(["evaluate", "run", "--episodes", "1", "--allow-module"]) == 0
         assert "mean 5.0" in capsys.readouterr().out
     finally:
-        sys.modules.pop("my_robot", None)
+        sys.modules.pop("my_arm", None)
         gymnasium.registry.pop("Arm-v0", None)
     assert "no_robot" in error_of(capsys, ["train", "no_robot:Arm-v0", "--budget", "2"])
 

@@ -199,3 +199,13 @@ def test_the_scale_may_differ_between_parameters(make):
     optimizer = make(X0, scale=[0.1, 1.0, 10.0, 0.5])
     asked = np.array([query.x for query in advance(optimizer, 6)])
     assert np.isfinite(asked).all()
+
+
+@every_optimizer
+def test_it_is_shown_in_a_short_line(make):
+    opt = make(X0)
+    for query in opt.ask():
+        opt.tell(query, 1.0)
+    text = repr(opt)
+    assert text.startswith(f"{type(opt).__name__}({opt.d} parameters, {len(opt.evaluations)} told")
+    assert len(text) < 80

@@ -9,6 +9,7 @@ import numpy as np
 import optuna
 import pytest
 from optuna.distributions import FloatDistribution
+from optuna.search_space import intersection_search_space
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState, create_trial
@@ -79,6 +80,26 @@ def test_floats_integers_logs_and_steps():
         assert even in range(2, 21, 2)
     assert study.best_params["layers"] == 3
     assert study.best_value < 0.2 * study.trials[0].value
+
+
+def test_whole_numbers_and_steps_are_modelled_where_they_were_evaluated():
+    def objective(trial):
+        delay, even = trial.suggest_int("delay", 1, 9), trial.suggest_int("even", 2, 20, step=2)
+        gain, angle = trial.suggest_float("gain", 0.1, 10, log=True), trial.suggest_float("angle", 0.0, 1.0, step=0.25)
+        return -((delay - 5) ** 2) - (even - 10) ** 2 - gain - angle
+
+    sampler = GIBOSampler(seed=0)
+    study = optuna.create_study(sampler=sampler, direction="maximize")
+    study.optimize(objective, n_trials=14)
+    for again in (sampler, GIBOSampler(seed=0)):  # and as another process finds it in the storage
+        again.sample_relative(study, study.ask()._cached_frozen_trial, again.infer_relative_search_space(study, None))
+        X = np.array([e.x for e in again._search.optimizer.evaluations])
+        assert len(X) >= 10
+        names = list(intersection_search_space(study.get_trials()))
+        whole, stepped = X[:, [names.index("delay"), names.index("even")]], X[:, names.index("angle")] * 4
+        assert np.array_equal(whole, np.round(whole))
+        assert (whole[:, 1] % 2 == 0).all()
+        assert np.array_equal(stepped, np.round(stepped))
 
 
 def test_the_first_trial_is_the_start_and_the_search_begins_at_the_best():

@@ -295,8 +295,12 @@ def test_a_text_that_has_become_a_blob_is_damage(table, column, sound, tmp_path)
 
 @pytest.mark.parametrize(
     ("text", "damage"),
-    [(b"CREATE TABLE queries", b"CREATE TABLE quer\xffes"), (b"Traceback (most", b"\xd2raceback (most")],
-    ids=["schema", "row"],
+    [
+        (b"CREATE TABLE queries", b"CREATE TABLE quer\xffes"),
+        (b"Traceback (most", b"\xd2raceback (most"),
+        (b"Traceback (most", b"\xd2raceback full,"),  # no words of ours: the text is in SQLite's message
+    ],
+    ids=["schema", "row", "words"],
 )
 def test_what_is_no_text_any_more_is_damage_in_one_line(sound, tmp_path, text, damage):
     (tmp_path / FILE).write_bytes((sound / FILE).read_bytes().replace(text, damage, 1))

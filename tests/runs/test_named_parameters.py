@@ -126,3 +126,15 @@ def test_the_callback_hears_of_the_last_iteration_too_and_its_error_is_shown_who
 
 def slip(result):
     return 1 / 0
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_whole_numbers_are_found_although_steps_are_smaller_than_one(seed):
+    def objective(rate, layers, units, even):
+        return -((math.log10(rate) + 3) ** 2 + (layers - 3) ** 2 + (units - 6) ** 2 + 0.4 * (even - 3) ** 2)
+
+    parameters = Parameters(rate=log(1e-5, 1e-1), layers=integer(1, 8), units=linear(0, 9), even=integer(1, 10))
+    result = gibo.maximize(objective, parameters=parameters, budget=60, seed=seed)
+    assert result.best_seen.value > -0.1  # 4.6 less where queries stay among the iterate's own whole numbers
+    whole = result.history.x[:, [1, 3]]
+    assert np.array_equal(whole, np.round(whole))  # the model was told of what was evaluated

@@ -178,6 +178,19 @@ def test_trials_of_one_folder_have_a_mean_and_a_band(tmp_path):
         trials.close()
 
 
+def test_trials_of_different_kinds_have_a_mean_each(tmp_path):
+    for name in ("pole-gibo-00", "pole-gibo-01", "pole-ars-00", "pole-ars-01", "robot"):
+        method = gibo.ARS if "ars" in name else gibo.RandomSearch
+        gibo.run(method([1.0]), lambda x: -float(x @ x), budget=4, journal=tmp_path / "study" / name)
+    for folder, prefix in ((tmp_path, "study/"), (tmp_path / "study", "")):
+        trials = Trials(folder)
+        groups = {group["name"]: [trial["name"] for trial in group["trials"]] for group in trials.snapshot()["groups"]}
+        trials.close()
+        kinds = {"pole-gibo": ["pole-gibo-00", "pole-gibo-01"], "pole-ars": ["pole-ars-00", "pole-ars-01"]}
+        expected = {**kinds, "robot": ["robot"]}
+        assert groups == {prefix + name: [prefix + each for each in its] for name, its in expected.items()}
+
+
 def test_a_process_that_has_gone_is_seen(tmp_path):
     code = (
         "import sys, gibo; from gibo.runs.journal import Journal; from gibo.runs.spec import RunSpec\n"

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from gibo._checks import as_finite, as_vector, describe, natural, positive, positive_int
 from gibo._linalg import Array
 from gibo.errors import InputError
+from gibo.outcome import read_only
 
 # Entries of states and inputs stop at ± this: the system saturates. Their squares are far from the largest float.
 LIMIT = 1e120
@@ -89,7 +90,7 @@ class LQR:
 
     def __post_init__(self) -> None:
         for name in ("A", "B", "Q", "R", "W"):
-            object.__setattr__(self, name, _frozen(_matrix(name, getattr(self, name))))
+            object.__setattr__(self, name, read_only(_matrix(name, getattr(self, name))))
         n, p = self.B.shape
         for name, size in (("A", n), ("Q", n), ("R", p), ("W", n)):
             shape = getattr(self, name).shape
@@ -103,7 +104,7 @@ class LQR:
         # The symmetric root; of the identity it is the identity, bit for bit.
         root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         for name, array in (("_P", P), ("_K", K), ("_root", root)):
-            object.__setattr__(self, name, _frozen(array))
+            object.__setattr__(self, name, read_only(array))
 
     @classmethod
     def paper(cls) -> LQR:
@@ -366,8 +367,3 @@ def _generator(seed: int, *stream: int) -> np.random.Generator:
 
 def _cut(x: Array) -> Array:
     return np.minimum(np.maximum(x, -LIMIT), LIMIT)
-
-
-def _frozen(array: Array) -> Array:
-    array.flags.writeable = False
-    return array

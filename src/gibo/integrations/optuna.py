@@ -85,6 +85,13 @@ class _Space:
         values = self.parameters.to_values(x).values()
         return {name: _on_grid(d, v) for (name, d), v in zip(self.distributions.items(), values, strict=True)}
 
+    def rounded(self, x: Array) -> Array:
+        """The vector of what is evaluated at x, where there are whole numbers or steps: the model is told of it."""
+        on_grid = [
+            isinstance(d, IntDistribution) or bool(getattr(d, "step", None)) for d in self.distributions.values()
+        ]
+        return np.where(on_grid, self.to_vector(self.to_params(x)), x) if any(on_grid) else x
+
 
 @dataclass
 class _Search:
@@ -221,9 +228,10 @@ class GIBOSampler(BaseSampler):
         if head is None:
             bounds, scale = space.parameters.bounds, self._scales(space)
             optimizer = GIBO(space.parameters.x0, scale=scale, bounds=bounds, seed=self._seed, settings=self._settings)
+            optimizer.rounding = space.rounded
             search = _Search("", 0, optimizer, {}, set())
         elif search is None or search.token != head.system_attrs[BATCH]["token"]:
-            search = _load(head)
+            search = _load(head, space)
         for trial in trials:
             if trial.state.is_finished() and trial.number not in search.told:
                 search.told.add(trial.number)
@@ -260,11 +268,12 @@ def _save(study: Study, trial: FrozenTrial, space: _Space, search: _Search) -> N
     _set(study, trial, BATCH, head)  # last: now the pieces are complete
 
 
-def _load(head: FrozenTrial) -> _Search:
+def _load(head: FrozenTrial, space: _Space) -> _Search:
     known = head.system_attrs[BATCH]
     text = "".join(head.system_attrs[f"{STATE}:{i}"] for i in range(known["pieces"]))
     content = json.loads(zlib.decompress(base64.b85decode(text)))
     optimizer = GIBO.from_state(content["state"])
+    optimizer.rounding = space.rounded
     pending = {query.id: query for query in optimizer.ask()}  # the same ones again
     return _Search(known["token"], known["batch"], optimizer, pending, set(content["told"]))
 

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from gibo._checks import LARGEST, as_bounds, as_vector, check_within, natural, not_too_many, one_per_parameter, shown
 from gibo._linalg import Array
 from gibo._serialize import check_plain, register, to_plain
-from gibo.errors import GiboError, InputError, QueryError
+from gibo.errors import InputError, QueryError
 from gibo.gp import Jacobian
 from gibo.optimizers.log import (
     AllOrNothing,
@@ -41,7 +41,7 @@ from gibo.optimizers.log import (
     moved_points,
     replay,
 )
-from gibo.optimizers.state import STATE_FORMAT, arguments_of, events_from_plain, events_to_plain, make
+from gibo.optimizers.state import STATE_FORMAT, arguments_of, events_from_plain, events_to_plain, make, understood
 from gibo.outcome import (
     EXTERNAL,
     Best,
@@ -105,6 +105,9 @@ class Optimizer(ABC):
         self._iteration = 0
         self._log = Log()
         self._broken = False  # interrupted in the middle of a change in place
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.d} parameters, {len(self._log.evaluations)} told, {self._iteration} steps)"
 
     # -- the face -----------------------------------------------------------------------------------------------------
 
@@ -257,17 +260,13 @@ class Optimizer(ABC):
             >>> (again.ask()[0].x == opt.ask()[0].x).all()
             np.True_
         """
-        try:
+        with understood("state: not what state() gives"):
             data = json.loads(state) if isinstance(state, str) else state
             check_plain("state", data)
             if data["format"] != STATE_FORMAT:
                 raise InputError(f"state: format {shown(data['format'])} is not known to this version of gibo")
             optimizer = cls.from_arguments(data["optimizer"], data["arguments"])
             replay(optimizer, events_from_plain(data["events"], optimizer.d))
-        except GiboError:
-            raise
-        except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
-            raise InputError(f"state: not what state() gives: {error!r:.120}") from error
         return optimizer
 
     def arguments(self) -> dict[str, Any]:
@@ -306,15 +305,11 @@ class Optimizer(ABC):
         with AllOrNothing(self):
             self._log.ask(asked)
             self._iteration = asked.queries[0].iteration
-            try:
+            with understood(f"memo: not what {type(self).__name__} leaves"):
                 self._rng.bit_generator.state = memo["generator"]
                 if "iterate" in memo:
                     self._iterate = as_vector("iterate", memo["iterate"], self.d)
                 self._recall(memo)
-            except GiboError:
-                raise
-            except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
-                raise InputError(f"memo: not what {type(self).__name__} leaves: {error!r:.120}") from error
 
     def repeat(self, event: Event) -> None:
         """Do what was done."""
@@ -373,6 +368,7 @@ class Optimizer(ABC):
         """Make up for what was interrupted, and update if a batch is told, be it by an interrupted `tell`."""
         if self._broken:  # a change in place was interrupted: make this optimiser again from its log
             again = type(self).from_arguments(type(self).__name__, self.arguments())
+            again.rounding = self.rounding
             replay(again, self._log.events)
             self.__dict__.update(again.__dict__)
         if self._log.batch and not self.is_pending:

@@ -34,6 +34,9 @@ from gibo.optimizers.surrogate import Model, Surrogate
 from gibo.outcome import ITERATE, QUERY, Best, Evaluation
 from gibo.steps import direction
 
+# Times as far from the iterate as planned, at most, for whole numbers that would be the iterate's own.
+FARTHER = (2.0, 4.0)
+
 
 class GIBO(Optimizer):
     """Local search along a gradient that a Gaussian process infers from actively chosen queries. It maximises.
@@ -139,7 +142,17 @@ class GIBO(Optimizer):
             Z = plan(gi, lower, upper, self._M, self._rng, s.least_share, s.least_gain).X  # lines 7 to 12
         if not self._scale_found and self._iteration:
             proposals.append((self._iterate, QUERY))  # twice, to tell noise from detail
-        return proposals + [(z * self.scale, QUERY) for z in Z]
+        return proposals + [(self._apart(z * self.scale), QUERY) for z in Z]
+
+    def _apart(self, x: Array) -> Array:
+        """A query whose whole numbers are those of the iterate would tell nothing of them: there it goes farther."""
+        if self.rounding is None:
+            return x
+        y, here = self.evaluated(x), self.evaluated(self._iterate)
+        for k in FARTHER:
+            same = (y == here) & (y != self.clip(x))
+            y = np.where(same, self.evaluated(np.where(same, self._iterate + k * (x - self._iterate), x)), y)
+        return y
 
     def _update(self, batch: list[Evaluation]) -> None:
         if all(e.kind == ITERATE for e in batch):

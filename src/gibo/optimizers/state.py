@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,6 +26,17 @@ class Bounds(NamedTuple):
 
     lb: Any
     ub: Any
+
+
+@contextmanager
+def understood(otherwise: str) -> Iterator[None]:
+    """What cannot be made sense of, in this block, is an error that begins so; it may come from anywhere."""
+    try:
+        yield
+    except GiboError:
+        raise
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
+        raise InputError(f"{otherwise}: {error!r:.120}") from error
 
 
 def arguments_of(optimizer: object) -> dict[str, Any]:

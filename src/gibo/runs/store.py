@@ -330,6 +330,8 @@ def explained(folder: Path) -> Iterator[None]:
         raise JournalError(f"{error.filename or folder}: cannot be read or written: {error.strerror}") from None
     except sqlite3.OperationalError as error:
         text = str(error)
+        if text.startswith("Could not decode"):  # what follows is the row's content, whatever words are in it
+            raise damaged(folder, "unreadable text") from None
         if "full" in text or "I/O" in text:
             raise JournalError(f"{folder}: nothing can be written there, the disk may be full ({text})") from None
         if any(word in text for word in ("locked", "readonly", "unable to open")):

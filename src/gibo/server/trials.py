@@ -2,7 +2,7 @@
 
     {"format": 1, "kind": "trials", "name": the folder's name, "now": seconds since 1970, "minimize": false,
      "x": "evaluations" or "episodes", "y": "value" or "return",
-     "groups": [{"name": the folder that holds these trials, "of_iterates": whether the curves show iterates alone,
+     "groups": [{"name": what these trials have in common, "of_iterates": whether the curves show iterates alone,
                  "band": {"x": [], "mean": [], "low": [], "high": []},      mean ± standard deviation
                  "trials": [{"name", "state", "reason", "optimizer", "count", "failures", "budget", "best_seen",
                              "curve": {"x": [], "y": []}}, …]}, …]}
@@ -12,8 +12,10 @@ A trial's name is its path below the folder, and by it the page asks for the tri
 
 from __future__ import annotations
 
+import re
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -89,9 +91,7 @@ class Trials:
             self._scan()
             for trial in self._trials.values():
                 _update(trial)
-            groups: dict[str, list[_Trial]] = {}
-            for trial in self._trials.values():
-                groups.setdefault(str(Path(trial.name).parent), []).append(trial)
+            groups = _grouped(list(self._trials.values()))
             specs = [trial.reader.spec for trial in self._trials.values()]
             tasks = bool(specs) and all(each.training is not None for each in specs)
             return {
@@ -117,6 +117,16 @@ class Trials:
                     except GiboError:  # being made, or damaged: the others are shown
                         continue
         self._trials = dict(sorted(self._trials.items()))
+
+
+def _grouped(trials: list[_Trial]) -> dict[str, list[_Trial]]:
+    """Those that belong together: in one folder, with names that differ by a number at the end alone."""
+    found: dict[tuple[str, str], list[_Trial]] = {}
+    for trial in trials:
+        path = Path(trial.name)
+        found.setdefault((str(path.parent), re.sub(r"[-_]?\d+$", "", path.name)), []).append(trial)
+    alone = Counter(parent for parent, _ in found)
+    return {parent if alone[parent] == 1 else str(Path(parent) / stem): its for (parent, stem), its in found.items()}
 
 
 def _update(trial: _Trial) -> None:

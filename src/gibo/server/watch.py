@@ -109,7 +109,7 @@ def report(folder: Path | str, replay: bool = False, allow_module: bool = False)
             data["episode"] = Replays(allow_module).of(as_path("folder", folder), data["replay"])
         return page(alone=True).html(data)
     if replay:
-        raise InputError(f"--replay: {folder} has several trials; name one of them")
+        raise InputError(f"--replay: {folder} is a folder of trials; name one of them")
     trials = Trials(folder)
     try:
         return page(alone=True).html(trials.snapshot())

@@ -52,7 +52,7 @@ from gibo.runs.journal import Journal, has_journal
 from gibo.runs.spec import RunSpec
 from gibo.server.snapshot import Since, snapshot
 from gibo.server.watch import report
-from gibo.training.training import Training, read_trial, train
+from gibo.training.training import Training, last_episode, read_trial, train
 
 D = 3
 X0 = [0.1, -0.2, 0.4]
@@ -667,6 +667,9 @@ TARGETS = {
         ("budget", "workers"),
     ),
     "gibo.training.read_trial": lambda folder: Call(read_trial, {"folder": training(folder), "allow_module": False}),
+    "gibo.training.last_episode": lambda folder: Call(
+        last_episode, {"folder": training(folder), "allow_module": False}
+    ),
     # Control.
     "gibo.control.LQR": fixed(
         LQR,

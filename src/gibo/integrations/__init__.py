@@ -2,7 +2,7 @@
 
 ::
 
-    from gibo.integrations.optuna import GIBOSampler        # needs the extra: pip install 'gibo[optuna]'
+    from gibo.integrations.optuna import GIBOSampler        # needs the extra: pip install '.[optuna]'
     from gibo.integrations.scipy import minimize            # scipy.optimize.minimize(f, x0, method=minimize)
     from gibo.integrations.tensorboard import TensorBoard   # gibo.maximize(..., callback=TensorBoard("logs"))
 """

@@ -99,7 +99,7 @@ def save_c(
 
 
 def to_onnx(policy: Policy, precision: Precision = "double") -> Any:
-    """An ``onnx.ModelProto``; needs the extra: ``pip install 'gibo[onnx]'``.
+    """An ``onnx.ModelProto``; needs the extra: ``pip install '.[onnx]'``.
 
     Its input ``observation`` holds n observations, shape (n, …); its output ``action`` n actions in their own shape and
     type, or n whole numbers (int64).

@@ -133,6 +133,20 @@ def test_a_model_that_believes_in_luck_is_not_believed():
     assert verdict(facts(values=flat), start, end).code == "no_improvement"
 
 
+def test_one_relapse_does_not_hide_a_climb():
+    """Values like CartPole's, at the highest score from the sixth episode on but for a fall now and then."""
+    start, end = Best(np.zeros(2), 20.0, (-400.0, 380.0)), Best(np.ones(2), 500.0, (499.0, 501.0))
+    climb = [9.0, 10.0, 40.0, 35.0, 60.0, *[500.0, 480.0, 500.0, 69.0, 500.0] * 5]
+    assert verdict(facts(values=climb), start, end).code == "improved"
+    assert verdict(facts(values=[-v for v in climb], minimize=True), flipped(start), flipped(end)).code == "improved"
+    wide = Best(np.ones(2), 500.0, (100.0, 900.0))
+    assert verdict(facts(values=sorted(climb)), start, wide).code == "improved"
+
+
+def flipped(best):
+    return Best(best.x, -best.value, (-best.interval[1], -best.interval[0]))
+
+
 def test_rules_by_themselves():
     assert remarks(facts()) == []
     assert [r.code for r in remarks(facts(ascents=[0.5] * 5))] == ["no_ascent"]

@@ -60,6 +60,8 @@ Z90 = 1.6448536269514722
 # it than the model's standard deviation says, because the model was fitted. In these units, chosen on the leaderboard's
 # first half, where 90 % of the intervals hold with them and 54 % without.
 OPTIMISM, OVERCONFIDENCE = 0.5, 2.0
+# Values, or three batches if that is more, from which the start is judged: later ones are of better places.
+LEAST_AT_START = 10
 # A factor of a hundred either way.
 LARGEST_LOG_FACTOR = 4.6
 
@@ -289,11 +291,12 @@ class Surrogate:
         return replace(self, hyperparameters=Hyperparameters.of(fitted.gp, len(self.scale)), warning=warning)
 
     def at_start(self, log: Log, x0: Array) -> Best | None:
-        """What a model that is fitted to the first window alone believes of x0; None where nothing is known of it.
+        """What a model that is fitted to the first few batches alone believes of x0; None where nothing is known of it.
 
         The present hyperparameters belong to the present window, whose values spread otherwise.
         """
-        first = log.valued[: self.settings.sizes[1]]
+        M, N_m, _, _ = self.settings.sizes
+        first = log.valued[: min(N_m, max(LEAST_AT_START, 3 * (M + 2)))]
         if not first or any(isinstance(event, Reparametrized) for event in log.events):
             return None  # in the latter case what was told first is not where it was
         with single_thread():

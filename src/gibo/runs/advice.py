@@ -33,6 +33,8 @@ CLEAR = 1.5  # standard deviations of the noise that the signal has, where lengt
 MARCHING, JUMPING, OPPOSED = 0.55, 0.1, -0.4
 LEAST_STEPS = 6
 LEAST_ALIKE = 3  # equal values that are no accident
+SURE = 3.0  # standard deviations
+MOST = 0.9  # share of the last values that are better than the first one
 NINETY, LIKELY = 1.6449, 1.2816  # standard errors that hold 90 % of a normal distribution: on both sides, on one
 
 
@@ -199,8 +201,13 @@ def verdict(facts: Facts, start: Best | None, end: Best | None) -> Advice:
     witnesses = [each for each in (facts.iterates, known) if len(each) >= 6]
     thirds = [(each[: len(each) // 3], each[-(len(each) // 3) :]) for each in witnesses]
     risen = any(_rise(facts, _mean(first), _mean(last)) > LIKELY / NINETY for first, last in thirds)
+    # By their ranks, where one relapse among high values makes means and a model's intervals as wide as the gain.
+    surely = any(_higher(*((last, first) if facts.minimize else (first, last))) for first, last in thirds)
+    last = thirds[-1][1] if thirds else known  # a run that soon was at the top has high values in its first third, too
+    better = [value < known[0] if facts.minimize else value > known[0] for value in last]
+    risen = risen or sum(better) >= MOST * len(last)
     at_end = "at the recommended point, in the model's 90 % intervals"
-    return _compared(facts, begun, reached, "at the start", at_end, risen)
+    return _compared(facts, begun, reached, "at the start", at_end, risen, surely)
 
 
 def _by_means(facts: Facts, known: Sequence[float], batch: int) -> Advice:
@@ -221,9 +228,19 @@ def _mean(values: Sequence[float]) -> Estimate:
     return Estimate(mean, mean - half, mean + half)
 
 
-def _compared(facts: Facts, start: Estimate, end: Estimate, at_start: str, at_end: str, risen: bool) -> Advice:
+def _higher(first: Sequence[float], last: Sequence[float]) -> bool:
+    """Whether the last values are higher than the first ones, by the test of Mann and Whitney (its normal limit)."""
+    n, m = len(first), len(last)
+    above = sum((b > a) + 0.5 * (b == a) for a in first for b in last)
+    return above - n * m / 2.0 > SURE * math.sqrt(n * m * (n + m + 1) / 12.0)
+
+
+def _compared(
+    facts: Facts, start: Estimate, end: Estimate, at_start: str, at_end: str, risen: bool, surely: bool = False
+) -> Advice:
     course = f"from {start} {at_start} to {end} {at_end}"
-    if risen and _rise(facts, start, end) > 1.0:
+    rise = _rise(facts, start, end)
+    if (risen and rise > 1.0) or (surely and rise > 0.0):
         return Advice("improved", f"Improved by {abs(end.value - start.value):.3g}: {course}.")
     scale = _scale(facts)
     size = "smaller" if scale is not None and scale.code == "scale_large" else "larger"

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibo import GIBO, Settings
+from gibo import GIBO
 from gibo.policies import CriticGradient, PolicyGradient, Task
 
 DEAREST = 4  # episodes of an evaluation, where a likelihood ratio is estimated
@@ -40,36 +40,21 @@ TASKS = {
     "Pendulum-v1": Setup("affine", 1.0, 0.3, 20, 30, marks=(50, 100, 150, 200, 250, 300)),
 }
 
-# How the objective and the settings are made: without gradients, or with; M fewer queries, since gradients say much.
-ARMS: dict[str, tuple[Callable[[Task, Setup], Any], Settings]] = {
-    "none": (lambda task, setup: task, Settings.default()),
-    "none, noise on the actions": (
-        lambda task, setup: PolicyGradient(task, noise=setup.noise, at=()),
-        Settings.default(),
-    ),
-    "critic": (
-        lambda task, setup: CriticGradient(task, noise=setup.noise, memory=setup.memory),
-        Settings.default(),
-    ),
-    "likelihood ratio": (
-        lambda task, setup: PolicyGradient(task, noise=setup.noise, episodes=DEAREST),
-        Settings.default(),
-    ),
-    "none, M = 2": (lambda task, setup: task, Settings.default(M=2)),
-    "critic, M = 2": (
-        lambda task, setup: CriticGradient(task, noise=setup.noise, memory=setup.memory),
-        Settings.default(M=2),
-    ),
+# How the objective is made. Noise on the actions makes another one, smoother; so it is there without gradients, too.
+ARMS: dict[str, Callable[[Task, Setup], Any]] = {
+    "none": lambda task, setup: task,
+    "none, noise on the actions": lambda task, setup: PolicyGradient(task, noise=setup.noise, at=()),
+    "critic": lambda task, setup: CriticGradient(task, noise=setup.noise, memory=setup.memory),
+    "likelihood ratio": lambda task, setup: PolicyGradient(task, noise=setup.noise, episodes=DEAREST),
 }
 
 
 def trial(name: str, arm: str, number: int) -> list[tuple[int, float]]:
     """Marks, and the return of the policy that is recommended then."""
     setup = TASKS[name]
-    make, settings = ARMS[arm]
     with Task(name, policy=setup.policy) as task:
-        objective = make(task, setup)
-        optimizer = GIBO(task.x0(), scale=setup.scale, seed=number, settings=settings)
+        objective = ARMS[arm](task, setup)
+        optimizer = GIBO(task.x0(), scale=setup.scale, seed=number)
         spent, recommended = 0, [(0, task.x0())]
         while spent < setup.marks[-1]:
             for query in optimizer.ask():
@@ -102,8 +87,6 @@ def main() -> None:
     for number in range(arguments.trials):
         for name in arguments.tasks.split(","):
             for arm in arguments.gradients.split(";"):
-                if name == "Pendulum-v1" and "M" in arm:  # it has M = 2 by default
-                    continue
                 if any((row["task"], row["gradients"], row["trial"]) == (name, arm, str(number)) for row in rows):
                     continue
                 found = trial(name, arm, number)
@@ -157,8 +140,6 @@ def draw(rows: list[dict[str, str]], file: Path) -> None:
         "none, noise on the actions": "C2-.",
         "critic": "C0-",
         "likelihood ratio": "C1--",
-        "none, M = 2": "k:",
-        "critic, M = 2": "C0:",
     }
     for ax, task in zip(axes[0], tasks, strict=True):
         for arm, line in lines.items():

@@ -113,11 +113,12 @@ def positive_int(name: str, value: Any) -> int:
     return number
 
 
-def whole(name: str, value: Any, least: int) -> int:
-    """An integer of at least so much."""
+def whole(name: str, value: Any, least: int | None = None) -> int:
+    """An integer, of at least so much."""
     wrong = isinstance(value, (bool, np.timedelta64)) or not isinstance(value, numbers.Integral)
-    if wrong or value < least:
-        raise InputError(f"{name}: expected a whole number of at least {least}, got {shown(value)}")
+    if wrong or (least is not None and value < least):
+        least_of = "" if least is None else f" of at least {least}"
+        raise InputError(f"{name}: expected a whole number{least_of}, got {shown(value)}")
     return int(value)
 
 

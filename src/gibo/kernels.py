@@ -348,7 +348,7 @@ def _squared_distance_by_differences(U: Array, W: Array) -> Array:
 
 def as_correlation(name: str, given: Any, d: int | None = None) -> Array:
     """A correlation matrix (d, d) from outside: symmetric, with ones on its diagonal, positive definite."""
-    C = as_finite(name, given)
+    C, d = as_finite(name, given), None if d is None else positive_int("d", d)
     square = C.ndim == 2 and C.shape[0] == C.shape[1] and C.size and d in (None, len(C))
     if not square or not np.allclose(C, C.T, rtol=0.0, atol=1e-9) or not np.allclose(C.diagonal(), 1.0, atol=1e-9):
         size = "" if d is None else f" of {d} parameters"

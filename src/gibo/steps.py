@@ -22,7 +22,18 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_number, as_vector, describe, finite, natural, one_of, positive, positive_int, shown
+from gibo._checks import (
+    as_number,
+    as_vector,
+    describe,
+    finite,
+    moderate,
+    natural,
+    one_of,
+    positive,
+    positive_int,
+    shown,
+)
 from gibo._linalg import Array
 from gibo._serialize import Serializable, check_serializable
 from gibo.errors import InputError
@@ -55,7 +66,7 @@ def direction(
     """
     one_of("normalization", normalization, GRADIENT_SCALINGS)
     g = as_vector("g", g)
-    ell = as_vector("ell", ell, len(g))
+    ell = moderate("ell", as_vector("ell", ell, len(g)))
     if not (ell > 0.0).all():
         raise InputError(f"ell: expected positive lengthscales, got {ell.min()}")
     if normalization == "off":

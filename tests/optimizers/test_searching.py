@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import gibo
 from gibo.acquisition.confidence import LowerConfidenceBound
-from gibo.optimizers.scale_search import SHRINK, VARIES, WIDEN, look, varies
+from gibo.optimizers.scale_search import SHRINK, VARIES, WIDEN, by_chance, look, varies
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.surrogate import Surrogate, Units
 from gibo.outcome import Evaluation, Outcome, Query
@@ -94,11 +94,48 @@ def model_of(X, y, **options):
 
 
 def test_an_iterate_above_its_queries_means_too_wide():
-    X = [[0.0, 0.0], [3.0, 0.0], [0.0, 3.0], [-3.0, 0.0]]
-    y = [1.0, -5.0, -6.0, -7.0]
-    batch = evaluated(X, y, ["iterate", "query", "query", "query"])
+    X = [[0.0, 0.0], *np.random.default_rng(0).normal(size=(6, 2)) * 9.0]
+    y = [1.0, -5.0, -6.0, -7.0, -8.0, -9.0, -6.5]
+    batch = evaluated(X, y, ["iterate", *["query"] * 6])
     assert look(model_of(X, y), batch, batch, [], found=False).factor == SHRINK
     assert look(model_of(X, y), batch, batch, [], found=True).factor == 1.0
+    few = batch[:4]  # three queries: a quarter of all iterates would be above them by chance, which is no hint to widen
+    assert look(model_of(X[:4], y[:4]), few, few, [], found=False).factor == 1.0
+
+
+def test_how_often_chance_puts_the_iterate_on_top():
+    """Against simulation: all values alike but for noise, an iterate above all of its two queries, twice in a row."""
+    assert by_chance(([2.0], [0.0, 1.0])) == pytest.approx(1 / 3)
+    assert by_chance(([2.0], [0.0, 1.0]), ([3.0], [1.0, 1.0])) == pytest.approx(1 / 9)
+    assert by_chance(([2.0], [0.0, 1.0]), ([0.0], [1.0, 1.0])) == pytest.approx(1 / 3)
+    assert by_chance(([0.0], [0.0, 1.0]), ([3.0], [1.0, 1.0])) == 1.0
+    assert by_chance(([], [1.0])) == 1.0
+    y = np.random.default_rng(0).normal(size=(20_000, 2, 3))
+    simulated = (y[:, :, 0] > y[:, :, 1:].max(axis=2)).all(axis=1).mean()
+    assert simulated == pytest.approx(1 / 9, abs=0.01)
+
+
+def test_two_queries_below_the_iterate_are_no_reason_to_shrink_and_twice_in_a_row_they_are():
+    X, kinds = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), ["iterate", "query", "query"]
+    first, second = evaluated(X, [1.0, 0.0, 0.5], kinds, 0), evaluated(X + 0.1, [1.2, 0.0, 0.5], kinds, 1)
+    model = model_of(X, [1.0, 0.0, 0.5])
+    assert look(model, first, first, [], False).factor == 1.0
+    assert look(model, [*first, *second], second, first, False).factor == SHRINK
+
+
+def test_while_the_scale_is_not_found_nothing_below_the_start_is_recommended():
+    """A scale that is ten times too large: the first steps end far below the start, which the model does not see."""
+
+    def valley(x):
+        return -float(np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2))
+
+    optimizer = gibo.GIBO(np.full(6, 0.1), scale=3.0, seed=0)
+    start, recommended = valley(np.full(6, 0.1)), []
+    for _ in range(4):
+        for query in optimizer.ask():
+            optimizer.tell(query, valley(query.x))
+        recommended.append(valley(optimizer.best.x))
+    assert min(recommended) >= start
 
 
 def test_noise_alone_means_too_narrow_and_a_signal_that_it_is_found():

@@ -155,3 +155,17 @@ def test_rules_by_themselves():
 )
 def test_an_interval_has_the_digits_that_it_is_worth(estimate, text):
     assert str(estimate) == text
+
+
+def test_a_walk_that_has_arrived_marches_no_more():
+    marched = [[1.0, 0.1]] * 8
+    assert [r.code for r in remarks(facts(steps=marched))] == ["scale_small"]
+    assert remarks(facts(steps=marched + [[0.01, 0.0]] * 4)) == []
+
+
+def test_iterates_that_rose_are_a_witness_also_where_queries_fall_the_lower_the_farther_they_go():
+    start, end = Best(np.zeros(2), -5.0, (-5.2, -4.8)), Best(np.zeros(2), 0.0, (-0.1, 0.1))
+    values = [-5.0, -4.0] * 5 + [-1.0, -8.0] * 10
+    risen = [-5.0, -1.6, -0.2, -0.01, 0.0, 0.0, 0.0, 0.0, 0.0]
+    assert verdict(facts(values=values, iterates=risen), start, end).code == "improved"
+    assert verdict(facts(values=values, iterates=[-1.0, 1.0] * 5), start, end).code == "no_improvement"

@@ -253,6 +253,7 @@ def claims():
     means = [np.mean(each[-5:]) for each in last.values()]
     yield (R,), f"mean of the last five looks is {min(means):.0f} to {max(means):.0f} in every trial"
     yield from of_gradients()
+    yield from of_a_critic()
     off = "without gradient normalisation"
     yield (R,), f"CartPole's return is {spread(returns('ablation-gym', off, '100', 'CartPole-v1'))} after 100 episodes"
     yield (R,), f"Swimmer's {spread(returns('ablation-gym', off, '500', 'Swimmer-v5'))} after 500"
@@ -288,6 +289,49 @@ def of_gradients():
     )
     yield (R,), f"stays at {ends['9', 'none']:.3f} without, and ends at {ends['9', 'noise 1']:.3f} with noise"
     yield (R,), f"stays at {ends['3', 'none']:.2f} without gradients"
+
+
+def of_a_critic():
+    def at(task, gradients, episodes):
+        wanted = (task, gradients, episodes)
+        found = [
+            float(r["return"])
+            for r in rows("critic/returns.csv")
+            if (r["task"], r["gradients"], r["episodes"]) == wanted
+        ]
+        return spread((np.mean(found), np.std(found, ddof=1) / np.sqrt(len(found)))).replace("-", "−")
+
+    for arm in ("none", "critic", "likelihood ratio", "none, noise on the actions"):
+        yield (R, "docs/gradients.md"), at("Swimmer-v5", arm, "120")
+    yield (R,), f"{at('Pendulum-v1', 'none', '300')} without, {at('Pendulum-v1', 'critic', '300')} with the critic's"
+
+
+def test_normalisation():
+    """What results/README.md says of figure 8."""
+    value = {
+        (r["method"], int(r["d"]), r["evaluation"], r["function"]): float(r["regret"])
+        for r in rows("ablation-normalisation/marks.csv")
+    }
+    assert len(value) == 4 * 9 * 40 * 3
+
+    def each(method, d, spent):
+        return np.array([value[method, d, spent, str(f)] for f in range(40)])
+
+    def paired(method, d, spent):
+        difference = each(method, d, spent) - each("paper", d, spent)
+        return difference.mean(), difference.std(ddof=1) / np.sqrt(40)
+
+    others, dimensions = ("published", "invariant"), range(4, 37, 4)
+    late = [paired(method, d, "300") for method in others for d in dimensions]
+    assert f"paired, at most {max(abs(m / e) for m, e in late):.1f} standard errors" in text(R)
+    early = [paired(method, d, "100") for method in others for d in range(16, 37, 4)]
+    assert all(m < -2.0 * e for m, e in early)
+    gains = [-m for m, _ in early]
+    assert f"ahead by {min(gains):.3f} to {max(gains):.3f} in 16 and more dimensions" in text(R)
+    times = [each("off", d, "300").mean() / each("paper", d, "300").mean() for d in dimensions]
+    assert f"is {min(times):.1f} to {max(times):.1f} times that of the paper's form" in text(R)
+    ahead = [d for d in dimensions if each("off", d, "100").mean() < each("paper", d, "100").mean()]
+    assert ahead == [28, 32, 36]
 
 
 def test_regrets_over_the_dimensions():

@@ -25,7 +25,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_finite, as_number, positive_int
+from gibo._checks import as_finite, as_number, moderate, positive_int
 from gibo._linalg import Array
 from gibo.control.lqr import _check_definite
 from gibo.errors import InputError
@@ -113,7 +113,7 @@ class LSPI:
 
     def q_function(self, K: npt.ArrayLike, discount: float | None = None) -> Array:
         """(m, m) the estimated H of the gain K, which need not be the one that acted in the data."""
-        K = _shaped("K", K, (self.p, self.n))
+        K = moderate("K", _shaped("K", K, (self.p, self.n)))
         gamma = self.discount if discount is None else _discount("discount", discount)
         if not self.transitions:
             raise InputError("there are no transitions yet; add a trajectory first")

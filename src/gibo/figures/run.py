@@ -53,7 +53,7 @@ def run_figure(
         at = history.is_iterate
         above.plot(count[at], history.value[at], "o", color=BLUE, markersize=4, label="observed value of an iterate")
         if truth is not None:
-            values = [truth(x) for x in history.x[at]]
+            values = [_at(truth, x) for x in history.x[at]]
             above.plot(count[at], values, "-", color=BLUE, label="value of the iterate, without noise")
         if optimum is not None:
             above.axhline(finite("optimum", optimum), color=GREEN, linestyle="--", label="optimum")
@@ -68,3 +68,11 @@ def run_figure(
         figure.savefig(path, dpi=150)
         plt.close(figure)
     return path
+
+
+def _at(truth: Callable[[Array], float], x: Array) -> float:
+    try:
+        value = truth(x)
+    except (Exception, SystemExit) as error:
+        raise InputError(f"truth: it raised {type(error).__name__}: {error}") from error
+    return finite("truth(x)", value)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gibo._linalg import Array
-from gibo.errors import missing_extra
+from gibo.errors import InputError, missing_extra
 
 # Okabe and Ito 2008: distinguishable with any kind of colour vision.
 BLUE, ORANGE, GREEN, PINK, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#7A7A7A"
@@ -41,7 +41,10 @@ def pyplot() -> Iterator[Any]:
         "svg.hashsalt": "gibo",  # the same figure gives the same file
     }
     with plt.rc_context(style):
-        yield plt
+        try:
+            yield plt
+        except OSError as error:
+            raise InputError(f"a figure could not be written: {error}") from error
 
 
 def legend_below(figure: Any) -> None:

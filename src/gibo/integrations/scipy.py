@@ -141,7 +141,7 @@ class _Monitor:
 def _parameters(callback: Callable[..., Any]) -> list[str]:
     try:
         return list(inspect.signature(callback).parameters)
-    except (TypeError, ValueError):  # some built-in functions have none
+    except Exception:  # some built-in functions have none
         return []
 
 

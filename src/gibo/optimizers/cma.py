@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import batch_size, positive
+from gibo._checks import as_flag, batch_size, positive
 from gibo._linalg import Array
 from gibo.errors import InputError, missing_extra
 from gibo.optimizers.base import Optimizer
@@ -25,6 +25,7 @@ from gibo.outcome import QUERY, Best, Evaluation
 
 # With fewer there are no two parents, or no one to discard.
 LEAST_POPULATION = 4
+LEAST_SIGMA = 1e-100
 # Points of a population that are evaluated twice to measure the noise, as many as the package takes from small ones.
 TWICE = 2
 
@@ -85,13 +86,15 @@ class CMAES(Optimizer):
     ) -> None:
         super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
         self.sigma0 = positive("sigma0", sigma0)
+        if not LEAST_SIGMA <= self.sigma0 <= 1.0 / LEAST_SIGMA:
+            raise InputError(f"sigma0: expected about 1, in units of the scale, got {sigma0!r}")
         self.cap = None if cap is None else positive("cap", cap)
         if population is not None and batch_size("population", population) < LEAST_POPULATION:
             raise InputError(f"population: expected at least {LEAST_POPULATION}, got {population}")
         self._strategy = self._new_strategy(population)
         self.population = int(self._strategy.popsize)
-        self.noise_handling = bool(noise_handling)
-        self._noise = _cma().NoiseHandler(self.d, maxevals=[1, 1, 1], reevals=TWICE) if noise_handling else None
+        self.noise_handling = as_flag("noise_handling", noise_handling)
+        self._noise = _cma().NoiseHandler(self.d, maxevals=[1, 1, 1], reevals=TWICE) if self.noise_handling else None
         self._asked: list[Array] = []
         self._value: float | None = None
 

@@ -98,13 +98,16 @@ class GIBO(Optimizer):
         """The point with the highest mean (less `caution` standard deviations) under the model: one of the window's
         within the bounds, or the iterate.
 
-        But not the iterate, which is yet to be evaluated, if evaluations failed since the window's first.
+        But not the iterate, which is yet to be evaluated, if evaluations failed since the window's first. While the
+        scale is not found the model may be far off, and only points whose value is at least the start's are considered.
         """
         window = self._window(self._N_m)
         if not window:
             return None
-        X = [e.x for e in window if np.array_equal(self.clip(e.x), e.x)]
-        if not X or all(e.value is not None for e in self._log.since_id(self._log.valued[-self._N_m :][0].id)):
+        least = -np.inf if self._scale_found else self._log.valued[0].value or 0.0
+        X = [e.x for e in window if np.array_equal(self.clip(e.x), e.x) and (e.value or 0.0) >= least]
+        recent = self._log.since_id(self._log.valued[-self._N_m :][0].id)
+        if not X or (self._scale_found and all(e.value is not None for e in recent)):
             X.append(self.evaluated(self._iterate))
         with single_thread():
             model = self._model()

@@ -2,9 +2,10 @@
 
 Until a signal is found, the lengthscales and their prior are rescaled after each iteration:
 
-    too wide     the iterate's value is above most of its queries', or the last step failed, or the queries' values
-                 differ by more than noise and the model does not explain them                   × 0.5
-    too narrow   the model explains the values hardly better than noise alone does               × 2.5
+    too wide     the iterate's value is above most of its queries', more often than by chance, or the last step
+                 failed, or the queries' values differ by more than noise and the model does not explain them  × 0.5
+    too narrow   the model explains the values hardly better than noise alone does, and the iterate is not
+                 above most of its queries                                                                     × 2.5
 
 How large the noise is shows in the iterate, which is evaluated twice while the scale is not found. Once the model beats
 noise by a quarter of a nat per value the scale counts as found. A step counts as failed when the new iterate's value is
@@ -27,6 +28,7 @@ from gibo.outcome import ITERATE, QUERY, Evaluation
 WIDEN, SHRINK = 2.5, 0.5
 EVIDENCE = 0.25  # nats per value
 ABOVE = 0.85  # share of its queries that the iterate beats
+CHANCE = 0.15  # how likely that may be where nothing differs: of two queries one beats both in a third of all cases
 FAILED = 2.0  # median absolute deviations
 VARIES = 2.0  # nats
 
@@ -43,24 +45,42 @@ def look(
     model: Model, window: Sequence[Evaluation], batch: Sequence[Evaluation], last: Sequence[Evaluation], found: bool
 ) -> Finding:
     """What a batch says about the scale; `last` are the evaluations of the iteration before."""
-    here = next((e for e in batch if e.kind == ITERATE and e.value is not None), None)
-    queries = [
-        e.value
-        for e in batch
-        if e.kind == QUERY and e.value is not None and here is not None and not np.array_equal(e.x, here.x)
-    ]
-    if not queries or here is None or here.value is None:
+    here, values, queries = _apart(batch)
+    if not queries or here is None:
         return Finding(1.0, found, None)
     back = _failed(model, here, [e for e in last if e.value is not None])
     if found:
         return Finding(1.0, True, back)
-    if back is not None or float(np.mean([value < here.value for value in queries])) >= ABOVE:
+    chance = by_chance((values, queries), _apart(last)[1:])
+    if back is not None or chance <= CHANCE:
         return Finding(SHRINK, False, back)
     if here.iteration == 0:
         return Finding(1.0, False, None)
     if evidence(model) >= EVIDENCE * model.gp.n:
         return Finding(1.0, True, None)
-    return Finding(SHRINK if varies(window, queries) > VARIES else WIDEN, False, None)
+    if varies(window, queries) > VARIES:
+        return Finding(SHRINK, False, None)
+    return Finding(WIDEN if chance == 1.0 else 1.0, False, None)  # an iterate on top may be a hint of the opposite
+
+
+def by_chance(*iterations: tuple[Sequence[float], Sequence[float]]) -> float:
+    """How likely iterates are to beat their m queries as they did if nothing differs: the product of 1/(m + 1).
+
+    Of iterations (the iterate's values, the queries'), the last one first, as far as the iterate's mean is above most.
+    """
+    p = 1.0
+    for values, queries in iterations:
+        if not values or not queries or float(np.mean(np.array(queries) < np.mean(values))) < ABOVE:
+            break
+        p /= len(queries) + 1
+    return p
+
+
+def _apart(batch: Sequence[Evaluation]) -> tuple[Evaluation | None, list[float], list[float]]:
+    """The iterate, its values, of which there may be two, and those of its queries."""
+    here = next((e for e in batch if e.kind == ITERATE and e.value is not None), None)
+    valued = [] if here is None else [(e.value, np.array_equal(e.x, here.x)) for e in batch if e.value is not None]
+    return here, [value for value, same in valued if same], [value for value, same in valued if not same]
 
 
 def repeated(window: Sequence[Evaluation]) -> Array:

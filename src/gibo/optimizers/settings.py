@@ -187,7 +187,8 @@ class Settings(Serializable):
         """What GIBO does when it is told nothing but the scale, with these changes.
 
         Chosen on one half of the leaderboard's tasks and judged on the other, see docs/leaderboard.md: M is the smaller
-        of d/2 (at least 2) and 4 + 3·ln d; N_m is 10d, at least 100; `move` is ``"bound"``, `warp` ``"chosen"`` and
+        of d/2 (at least 2) and 4 + 3·ln d; N_m is 10d, at least 100; `delta` is 1.5, because under large noise a value
+        from farther away tells more; `move` is ``"bound"``, `warp` ``"chosen"`` and
         `fit_at` ``"step"``; `scale_search` and `remember` are on; `caution` is 1; the noise has the prior
         ``LogNormal(1, 1.5)``, because a smaller guess lets the first fits take noise for detail.
 
@@ -201,7 +202,7 @@ class Settings(Serializable):
             one_of("a setting", name, cls.__dataclass_fields__)
         if "step" in changes:
             changes = {"move": "step", **changes}
-        if not changes.get("standardize", True):
+        if "standardize" in changes and not as_flag("standardize", changes["standardize"]):
             changes = {"warp": "none", **changes}
         return cls(**{**_SEARCHING, **changes})
 
@@ -256,6 +257,7 @@ class Settings(Serializable):
 
 _SEARCHING: dict[str, Any] = {
     "noise": LogNormal(1.0, 1.5),
+    "delta": 1.5,
     "move": "bound",
     "warp": "chosen",
     "fit_at": "step",

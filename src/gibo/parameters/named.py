@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_path, as_vector, describe, shown
+from gibo._checks import as_path, as_vector, describe, instance, shown
 from gibo._linalg import Array
 from gibo.errors import InputError
 from gibo.parameters.parameter import FIELDS, Parameter
@@ -203,6 +203,8 @@ def _from_table(table: Any) -> Parameter:
     if not isinstance(table, Mapping):
         raise InputError(f"expected a table with kind, low and high, got {describe(table)}")
     kind = table.get("kind")
+    if kind is not None:
+        instance("kind", kind, str, "a text")
     if kind == "fixed" or "value" in table:
         raise InputError("fixed parameters are not searched; leave it out and give your objective its value")
     if kind in ("categorical", "choice") or "choices" in table:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from gibo._checks import as_finite_or_infinite, one_of, positive_int, shown
+from gibo._checks import as_finite_or_infinite, one_of, positive_int, whole
 from gibo._linalg import Array
 from gibo._serialize import Serializable
 from gibo.errors import InputError
@@ -95,9 +94,7 @@ class DiscreteActions(Serializable):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", positive_int("n", self.n))
-        if isinstance(self.start, bool) or not isinstance(self.start, numbers.Integral):
-            raise InputError(f"start: expected a whole number, got {shown(self.start)}")
-        object.__setattr__(self, "start", int(self.start))
+        object.__setattr__(self, "start", whole("start", self.start))
 
     @property
     def outputs(self) -> int:

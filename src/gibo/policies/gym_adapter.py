@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gibo._checks import describe_error
+from gibo._checks import describe_error, shown
 from gibo.errors import InputError, MissingExtraError, missing_extra
 from gibo.policies.actions import DTYPES, Actions, ContinuousActions, DiscreteActions
 
@@ -46,7 +46,7 @@ def make(name: str, options: Mapping[str, Any]) -> Any:
     except gym.error.Error as error:
         raise InputError(f"environment {name!r}: {_one_line(str(error))}") from error
     except Exception as error:  # an environment's constructor may raise anything, first of all about its options
-        given = f" with the options {dict(options)!r:.200}" if options else ""
+        given = f" with the options {shown(dict(options))}" if options else ""
         text = f"environment {name!r} cannot be made{given}: {_one_line(describe_error(error))}"
         if os.environ.get("MUJOCO_GL") and isinstance(error, (AttributeError, ImportError)):
             text += f" ({gl_advice()})"  # MuJoCo is not even loaded without its libraries

@@ -12,14 +12,13 @@ other parameters; `reexpress` gives them. Behaviour is what an optimiser has val
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_finite, as_vector, describe, instance, positive_int, shown
+from gibo._checks import as_finite, as_vector, describe, instance, natural, positive_int, shown
 from gibo._linalg import Array
 from gibo._serialize import to_plain
 from gibo.errors import InputError, NumericalError
@@ -28,6 +27,7 @@ from gibo.policies.architecture import Architecture
 # A state with a standard deviation of at most max(FLOOR, RELATIVE_FLOOR·|mean|) counts as one that does not vary: what
 # is left of it is rounding, and dividing by it would make that the largest input of all.
 FLOOR, RELATIVE_FLOOR = 1e-8, 1e-12
+LARGEST_COUNT = 2**53  # of states: beyond it a float cannot count
 
 # States that a `Collector` holds before it takes them into its statistics.
 CHUNK = 128
@@ -98,13 +98,14 @@ class Statistics:
     m2: Array
 
     def __post_init__(self) -> None:
-        if isinstance(self.count, bool) or not isinstance(self.count, numbers.Integral) or self.count < 0:
-            raise InputError(f"count: expected a whole number of at least 0, got {shown(self.count)}")
+        count = natural("count", self.count)
+        if count > LARGEST_COUNT:
+            raise InputError(f"count: expected at most {LARGEST_COUNT}, got {shown(count)}")
         mean = as_vector("mean", self.mean)
         m2 = as_vector("m2", self.m2, len(mean))
         if not (m2 >= 0.0).all():
             raise InputError(f"m2: expected non-negative numbers, got {m2[~(m2 >= 0.0)][0]}")
-        _freeze(self, count=int(self.count), mean=mean, m2=m2)
+        _freeze(self, count=count, mean=mean, m2=m2)
 
     @classmethod
     def empty(cls, k: int) -> Statistics:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from gibo._checks import as_finite, as_path, as_vector, describe, describe_error, instance, positive_int
+from gibo._checks import as_finite, as_path, as_vector, describe, describe_error, instance, positive_int, shown
 from gibo._linalg import Array
 from gibo._serialize import from_plain, to_plain
 from gibo.errors import InputError
@@ -103,7 +103,7 @@ class Policy:
     @classmethod
     def from_plain(cls, data: Any) -> Policy:
         """The inverse of `to_plain`, bit for bit."""
-        if not isinstance(data, dict) or data.get("format") != FORMAT:
+        if not isinstance(data, dict) or not isinstance(data.get("format"), str) or data["format"] != FORMAT:
             raise InputError(f'not a policy of gibo: expected "format": "{FORMAT}"')
         version = data.get("version")
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
@@ -166,6 +166,8 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
 
 def _write(path: Path, text: str) -> None:
     """Write a whole file or nothing."""
+    if not path.name:
+        raise InputError(f"path: expected a file's name, got {shown(str(path))}")
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         with temporary.open("x", encoding="utf-8") as file:

@@ -17,7 +17,7 @@ import numpy as np
 from gibo._checks import printable
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Iteration
-from gibo.outcome import Best, Evaluation
+from gibo.outcome import ITERATE, Best, Evaluation
 
 IN_A_ROW = 5  # failures, or uncertain steps
 RECENT = 50  # evaluations whose failures are counted
@@ -68,6 +68,7 @@ class Facts:
         signal: standard deviations of the noise that the model's signal has; None without a model.
         recommended: (d,) or None.
         values: all of them, in the order of their ids; None where there is none. Empty while a run goes on.
+        iterates: the values that the iterates had, in their order.
         batch: how many evaluations the first iteration takes.
         iterations: how many were finished.
     """
@@ -88,6 +89,7 @@ class Facts:
     signal: float | None
     recommended: Sequence[float] | None
     values: Sequence[float | None] = ()
+    iterates: Sequence[float] = ()
     batch: int = 1
     iterations: int = 0
 
@@ -115,6 +117,7 @@ class Facts:
             expected=expected,
             signal=signal(steps[-1].variance, steps[-1].noise) if steps else None,
             values=values,
+            iterates=[e.value for e in told if e.kind == ITERATE and e.value is not None],
             batch=sum(len(event.queries) for event in first),
             **known,
         )
@@ -189,11 +192,13 @@ def verdict(facts: Facts, start: Best | None, end: Best | None) -> Advice:
     begun, reached = estimate(start), estimate(end)
     if begun is None or reached is None:
         return _by_means(facts, known, batch)
-    # A model that takes noise for a signal believes in the luckiest point; the values themselves must have risen, too.
-    third = len(known) // 3
-    if third < 2:
+    # A model that takes noise for a signal believes in the luckiest point; the values themselves must have risen, too:
+    # those of the iterates, or all if there are few, for queries go farther and fall lower the more the model knows.
+    if len(known) < 6:
         return _too_few(known)
-    risen = _rise(facts, _mean(known[:third]), _mean(known[-third:])) > LIKELY / NINETY
+    witnesses = [each for each in (facts.iterates, known) if len(each) >= 6]
+    thirds = [(each[: len(each) // 3], each[-(len(each) // 3) :]) for each in witnesses]
+    risen = any(_rise(facts, _mean(first), _mean(last)) > LIKELY / NINETY for first, last in thirds)
     at_end = "at the recommended point, in the model's 90 % intervals"
     return _compared(facts, begun, reached, "at the start", at_end, risen)
 
@@ -312,7 +317,10 @@ def _walk(facts: Facts) -> tuple[float, float]:
     if len(steps) < LEAST_STEPS:
         return math.nan, math.nan
     cosines = (steps[1:] * steps[:-1]).sum(axis=1) / (lengths[1:] * lengths[:-1])
-    return float(np.linalg.norm(steps.sum(axis=0)) / lengths.sum()), float(cosines.mean())
+    share = float(np.linalg.norm(steps.sum(axis=0)) / lengths.sum())
+    if lengths[-LEAST_STEPS // 2 :].mean() < lengths.mean() / 3.0:  # it marched, and has arrived
+        share = min(share, MARCHING)
+    return share, float(cosines.mean())
 
 
 def _bounds(facts: Facts) -> Advice | None:

@@ -305,7 +305,7 @@ def run(
             raise InputError(f"sign: expected 1 or -1, got {shown(sign)}")
         if not isinstance(progress, bool) and not callable(getattr(progress, "update", None)):
             raise InputError(f"progress: expected True, False or an object with an update, got {describe(progress)}")
-        if (watch == "control" or as_flag("watch", watch)) and journal is None:
+        if ((isinstance(watch, str) and watch == "control") or as_flag("watch", watch)) and journal is None:
             raise InputError("watch: the page reads the run's journal; name a folder for it, with journal=")
         options = RunOptions(
             budget=budget,
@@ -342,7 +342,7 @@ def run(
             spec = RunSpec.of(
                 optimizer,
                 sign=float(sign),
-                penalty=penalty,
+                penalty=options.penalty,
                 quorum=options.quorum,
                 training=training,
                 names=None if naming is None else naming.names,

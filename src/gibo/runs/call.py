@@ -32,7 +32,7 @@ class Named:
         self.objective, self.parameters = objective, parameters
         try:
             found = inspect.signature(objective)
-        except (TypeError, ValueError):  # builtins may have no signature
+        except Exception:  # builtins may have no signature
             found = inspect.signature(lambda **values: None)
         own = {name: p for name, p in found.parameters.items() if p.kind is not p.POSITIONAL_ONLY}
         takes_any = any(p.kind is p.VAR_KEYWORD for p in own.values())
@@ -52,7 +52,7 @@ def check_call(objective: Callable[..., Any], reparametrizer: Any = None) -> Non
     """That the objective can be called with a vector, before anything is evaluated."""
     try:
         found = inspect.signature(objective)
-    except (TypeError, ValueError):
+    except Exception:  # builtins may have no signature, and a stranger's object may raise anything
         return
     _bind(found, None, **_offered(found), **({} if reparametrizer is None else reparametrizer.options()))
 

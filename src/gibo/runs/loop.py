@@ -331,7 +331,7 @@ class Loop:
         try:
             with self.interrupts.allowed:
                 stop = bool(self.options.callback(Result.of(self.session, Status.RUNNING, "running")))
-        except Exception as error:  # a mistake in a callback must not cost the results
+        except (Exception, SystemExit) as error:  # a mistake in a callback must not cost the results
             trace = printable("".join(traceback.format_exception(error)), lines=True)
             with suppress(CallbackWarning):
                 warnings.warn(f"the callback raised:\n{trace}", CallbackWarning, stacklevel=_callers_level())

@@ -16,7 +16,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, Protocol
 
-from gibo._checks import describe_error
+from gibo._checks import describe_error, instance
 from gibo.errors import InputError, RunError
 from gibo.outcome import Evaluation, Outcome, Query, checked
 
@@ -63,7 +63,7 @@ def _asked_for(objective: Objective, offered: dict[str, Any]) -> dict[str, Any]:
     """Of what is offered, that for which the objective has a parameter of that name."""
     try:
         parameters = inspect.signature(objective).parameters
-    except (TypeError, ValueError):  # builtins may have no signature
+    except Exception:  # builtins may have no signature
         return {}
     asked_for = {}
     for name, parameter in parameters.items():
@@ -179,7 +179,8 @@ class Futures:
         for future in sorted(done, key=lambda future: self.running[future][0].id):
             query, _, _ = self.running.pop(future)
             try:
-                arrivals.append(Evaluation(query, future.result()))
+                outcome = instance("its result", future.result(), Outcome, "an evaluation's outcome")
+                arrivals.append(Evaluation(query, outcome))
             except (Exception, CancelledError) as error:  # of the executor, not of the objective: nothing was evaluated
                 lost = RunError(f"the executor lost evaluation {query.id}: {describe_error(error)}")
                 self.lost = self.lost or lost

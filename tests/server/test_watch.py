@@ -413,8 +413,10 @@ def a_person(tmp_path):
     tmp_path.chmod(0o755)
     me = os.geteuid()
     if me == 0:
-        for path in [tmp_path, *tmp_path.parents[:2]]:
-            path.chmod(0o755)
+        "localhost".encode("idna")  # loaded when a socket needs it first, by who may not read Python's own folder
+        for path in (tmp_path, *tmp_path.parents):
+            if "pytest-of-" in str(path):  # pytest's own folders, one more of them where tests run side by side
+                path.chmod(0o755)
         os.seteuid(65534)
     yield
     os.seteuid(me)

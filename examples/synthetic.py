@@ -7,8 +7,6 @@ import os
 import time
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 import gibo
 from gibo.figures import run_figure
@@ -29,17 +27,18 @@ result = gibo.maximize(
 )
 seconds = time.perf_counter() - started
 
-table = Table(title="GIBO on a noisy function of 20 parameters")
-table.add_column("")
-table.add_column("", justify="right")
-table.add_row("value at the start", f"{function(function.start):.3f}")
-table.add_row("value found (without noise)", f"{function(result.x):.3f}")
-table.add_row("value found, as the model believes", f"{result.value:.3f}")
-table.add_row("true optimum", f"{function.f_best:.3f}")
-table.add_row("evaluations", str(result.evaluations))
-table.add_row("time", f"{seconds:.1f} s")
-table.add_row("probability that the last step ascended", f"{result.history.probability_of_ascent[-1]:.2f}")
-Console().print(table)
+rows = {
+    "value at the start": f"{function(function.start):.3f}",
+    "value found (without noise)": f"{function(result.x):.3f}",
+    "value found, as the model believes": f"{result.value:.3f}",
+    "true optimum": f"{function.f_best:.3f}",
+    "evaluations": str(result.evaluations),
+    "time": f"{seconds:.1f} s",
+    "probability that the last step ascended": f"{result.history.probability_of_ascent[-1]:.2f}",
+}
+print("GIBO on a noisy function of 20 parameters")
+for name, figure in rows.items():
+    print(f"  {name:<40}{figure:>10}")
 
 path = run_figure(result, "demo/run.png", truth=function, optimum=function.f_best, title="GIBO, 20 parameters")
 print(f"Figure: {path}")

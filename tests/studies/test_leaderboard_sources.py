@@ -91,6 +91,7 @@ MODEL = {
 DEFAULT = MODEL | {
     "noise": LogNormal(1.0, 1.5),
     "N_m": 100,
+    "delta": 1.5,
     "move": "bound",
     "warp": "chosen",
     "fit_at": "step",

@@ -85,6 +85,7 @@ class GIBO(Optimizer):
         self._kept: tuple[int, ...] = ()  # ids of the start and of the best point, see `Settings.remember`
         self._step_state = self.settings.step.init(self.d)
         self._scale_found = not (self.settings.scale_search and self._surrogate.can_be_rescaled)
+        self._was_found = self._scale_found  # when the last queries were planned, as their memo has it
 
     def adopt(self, arguments: dict[str, Any]) -> None:
         then = Settings().resolve(self.d)  # the default of versions that had no other
@@ -104,10 +105,10 @@ class GIBO(Optimizer):
         window = self._window(self._N_m)
         if not window:
             return None
-        least = -np.inf if self._scale_found else self._log.valued[0].value or 0.0
+        least = -np.inf if self._was_found else self._log.valued[0].value or 0.0
         X = [e.x for e in window if np.array_equal(self.clip(e.x), e.x) and (e.value or 0.0) >= least]
         recent = self._log.since_id(self._log.valued[-self._N_m :][0].id)
-        if not X or (self._scale_found and all(e.value is not None for e in recent)):
+        if not X or (self._was_found and all(e.value is not None for e in recent)):
             X.append(self.evaluated(self._iterate))
         with single_thread():
             model = self._model()
@@ -129,6 +130,7 @@ class GIBO(Optimizer):
 
     def _propose(self) -> list[tuple[Array, str]]:
         proposals: list[tuple[Array, str]] = []
+        self._was_found = self._scale_found
         if not self._iterate_asked:
             self._iterate_asked = True
             proposals.append((self._iterate, ITERATE))  # line 4
@@ -336,7 +338,7 @@ class GIBO(Optimizer):
     def _recall(self, memo: dict[str, Any]) -> None:
         self._iterate_asked = True
         self._surrogate = self._surrogate.recall(memo)
-        self._scale_found = bool(memo.get("scale_found", self._scale_found))
+        self._scale_found = self._was_found = bool(memo.get("scale_found", self._scale_found))
         self._kept = self._known_ids(memo.get("kept", ()))
         if "step" in memo:
             state = {name: as_finite(f"step.{name}", value) for name, value in memo["step"].items()}

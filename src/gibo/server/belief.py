@@ -69,16 +69,23 @@ class Belief:
         return sorted({*np.linspace(0, n - 1, min(n, most)).astype(int).tolist(), n - 1})
 
     def now(
-        self, surrogate: Surrogate, window: Sequence[Evaluation], iterate: Array, failed: bool = False
+        self,
+        surrogate: Surrogate,
+        window: Sequence[Evaluation],
+        iterate: Array,
+        failed: bool = False,
+        least: float = -math.inf,
     ) -> Believed | None:
         """What is believed with these hyperparameters; None before any value.
 
-        Where evaluations have failed since the window's first, the iterate is not recommended, as in `GIBO.best`.
+        As in `GIBO.best`: the iterate is not recommended where evaluations have failed since the window's first, and
+        while the scale is not found; then the points' values are at least the start's, too.
         """
         if not window:
             return None
-        points = [e.x for e in window if np.array_equal(self.optimizer.clip(e.x), e.x)]
-        if not points or not failed:
+        inside = [e for e in window if np.array_equal(self.optimizer.clip(e.x), e.x)]
+        points = [e.x for e in inside if e.value is not None and e.value >= least]
+        if not points or not (failed or least > -math.inf):
             points.append(self.optimizer.evaluated(iterate))
         try:
             model = self._model(surrogate, window)

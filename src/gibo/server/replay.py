@@ -61,7 +61,8 @@ class Replays:
     def _run(self, words: list[str]) -> str:
         """What a program says; its complaint is an error."""
         here = str(Path(__file__).parents[2])  # the same gibo
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
+        paths = [here, *filter(None, [os.environ.get("PYTHONPATH")])]  # an empty one would be the current folder
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
         pipes: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         with subprocess.Popen(words, env=environment, text=True, errors="replace", **pipes) as child:
             with suppress(OSError, AttributeError):

@@ -1,7 +1,7 @@
 # make demo   set up, train three policies on CartPole-v1 and draw their learning curve
 # make test   set up and run ruff, mypy and the tests
 # make nightly  20,000 calls with hostile arguments, a few minutes
-# make soak   kills, hostile calls, damaged journals, dead workers, full disks: about half an hour; see docs/reliability.md
+# make soak   kills, hostile calls, damaged journals, dead workers, full disks: about five minutes; see docs/reliability.md
 # make bench  set up and run the benchmarks
 # make docs   set up and build the site, dist/site/index.html
 # make wheel  build dist/gibo-*.whl, install it into a fresh environment and run a program there

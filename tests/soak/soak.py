@@ -1,6 +1,6 @@
 """The long attack on what gibo promises: kills, hostile calls, damaged journals, dead workers, full disks.
 
-    python tests/soak/soak.py                    everything, about half an hour on two idle cores
+    python tests/soak/soak.py                    everything, about five minutes on two idle cores
     python tests/soak/soak.py --share 0.1        a tenth of it
     python tests/soak/soak.py --only kills       a part of it: kills, calls, journals, workers, dask, disks
 

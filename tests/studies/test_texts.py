@@ -146,6 +146,23 @@ def test_what_is_said_of_the_leaderboard():
     assert f"{1000 * mean:.0f} ms on average with the default" in text("README.md")
 
 
+def test_what_is_said_of_wrong_scales_and_of_environments():
+    (table,) = [body for header, body in tables("docs/leaderboard.md") if header == ["scale", "GIBO", "CMA-ES"]]
+    found = rows("leaderboard-scales/last.csv")
+    for name, *cells in table:
+        for method, cell in zip(("GIBO", "CMA-ES"), cells, strict=True):
+            one = [float(r["improvement"]) for r in found if r["method"] == method and name == f"× {r['scale']}"]
+            assert cell == f"{100 * np.mean(one):.0f} % ({sum(each < -0.02 for each in one)})"
+    pole = [
+        float(r["value"])
+        for r in rows("leaderboard-environments/values.csv")
+        if (r["task"], r["method"], r["evaluations"]) == ("CartPole-v1", "GIBO", "32")
+    ]
+    assert f"| CartPole-v1, after 32, {len(pole)} trials | {np.mean(pole):.0f} on average |" in text(
+        "docs/leaderboard.md"
+    )
+
+
 def test_what_is_said_of_a_full_matrix():
     """Ends, and marks in between, of results/leaderboard-full."""
     name, found = "docs/leaderboard.md", {}

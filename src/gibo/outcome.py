@@ -125,11 +125,6 @@ class Evaluation:
         self.__dict__.update(gradient=o.gradient, gradient_noise=o.gradient_noise)
 
 
-def not_told_yet(query: Query) -> Evaluation:
-    """Stands for a query that an iteration goes on without."""
-    return Evaluation(query, Outcome(None, failure="not told yet"))
-
-
 def read_only(x: Array) -> Array:
     """The same array, from now on not to be written to."""
     x.flags.writeable = False

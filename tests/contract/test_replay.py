@@ -12,7 +12,7 @@ from every_optimizer import IMPATIENT, OPTIMIZERS, X0, D, every_optimizer
 
 from gibo import GIBO, InputError, Optimizer, Query, QueryError
 from gibo._serialize import Serializable
-from gibo.optimizers.log import Asked, Proceeded, Reparametrized, Stepped, Told, replay
+from gibo.optimizers.log import Asked, Proceeded, Reparametrized, Stepped, Told
 from gibo.optimizers.state import events_from_plain, events_to_plain
 from optimizer_helpers import advance, as_data, noisy, same_from_here_on, snapshot, through_json
 
@@ -127,7 +127,7 @@ def test_loading_equals_repeating(make, seed):
         if (i + seed) % 7 and i < len(EVENTS) - 1:
             continue
         events, loaded = optimizer.log.events, make(X0, seed=4)
-        replay(loaded, events)
+        loaded.replay(events)
         seen, text = view(optimizer), snapshot(optimizer)
         copies = {
             "loaded": loaded,
@@ -152,7 +152,7 @@ def test_looking_at_an_optimiser_does_not_make_it_differ_from_one_that_was_repla
         happens(optimizer, event, rng)
         view(optimizer)
     again = make(X0)
-    replay(again, optimizer.log.events)
+    again.replay(optimizer.log.events)
     same_from_here_on(again, optimizer)
 
 
@@ -205,7 +205,7 @@ def test_events_come_back_from_plain_data(make):
 def test_a_replayed_batch_is_like_an_asked_one(make):
     optimizer, again = make(X0), make(X0)
     asked = optimizer.ask()
-    replay(again, optimizer.log.events)
+    again.replay(optimizer.log.events)
     assert again.is_pending
     assert as_data(again.ask()) == as_data(asked)
     with pytest.raises(ValueError, match="read-only"):
@@ -256,7 +256,7 @@ def test_queries_that_do_not_come_next_are_not_replayed(make, spoil):
     if spoil == "skipped":
         event = second
     elif spoil == "twice":
-        replay(optimizer, told.log.events[: told.log.events.index(second)])
+        optimizer.replay(told.log.events[: told.log.events.index(second)])
     elif spoil == "empty":
         event = replace(first, queries=())
     else:
@@ -307,7 +307,7 @@ def test_nothing_is_left_out_by_a_replay_unless_it_may_be(make):
     if optimizer.uses_late_values:
         events = [*optimizer.log.events, Proceeded()]
         again = make(X0)
-        replay(again, events)
+        again.replay(events)
         assert [query.id for query in again.pending] == [last.id]
         assert again.iteration == optimizer.iteration + 1
     elif others:
@@ -342,7 +342,7 @@ def test_those_that_draw_their_points_again_notice_other_points_and_can_then_be_
     told.ask()
     *before, last = told.log.events
     optimizer = make(X0, seed=3)
-    replay(optimizer, before)
+    optimizer.replay(before)
     state, first = snapshot(optimizer), last.queries[0]
     others = {
         "point": replace(first, x=first.x + 0.01),

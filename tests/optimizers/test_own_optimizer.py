@@ -9,7 +9,7 @@ import gibo
 from gibo import InputError, Optimizer, VanillaBO, resume, run
 from gibo._serialize import Serializable
 from gibo.acquisition.climb import climb
-from gibo.optimizers.log import Asked, replay
+from gibo.optimizers.log import Asked
 from gibo.outcome import QUERY, Best
 from optimizer_helpers import advance, as_data, noisy, same_from_here_on, snapshot
 
@@ -130,7 +130,7 @@ def test_what_is_slow_is_not_done_again():
     text, before = snapshot(optimizer), Wandering.computed
     again = Optimizer.from_state(text)
     assert Wandering.computed == before
-    replay(OWN["memo"](), optimizer.log.events)
+    OWN["memo"]().replay(optimizer.log.events)
     assert Wandering.computed == before
     assert as_data(again.ask()) == as_data(optimizer.ask())
 
@@ -139,7 +139,7 @@ def test_what_is_slow_is_done_again_where_there_is_no_memo():
     optimizer, again = OWN["memo"](), OWN["memo"]()
     advance(optimizer, 4)
     before = Wandering.computed
-    replay(again, [Asked(e.queries, None) if isinstance(e, Asked) else e for e in optimizer.log.events])
+    again.replay([Asked(e.queries, None) if isinstance(e, Asked) else e for e in optimizer.log.events])
     assert Wandering.computed == before + 4
     same_from_here_on(again, optimizer)
 

@@ -132,11 +132,11 @@ def test_with_the_token_the_page_acts(running, tab):
 
 
 def test_a_run_of_another_process_is_driven_from_the_page(running, tab):
-    from gibo.server.control import RunControl
+    from gibo.server.control import Control
 
     folder, gate = running
     gate.allowed.release(1)
-    with Watch(folder, control=RunControl) as watch:
+    with Watch(folder, control=Control) as watch:
         tab.goto(watch.page_address)
         drawn(tab, 1)
         tab.click("[data-action=pause]")
@@ -163,10 +163,10 @@ def test_a_run_of_another_process_is_driven_from_the_page(running, tab):
 
 
 def test_a_person_tells_a_value_with_the_keyboard(tmp_path, tab):
-    from gibo.server.control import RunControl
+    from gibo.server.control import Control
 
     first = manual_run(tmp_path / "run")[0]
-    with Watch(tmp_path / "run", control=RunControl) as watch:
+    with Watch(tmp_path / "run", control=Control) as watch:
         tab.goto(watch.page_address)
         field = tab.get_by_label(f"value of query {first.id}", exact=True)
         field.fill("-1,5")

@@ -25,7 +25,7 @@ from gibo.runs import manual
 from gibo.runs.store import BOX, FILE
 from gibo.server.advice import advice
 from gibo.server.bench import ManualBench
-from gibo.server.control import ACTIONS, RunControl
+from gibo.server.control import ACTIONS, Control
 from gibo.server.snapshot import Reader, Since, snapshot
 from gibo.server.trials import Trials
 from gibo.server.watch import Watch, watch
@@ -205,7 +205,7 @@ def test_a_process_that_has_gone_is_seen(tmp_path):
 def test_control_of_a_run_that_no_process_holds(tmp_path):
     manual.create(tmp_path, manual.Description(["a", "b"], [0.0] * 2, [1.0] * 2, [-5.0] * 2, [5.0] * 2))
     first, second = manual.ask(tmp_path).queries[:2]
-    control = RunControl(tmp_path)
+    control = Control(tmp_path)
     control.tell(first.id, 1.5)
     control.mark_failed(second.id, "it fell")
     control.remark("the oil is warm")
@@ -224,7 +224,7 @@ def test_what_is_told_on_the_page_reaches_a_run_that_is_served(tmp_path):
     manual.create(tmp_path, manual.Description(["a", "b"], [0.0] * 2, [1.0] * 2, [-5.0] * 2, [5.0] * 2))
     with ManualBench(tmp_path) as bench:
         first, second = bench.ask()["queries"][:2]
-        control = RunControl(tmp_path)
+        control = Control(tmp_path)
         control.tell(first["id"], 1.5)
         control.mark_failed(second["id"], "it fell")
         control.tell(10**6, 1.0)  # there is none
@@ -242,7 +242,7 @@ def test_what_runs_where_and_what_comes_next(running):
     s = snapshot(folder)
     assert (s["state"], [query["underway"] for query in s["pending"]][:2]) == ("running", [True, False])
     assert s["now"] - s["pending"][0]["since"] < 60.0
-    RunControl(folder).pause()
+    Control(folder).pause()
     gate.allowed.release(1)
     deadline = time.monotonic() + 20.0
     while (s := snapshot(folder))["state"] != "paused" or any(query["underway"] for query in s["pending"]):

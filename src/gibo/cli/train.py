@@ -121,13 +121,10 @@ def add_commands(commands: Any) -> None:
 def _train(arguments: argparse.Namespace) -> int:
     from gibo.runs.progress import progress_bar
     from gibo.runs.result import Status
-    from gibo.training.presets import BUDGETS
     from gibo.training.training import train
 
     look_here(arguments.environment)
-    training, budget = _training(arguments), arguments.budget
-    if budget is None:
-        budget = BUDGET if arguments.preset in (None, "none") else BUDGETS[arguments.environment]
+    training, budget = _training(arguments)
     if arguments.trials < 1:
         raise InputError(f"--trials: expected at least 1, got {arguments.trials}")
     if arguments.dask is not None and arguments.workers is not None:
@@ -164,19 +161,21 @@ def _train(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _training(arguments: argparse.Namespace) -> Training:
-    """The preset, or our defaults, with what was given besides."""
+def _training(arguments: argparse.Namespace) -> tuple[Training, int]:
+    """The preset, or our defaults, with what was given besides; and the budget."""
     from gibo.training.training import Training
 
     if arguments.preset in (None, "none"):
         reexpressed: Any = "data" if arguments.method == "gibo" else "off"
         training = Training(arguments.environment, "linear", arguments.method, reexpressed=reexpressed)
+        budget = BUDGET
     else:
-        training = _preset(arguments.preset, arguments.environment, arguments.method)
+        training, budget = _preset(arguments.preset, arguments.environment, arguments.method)
     names = ("policy", "episodes", "scale", "normalize_states", "reward_shift", "reward_scale", "max_steps")
     given = {name: getattr(arguments, name) for name in names}
     training = replace(training, **{name: value for name, value in given.items() if value is not None})
-    return replace(training, options=_options(training, dict(map(_setting, arguments.set))))
+    training = replace(training, options=_options(training, dict(map(_setting, arguments.set))))
+    return training, budget if arguments.budget is None else arguments.budget
 
 
 def _setting(word: str) -> tuple[str, Any]:
@@ -219,8 +218,8 @@ def _refuse_unknown(given: dict[str, Any], known: list[str]) -> None:
         raise InputError(f"--set: {unknown[0]!r} is unknown; expected one of {', '.join(known)}")
 
 
-def _preset(name: str, environment: str, method: str) -> Training:
-    from gibo.training.presets import PRESETS
+def _preset(name: str, environment: str, method: str) -> tuple[Training, int]:
+    from gibo.training.presets import BUDGETS, PRESETS
 
     if name not in PRESETS:
         raise InputError(f"--preset: expected one of {', '.join(PRESETS)}, none, got {name!r}")
@@ -228,7 +227,7 @@ def _preset(name: str, environment: str, method: str) -> Training:
     if (environment, method) not in known:
         there = ", ".join(" with ".join(pair) for pair in known)
         raise InputError(f"--preset {name}: there is none for {environment} with {method}; there are: {there}")
-    return known[environment, method]
+    return known[environment, method], BUDGETS[environment]
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:

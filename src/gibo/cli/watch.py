@@ -45,13 +45,13 @@ def add_commands(commands: Any) -> None:
 
 def _watch(arguments: argparse.Namespace) -> int:
     from gibo._linalg import single_thread
-    from gibo.server.control import RunControl
+    from gibo.server.control import Control
     from gibo.server.watch import watch
 
     if arguments.port is not None and not 0 <= arguments.port < 1 << 16:
         raise InputError(f"--port: expected a number below 65536, got {arguments.port}")
     server = watch(
-        arguments.folder, arguments.port, RunControl if arguments.control else None, allow_module=arguments.allow_module
+        arguments.folder, arguments.port, Control if arguments.control else None, allow_module=arguments.allow_module
     )
     try:
         say(f"{arguments.folder}: {server.page_address}", flush=True)

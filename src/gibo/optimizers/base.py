@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -38,21 +38,11 @@ from gibo.optimizers.log import (
     Stepped,
     Told,
     Transform,
+    last_whole,
     moved_points,
-    replay,
 )
 from gibo.optimizers.state import STATE_FORMAT, arguments_of, events_from_plain, events_to_plain, make, understood
-from gibo.outcome import (
-    EXTERNAL,
-    Best,
-    Evaluation,
-    Outcome,
-    Query,
-    as_point,
-    not_told_yet,
-    read_only,
-    told_outcome,
-)
+from gibo.outcome import EXTERNAL, Best, Evaluation, Outcome, Query, as_point, read_only, told_outcome
 
 OTHER_QUERIES = "would ask other queries than it did: with another version of gibo or cma?"
 
@@ -266,7 +256,7 @@ class Optimizer(ABC):
             if data["format"] != STATE_FORMAT:
                 raise InputError(f"state: format {shown(data['format'])} is not known to this version of gibo")
             optimizer = cls.from_arguments(data["optimizer"], data["arguments"])
-            replay(optimizer, events_from_plain(data["events"], optimizer.d))
+            optimizer.replay(events_from_plain(data["events"], optimizer.d))
         return optimizer
 
     def arguments(self) -> dict[str, Any]:
@@ -284,8 +274,20 @@ class Optimizer(ABC):
             raise InputError(f"state: it is one of {shown(name)}, not of {cls.__name__}; import the module that has it")
         return make(kind, arguments)
 
+    def replay(self, events: Iterable[Event]) -> None:
+        """For a fresh one: stand where events end. Up to the last memo they are loaded, from there on repeated."""
+        events = list(events)
+        last = last_whole(events)
+        for i, event in enumerate(events):
+            if i < last:
+                self.load(event)
+            elif i == last and isinstance(event, Asked):
+                self.recall(event)
+            else:
+                self.repeat(event)
+
     def load(self, event: Event) -> None:
-        """Take in an event without computing anything; see `gibo.optimizers.log.replay`."""
+        """Take in an event without computing anything."""
         if isinstance(event, Asked):
             self._log.ask(event)
             self._iteration = event.queries[0].iteration
@@ -369,15 +371,15 @@ class Optimizer(ABC):
         if self._broken:  # a change in place was interrupted: make this optimiser again from its log
             again = type(self).from_arguments(type(self).__name__, self.arguments())
             again.rounding = self.rounding
-            replay(again, self._log.events)
+            again.replay(self._log.events)
             self.__dict__.update(again.__dict__)
         if self._log.batch and not self.is_pending:
             with AllOrNothing(self):
                 self._update_with(self._log.close())
 
     def _update_with(self, batch: Sequence[int]) -> None:
-        log = self._log
-        self._update([log.evaluations.get(i) or not_told_yet(log.pending[i]) for i in batch])
+        log, missing = self._log, Outcome(None, failure="not told yet")  # of those that an iteration goes on without
+        self._update([log.evaluations.get(i) or Evaluation(log.pending[i], missing) for i in batch])
 
     def _check_proceeding(self) -> None:
         if not self.uses_late_values:

@@ -1,8 +1,7 @@
-"""An optimiser's history: a log of events, what follows from it, and the one way to continue from it.
+"""An optimiser's history: a log of events, and what follows from it.
 
-`replay` makes a fresh optimiser stand where a log ends. Up to the last batch that has a memo, events are only loaded,
-which takes microseconds each; from there on they are repeated, as they happened. An optimiser without memos, in which
-nothing is slow, repeats all of them. The journal of a run is such a log on the disk; `Optimizer.state` is one as JSON.
+`Optimizer.replay` makes a fresh optimiser stand where a log ends: the one way to continue. The journal of a run is such
+a log on the disk; `Optimizer.state` is one as JSON.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from bisect import insort
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -247,32 +246,6 @@ class Log:
         raise QueryError(f"query {query.id} is unknown to this optimiser; tell queries that its ask() returned")
 
 
-class Replayable(Protocol):
-    """What `replay` needs of an optimiser."""
-
-    def load(self, event: Event) -> None:
-        """Take in what happened, without computing anything."""
-
-    def recall(self, asked: Asked) -> None:
-        """Stand where the optimiser stood when it had proposed this batch, by its memo."""
-
-    def repeat(self, event: Event) -> None:
-        """Do what was done."""
-
-
-def replay(optimizer: Replayable, events: Iterable[Event]) -> None:
-    """Bring a fresh optimiser to where these events end."""
-    events = list(events)
-    last = last_whole(events)
-    for i, event in enumerate(events):
-        if i < last:
-            optimizer.load(event)
-        elif i == last and isinstance(event, Asked):
-            optimizer.recall(event)
-        else:
-            optimizer.repeat(event)
-
-
 def moved_points(transform: Transform, X: Array) -> Array:
     """Points (n, d) where they are after a change of the parameters' meaning."""
     moved = as_points("the transform's parameters", transform.parameters(X), X.shape[1])
@@ -298,15 +271,6 @@ def _moved(used: list[Evaluation], transform: Transform) -> dict[int, Evaluation
     return moved
 
 
-class Changing(Protocol):
-    """What `AllOrNothing` needs of an optimiser."""
-
-    changes_in_place: ClassVar[bool]
-    _rng: np.random.Generator
-    _log: Log
-    _broken: bool
-
-
 class AllOrNothing:
     """A computation that is interrupted, by Ctrl-C say, leaves the optimiser as it was and can be repeated.
 
@@ -317,7 +281,7 @@ class AllOrNothing:
     traceback is let go of, and would take back then what was done since.
     """
 
-    def __init__(self, optimizer: Changing) -> None:
+    def __init__(self, optimizer: Any) -> None:  # an `Optimizer`
         self._optimizer = optimizer
         self._attributes: dict[str, Any] = dict(optimizer.__dict__)
         self._generator = optimizer._rng.bit_generator.state

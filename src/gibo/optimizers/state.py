@@ -59,14 +59,10 @@ def arguments_of(optimizer: object) -> dict[str, Any]:
 def make(kind: type[T], arguments: dict[str, Any]) -> T:
     """A fresh optimiser from what `arguments_of` gave; the data may come from anywhere."""
     given = from_plain(arguments)
-    try:
+    with understood(f"state: the arguments of {kind.__name__}"):
         if given.get("bounds") is not None:
             given["bounds"] = Bounds(**given["bounds"])
         return kind(**given)
-    except GiboError:
-        raise
-    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
-        raise InputError(f"state: the arguments of {kind.__name__}: {error!r:.120}") from error
 
 
 def option_names(kind: type[Any]) -> list[str]:
@@ -123,12 +119,8 @@ def _by_id(row: list[Told]) -> list[Told]:
 
 def events_from_plain(data: Any, d: int) -> list[Event]:
     """The inverse of `events_to_plain` for an optimiser of d parameters; everything is checked."""
-    try:
+    with understood("state: its events are not what state() gives"):
         return [_event_from_plain(name, content, d) for name, content in data]
-    except GiboError:
-        raise
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise InputError(f"state: its events are not what state() gives: {error!r:.120}") from error
 
 
 def _event_to_plain(event: Event) -> list[Any]:

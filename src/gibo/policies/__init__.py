@@ -10,14 +10,19 @@
     action = policy(observation)
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from gibo.policies.actions import ContinuousActions, DiscreteActions
 from gibo.policies.architecture import MLP, Affine, Architecture, Linear, architecture
-from gibo.policies.critic_gradient import CriticGradient
 from gibo.policies.normalizer import Normalization, Reexpression, Statistics, reexpress
 from gibo.policies.policy import Policy, load_policy
-from gibo.policies.policy_gradient import PolicyGradient
 from gibo.policies.rollout import Episode, rollout
 from gibo.policies.task import Task
+
+if TYPE_CHECKING:
+    from gibo.policies.critic_gradient import CriticGradient
+    from gibo.policies.policy_gradient import PolicyGradient
 
 __all__ = [
     "MLP",
@@ -39,3 +44,12 @@ __all__ = [
     "reexpress",
     "rollout",
 ]
+
+# Loaded when they are first used.
+_LATER = {"CriticGradient": "gibo.policies.critic_gradient", "PolicyGradient": "gibo.policies.policy_gradient"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(importlib.import_module(_LATER[name]), name)
+    raise AttributeError(f"module 'gibo.policies' has no attribute {name!r}")

@@ -30,10 +30,7 @@ import numpy.typing as npt
 from gibo._checks import as_number, as_vector, positive_int
 from gibo._linalg import Array, single_thread
 from gibo.errors import InputError
-from gibo.outcome import Outcome
-from gibo.policies.actions import ContinuousActions
 from gibo.policies.normalizer import Normalization
-from gibo.policies.policy import Policy
 from gibo.policies.policy_gradient import FEWEST_EPISODES, Estimate, PolicyGradient, Trace
 from gibo.policies.task import Task
 
@@ -101,24 +98,13 @@ class CriticGradient(PolicyGradient):
         self.features = positive_int("features", features)
         self._played: deque[_Played] = deque(maxlen=self.memory)
 
-    def __call__(
-        self,
-        theta: npt.ArrayLike,
-        *,
-        seed: int = 0,
-        kind: str = "iterate",
-        normalization: Normalization | None = None,
-    ) -> Outcome:
-        """As `PolicyGradient`; the episodes are remembered."""
-        return super().__call__(theta, seed=seed, kind=kind, normalization=normalization)
-
     def traces(
         self, theta: npt.ArrayLike, episodes: int, seed: int = 0, normalization: Normalization | None = None
     ) -> list[Trace]:
         """Episodes of the noisy policy, which are remembered."""
         traces = super().traces(theta, episodes, seed, normalization)
         for trace in traces:
-            meant = self._outputs(theta, trace.states, normalization)
+            meant = self._meant(theta, trace.states, normalization)
             actions = self._clip(meant + self.noise * trace.noise)
             self._played.append(_Played(trace.states, actions, trace.rewards, trace.episode.terminated))
         return traces
@@ -145,7 +131,7 @@ class CriticGradient(PolicyGradient):
         """The gradients of `CRITICS` critics (CRITICS, d)."""
         states, actions, rewards = (np.concatenate(parts) for parts in list(zip(*self._played, strict=True))[:3])
         of_episode = np.repeat(np.arange(len(self._played)), [len(each.rewards) for each in self._played])
-        meant = self._outputs(theta, states, normalization)
+        meant = self._meant(theta, states, normalization)
         own = self._clip(meant)
         free = (meant == own).astype(float)  # where the policy is held at a bound, no parameter moves it
         last = np.append(np.diff(of_episode) > 0, True)
@@ -166,13 +152,10 @@ class CriticGradient(PolicyGradient):
             found.append(self.task.architecture.pull_back(theta, seen, pull) / len(self._played))
         return np.array(found)
 
-    def _outputs(self, theta: npt.ArrayLike, states: Array, normalization: Normalization | None) -> Array:
-        task, m = self.task, self.task.architecture.outputs
-        free = ContinuousActions(np.full(m, -np.inf), np.full(m, np.inf), "float64")
-        act = Policy(
-            task.architecture, as_vector("theta", theta, task.d), free, normalization, task.observation_shape
-        ).act
-        return np.array([act(state.reshape(task.observation_shape)) for state in states], dtype=np.float64)
+    def _meant(self, theta: npt.ArrayLike, states: Array, normalization: Normalization | None) -> Array:
+        """(T, m) a(s) before it is clipped."""
+        act, shape = self._outputs(theta, normalization), self.task.observation_shape
+        return np.array([act(state.reshape(shape)) for state in states], dtype=np.float64)
 
     def _clip(self, outputs: Array) -> Array:
         bounds: Any = self.task.actions

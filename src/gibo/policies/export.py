@@ -18,7 +18,7 @@ from gibo._checks import as_path, instance, one_of, shown
 from gibo._linalg import Array
 from gibo.errors import InputError, missing_extra
 from gibo.policies.actions import ContinuousActions
-from gibo.policies.architecture import MLP, Layer
+from gibo.policies.architecture import MLP
 from gibo.policies.policy import Policy
 
 Precision: TypeAlias = Literal["double", "float"]
@@ -180,13 +180,8 @@ def save_onnx(policy: Policy, path: str | os.PathLike[str], precision: Precision
 
 
 def _layers(policy: Policy) -> list[tuple[Array, Array]]:
-    """W and b of each layer, the normalisation in the first: ``W (s − mean)/std + b = W' s + (b − W' mean)``."""
-    first, *rest = policy.architecture.layers(policy.theta)
-    if policy.normalization is not None:
-        W = first.W / policy.normalization.std
-        b = (0.0 if first.b is None else first.b) - W @ policy.normalization.mean
-        first = Layer(W, b)
-    return [(W, np.zeros(len(W)) if b is None else b) for W, b in [first, *rest]]
+    """W and b of each layer."""
+    return [(W, np.zeros(len(W)) if b is None else b) for W, b in policy.layers()]
 
 
 def _is_relu(policy: Policy) -> bool:

@@ -84,6 +84,15 @@ class Policy:
             raise InputError(f"observation: expected shape {self.observation_shape}, got {state.shape}")
         return self.act(state)
 
+    def layers(self) -> list[Layer]:
+        """Its parameters with the normalisation in the first layer: ``W (s − mean)/std + b = W' s + (b − W' mean)``."""
+        first, *rest = self.architecture.split(self.theta)
+        if self.normalization is not None:
+            W = first.W / self.normalization.std
+            shift = -(W @ self.normalization.mean)
+            first = Layer(W, shift if first.b is None else first.b + shift)
+        return [first, *rest]
+
     def __reduce__(self) -> Any:
         """`act` is a closure: it is made anew rather than copied."""
         return Policy, (self.architecture, self.theta, self.actions, self.normalization, self.observation_shape)
@@ -189,9 +198,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _bind(policy: Policy, shape: tuple[int, ...]) -> Act:
-    layers = policy.architecture.split(policy.theta)
-    layers[0] = _fold(layers[0], policy.normalization)
-    act = _bind_flat(policy, layers)
+    act = _bind_flat(policy, policy.layers())
     if len(shape) == 1:
         return act
     return lambda observation: act(np.asarray(observation).reshape(-1))
@@ -203,15 +210,6 @@ def _bind_flat(policy: Policy, layers: list[Layer]) -> Act:
         W, b = layers[0]
         return policy.actions.bind_sign(W[0].dot, 0.0 if b is None else -float(b[0]))
     return policy.actions.bind(_outputs(policy.architecture, layers))
-
-
-def _fold(layer: Layer, normalization: Normalization | None) -> Layer:
-    """The first layer with the normalisation in its weights: ``W (s − mean)/std + b = W' s + (b − W' mean)``."""
-    if normalization is None:
-        return layer
-    W = layer.W / normalization.std
-    shift = -(W @ normalization.mean)
-    return Layer(W, shift if layer.b is None else layer.b + shift)
 
 
 def _outputs(net: Architecture, layers: list[Layer]) -> Outputs:

@@ -18,22 +18,20 @@ of its expected return is (Williams 1992; Sutton and Barto 2018, chapter 13)
 
 from __future__ import annotations
 
-import functools
-import math
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_finite, as_vector, instance, natural, one_of, positive_int, shown
+from gibo._checks import as_finite, instance, natural, one_of, positive_int, shown
 from gibo._linalg import Array, single_thread
 from gibo.errors import InputError
 from gibo.outcome import Outcome
-from gibo.policies.actions import ContinuousActions
-from gibo.policies.normalizer import Normalization, Statistics
-from gibo.policies.policy import Policy
-from gibo.policies.rollout import Episode, rollout
+from gibo.policies.actions import Act, ContinuousActions
+from gibo.policies.normalizer import Normalization
+from gibo.policies.rollout import Episode
 from gibo.policies.task import Task
 
 BASELINES = ("time", "none")
@@ -167,35 +165,29 @@ class PolicyGradient:
         wanted = instance("kind", kind, str, "the kind of a query") in self.at
         n = self.episodes if wanted else self.task.episodes
         traces = self.traces(theta, n, seed, normalization)
-        value = math.fsum(trace.episode.shaped for trace in traces) / n
-        info: dict[str, Any] = {
-            "return": math.fsum(trace.episode.value for trace in traces) / n,
-            "steps": sum(trace.episode.steps for trace in traces),
-            "terminated": sum(trace.episode.terminated for trace in traces),
-            "episodes": n,
-        }
-        if self.task.normalize_states:
-            seen = [trace.episode.statistics for trace in traces if trace.episode.statistics is not None]
-            info["statistics"] = functools.reduce(Statistics.merge, seen).to_plain()
+        outcome = self.task.outcome([trace.episode for trace in traces])
+        outcome = replace(outcome, info={**outcome.info, "episodes": n})
         estimate = self.estimate(theta, traces, normalization) if wanted else None
         if estimate is None:
-            return Outcome(value, info=info)
-        return Outcome(value, estimate.gradient, estimate.noise, info)
+            return outcome
+        return replace(outcome, gradient=estimate.gradient, gradient_noise=estimate.noise)
 
     def traces(
         self, theta: npt.ArrayLike, episodes: int, seed: int = 0, normalization: Normalization | None = None
     ) -> list[Trace]:
         """Episodes of the noisy policy, step by step."""
-        task, m, seed = self.task, self.task.architecture.outputs, natural("seed", seed)
-        free = ContinuousActions(np.full(m, -np.inf), np.full(m, np.inf), "float64")
-        outputs = Policy(
-            task.architecture, as_vector("theta", theta, task.d), free, normalization, task.observation_shape
-        ).act
-        send = task.actions.bind(lambda u: u)  # clips, and gives the environment's type
-        with task.environment() as environment:
+        seed, outputs = natural("seed", seed), self._outputs(theta, normalization)
+        send = self.task.actions.bind(lambda u: u)  # clips, and gives the environment's type
+        with self.task.environment() as environment:
             return [self._trace(environment, outputs, send, (seed, e)) for e in range(episodes)]
 
-    def _trace(self, environment: Any, outputs: Any, send: Any, entropy: tuple[int, int]) -> Trace:
+    def _outputs(self, theta: npt.ArrayLike, normalization: Normalization | None) -> Act:
+        """The policy without noise and without bounds."""
+        m = self.task.architecture.outputs
+        free = ContinuousActions(np.full(m, -np.inf), np.full(m, np.inf), "float64")
+        return replace(self.task.bind(theta, normalization), actions=free).act
+
+    def _trace(self, environment: Any, outputs: Act, send: Act, entropy: tuple[int, int]) -> Trace:
         rng = np.random.default_rng(np.random.SeedSequence((*entropy, 2)))
         states: list[Array] = []
         noise: list[Array] = []
@@ -206,15 +198,7 @@ class PolicyGradient:
             return send(outputs(observation) + self.noise * noise[-1])
 
         recorder, task = _Recorder(environment), self.task
-        episode = rollout(
-            recorder,
-            act,
-            seed=int(np.random.SeedSequence(entropy).generate_state(1)[0]),
-            max_steps=task.max_steps,
-            reward_shift=task.reward_shift,
-            reward_scale=task.reward_scale,
-            collect=task.normalize_states,
-        )
+        episode = task.episode(recorder, act, entropy, task.normalize_states)
         rewards = (np.array(recorder.rewards, dtype=np.float64) - task.reward_shift) * task.reward_scale
         return Trace(episode, np.array(states), np.array(noise), rewards)
 

@@ -141,7 +141,10 @@ class Task:
             states, for `Statistics.from_plain`.
         """
         seeds = [(natural("seed", seed), e) for e in range(self.episodes)]
-        played = self._play(self.bind(theta, normalization), seeds, collect=self.normalize_states)
+        return self.outcome(self._play(self.bind(theta, normalization), seeds, collect=self.normalize_states))
+
+    def outcome(self, played: Sequence[Episode]) -> Outcome:
+        """What episodes give together; see `__call__`."""
         info: dict[str, Any] = {
             "return": math.fsum(episode.value for episode in played) / len(played),
             "steps": sum(episode.steps for episode in played),
@@ -184,18 +187,19 @@ class Task:
 
     def _play(self, policy: Policy, seeds: Sequence[tuple[int, ...]], *, collect: bool) -> list[Episode]:
         with self.environment() as environment:
-            return [
-                rollout(
-                    environment,
-                    policy,
-                    seed=int(np.random.SeedSequence(entropy).generate_state(1)[0]),
-                    max_steps=self.max_steps,
-                    reward_shift=self.reward_shift,
-                    reward_scale=self.reward_scale,
-                    collect=collect,
-                )
-                for entropy in seeds
-            ]
+            return [self.episode(environment, policy, entropy, collect) for entropy in seeds]
+
+    def episode(self, environment: Any, policy: Any, entropy: tuple[int, ...], collect: bool) -> Episode:
+        """One episode under this task's rules, whose seed is made of these numbers."""
+        return rollout(
+            environment,
+            policy,
+            seed=int(np.random.SeedSequence(entropy).generate_state(1)[0]),
+            max_steps=self.max_steps,
+            reward_shift=self.reward_shift,
+            reward_scale=self.reward_scale,
+            collect=collect,
+        )
 
     # -- the environments ---------------------------------------------------------------------------------------------
 

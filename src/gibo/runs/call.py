@@ -8,9 +8,10 @@ from typing import Any
 
 from gibo._linalg import Array
 from gibo.errors import InputError
+from gibo.outcome import Query
 from gibo.parameters import Parameters
 
-OFFERED = ("seed", "kind")  # what an objective gets if it has a parameter of that name
+OFFERED = ("seed", "kind")  # of a query, what an objective gets if it has a parameter of that name
 
 
 class Named:
@@ -30,10 +31,7 @@ class Named:
 
     def __init__(self, objective: Callable[..., Any], parameters: Parameters) -> None:
         self.objective, self.parameters = objective, parameters
-        try:
-            found = inspect.signature(objective)
-        except Exception:  # builtins may have no signature
-            found = inspect.signature(lambda **values: None)
+        found = _signature(objective) or inspect.signature(lambda **values: None)
         own = {name: p for name, p in found.parameters.items() if p.kind is not p.POSITIONAL_ONLY}
         takes_any = any(p.kind is p.VAR_KEYWORD for p in own.values())
         self.by_keyword = takes_any or any(name in own for name in parameters)
@@ -50,11 +48,22 @@ class Named:
 
 def check_call(objective: Callable[..., Any], reparametrizer: Any = None) -> None:
     """That the objective can be called with a vector, before anything is evaluated."""
+    found = _signature(objective)
+    if found is not None:
+        _bind(found, None, **_offered(found), **({} if reparametrizer is None else reparametrizer.options()))
+
+
+def asked_for(objective: Callable[..., Any], query: Query) -> dict[str, Any]:
+    """Of what is offered, that for which the objective has a parameter of that name."""
+    found = _signature(objective)
+    return {} if found is None else {name: getattr(query, name) for name in _offered(found)}
+
+
+def _signature(objective: Callable[..., Any]) -> inspect.Signature | None:
     try:
-        found = inspect.signature(objective)
+        return inspect.signature(objective)
     except Exception:  # builtins may have no signature, and a stranger's object may raise anything
-        return
-    _bind(found, None, **_offered(found), **({} if reparametrizer is None else reparametrizer.options()))
+        return None
 
 
 def _offered(found: inspect.Signature) -> dict[str, None]:

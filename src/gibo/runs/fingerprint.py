@@ -58,12 +58,7 @@ def _known(objective: Any) -> dict[str, Any]:
     name = name if isinstance(name, str) else type(objective).__name__
     python = f"{sys.implementation.cache_tag}-{sys.flags.optimize}"
     known = {name: _plain(value) for name, value in options.items()}
-    return {
-        "name": name if isinstance(name, str) else type(objective).__name__,
-        "code": _digest(function),
-        "python": python,
-        "options": known,
-    }
+    return {"name": name, "code": _digest(function), "python": python, "options": known}
 
 
 def differences(then: Any, now: Mapping[str, Any]) -> str:

@@ -47,7 +47,8 @@ class Interrupts:
         self._last = -1e9
         self._open = False  # whether the moment is good
         self._taken = 0  # how many of them have interrupted something
-        self._urgent = self._is_used = self._has_begun = self._raised_at_once = False
+        self.is_used = False  # whether the one run that it is for has begun; see `for_run`
+        self._urgent = self._has_begun = self._raised_at_once = False
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
@@ -70,16 +71,6 @@ class Interrupts:
             _entered[-1]._forwarded()
         if self._urgent and kind is None:
             raise KeyboardInterrupt
-
-    def used(self) -> Interrupts:
-        """This one, for the one run that it is for; see `for_run`."""
-        self._is_used = True
-        return self
-
-    @property
-    def is_used(self) -> bool:
-        """Whether its run has begun."""
-        return self._is_used
 
     def check(self) -> None:
         """Raise KeyboardInterrupt if Ctrl-C was ever pressed; also if what it interrupted had just returned."""
@@ -146,9 +137,10 @@ def preparing(function: Callable[P, R]) -> Callable[P, R]:
 
 def for_run() -> AbstractContextManager[Interrupts]:
     """What a run is entered with: what the function that prepared it has entered already, or a new one."""
-    if _entered and not _entered[-1].is_used and threading.current_thread() is threading.main_thread():
-        return nullcontext(_entered[-1].used())
-    return Interrupts().used()
+    here = bool(_entered) and not _entered[-1].is_used and threading.current_thread() is threading.main_thread()
+    interrupts = _entered[-1] if here else Interrupts()
+    interrupts.is_used = True
+    return nullcontext(interrupts) if here else interrupts
 
 
 @contextmanager

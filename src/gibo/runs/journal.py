@@ -41,7 +41,7 @@ from gibo.runs.lock import is_held
 from gibo.runs.records import AFTER, BY_HAND, LONGEST_TEXT, OLD_EXTERNAL, Action, Start, action, checked_start, versions
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import FILE, Layout, Store, is_there, sound
-from gibo.runs.table import Columns, columns_of_queries, data_frame
+from gibo.runs.table import Columns, Line, columns_of, data_frame
 
 SCHEMA = 2
 
@@ -120,7 +120,12 @@ class Journal:
 
     def columns(self) -> Columns:
         """Every query and what became of it, as columns by their names; see `gibo.runs.table`."""
-        return columns_of_queries(self.queries().values(), self.evaluations(), self.spec().naming)
+        told = {e.id: (e.outcome, at) for e, at in self.evaluations()}
+        lines = []
+        for query, asked in self.queries().values():
+            outcome, at = told.get(query.id, (None, None))
+            lines.append(Line(query, outcome, asked, at))
+        return columns_of(lines, self.spec().naming)
 
     def explained(self) -> AbstractContextManager[None]:
         """What cannot be made sense of, in this block, is damage of the journal."""

@@ -6,7 +6,6 @@ alone, so a run does not depend on the pool it is given. Wherever an evaluation 
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections import deque
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from gibo._checks import describe_error, instance
 from gibo.errors import InputError, RunError
 from gibo.outcome import Evaluation, Outcome, Query, checked
+from gibo.runs.call import asked_for
 
 Objective = Callable[..., Any]
 
@@ -37,7 +37,7 @@ def evaluate(
     An objective with a parameter named ``seed`` gets the query's, and one with a parameter named ``kind`` its kind.
     The call, and nothing else, is made in the context that is given.
     """
-    options = {**options, **_asked_for(objective, {"seed": query.seed, "kind": query.kind})}
+    options = {**options, **asked_for(objective, query)}
     call = partial(objective, **options) if options else objective
     returned: list[Any] = []
     started = time.perf_counter()
@@ -57,19 +57,6 @@ def evaluate(
         return Outcome.failed(str(error), seconds)
     except Exception as error:  # what an Outcome holds is a stranger's
         return Outcome.failed(f"the objective's outcome: {describe_error(error)}", seconds)
-
-
-def _asked_for(objective: Objective, offered: dict[str, Any]) -> dict[str, Any]:
-    """Of what is offered, that for which the objective has a parameter of that name."""
-    try:
-        parameters = inspect.signature(objective).parameters
-    except Exception:  # builtins may have no signature
-        return {}
-    asked_for = {}
-    for name, parameter in parameters.items():
-        if name in offered and parameter.kind is not inspect.Parameter.POSITIONAL_ONLY:
-            asked_for[name] = offered[name]
-    return asked_for
 
 
 class Underway(NamedTuple):

@@ -23,7 +23,7 @@ from gibo.runs.advice import Advice, Facts, remarks, verdict, with_verdict
 from gibo.runs.session import Session
 from gibo.runs.show import as_html, values_svg
 from gibo.runs.spec import Naming
-from gibo.runs.table import Columns, columns_of, data_frame
+from gibo.runs.table import Columns, Line, columns_of, data_frame
 
 
 class Status(enum.Enum):
@@ -202,7 +202,7 @@ class Result:
 
     def columns(self, since: int = 0) -> Columns:
         """The evaluations from a number on, as columns by their names; see `gibo.runs.table`."""
-        return columns_of(self._told(self._evaluations[since:]), self._naming)
+        return columns_of([Line(e.query, e.outcome) for e in self._told(self._evaluations[since:])], self._naming)
 
     def _told(self, evaluations: Iterable[Evaluation]) -> list[Evaluation]:
         """In the objective's own sign."""

@@ -18,7 +18,7 @@ from gibo._linalg import Array
 from gibo.errors import InputError, JournalError
 from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.log import Asked, Event, Reparametrized, Told, replay
+from gibo.optimizers.log import Asked, Event, Reparametrized, Told
 from gibo.outcome import EXTERNAL, Best, Evaluation, Outcome, Query, as_point, checked
 from gibo.runs.fingerprint import differences
 from gibo.runs.journal import Journal, has_journal
@@ -114,7 +114,7 @@ class Session:
         spec = journal.spec()
         with journal.explained():
             session = cls(optimizer or spec.fresh_optimizer(), spec.sign, reparametrizer, journal)
-            replay(session.optimizer, session.lesson(journal.events()))
+            session.optimizer.replay(session.lesson(journal.events()))
             session._learn_if_over()
             session._recorded = len(session.optimizer.log.events)
         return session
@@ -136,7 +136,7 @@ class Session:
                 seen = event.queries[0].iteration
                 yield spent, iterates[event.queries[0].id]
         with journal.explained():
-            replay(session.optimizer, events)
+            session.optimizer.replay(events)
             session._learn_if_over()
         if session.optimizer.iteration > seen:
             yield spent, session.optimizer.iterate

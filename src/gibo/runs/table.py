@@ -6,13 +6,13 @@ import csv
 import importlib
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gibo._checks import one_of, printable
 from gibo.errors import MissingExtraError, missing_extra
-from gibo.outcome import Evaluation, Outcome, Query
+from gibo.outcome import Outcome, Query
 from gibo.runs.spec import Naming
 
 Columns = dict[str, list[Any]]
@@ -22,44 +22,34 @@ FRAMES = ("pandas", "polars")
 BEFORE, AFTER = ("id", "iteration", "kind"), ("value", "failure", "seconds", "asked", "told", "seed")
 
 
-def columns_of(evaluations: Sequence[Evaluation], naming: Naming) -> Columns:
-    """Of evaluations in the objective's own sign; what is not known is None."""
-    return _columns(naming, ((e.query, e.outcome, {}) for e in evaluations))
+class Line(NamedTuple):
+    """A query, what became of it (None: it is pending), and when it was asked and told, in seconds since 1970."""
+
+    query: Query
+    outcome: Outcome | None
+    asked: float | None = None
+    told: float | None = None
 
 
-def columns_of_queries(
-    queries: Iterable[tuple[Query, float | None]], told: Iterable[tuple[Evaluation, float]], naming: Naming
-) -> Columns:
-    """Of queries and what was told, both with their times (seconds since 1970), also of those that are pending."""
-    answers = {e.id: (e.outcome, at) for e, at in told}
-    rows = []
-    for query, asked in queries:
-        outcome, at = answers.get(query.id, (None, None))
-        rows.append((query, outcome, {"asked": asked, "told": at}))
-    return _columns(naming, rows)
+def columns_of(lines: Sequence[Line], naming: Naming) -> Columns:
+    """The parameters by their names, values as the lines have them; what is not known is None.
 
-
-def _columns(naming: Naming, rows: Iterable[tuple[Query, Outcome | None, Mapping[str, float | None]]]) -> Columns:
-    """The parameters by their names; numbers in the info of the evaluations, such as a return, come last."""
-    rows = list(rows)
+    Numbers in the info of the evaluations, such as a return, come last.
+    """
     named = [f"parameter {name}" if name in (*BEFORE, *AFTER) else name for name in naming.names]
     columns: Columns = {name: [] for name in (*BEFORE, *named, *AFTER)}
-    infos = [{} if outcome is None else _numbers(outcome.info) for _, outcome, _ in rows]
-    for query, outcome, times in rows:
-        known = outcome or Outcome(None)
-        cells = [query.id, query.iteration, query.kind, *naming(query.x).values(), known.value, known.failure]
-        cells += [known.seconds, times.get("asked"), times.get("told"), query.seed]
+    infos: list[dict[str, float]] = []
+    for query, outcome, asked, told in lines:
+        known = (None, None, None) if outcome is None else (outcome.value, outcome.failure, outcome.seconds)
+        point = naming(query.x).values()
+        cells = [query.id, query.iteration, query.kind, *point, *known, asked, told, query.seed]
         for column, cell in zip(columns.values(), cells, strict=True):
             column.append(cell)
-        if outcome is None:
-            columns["seconds"][-1] = None
+        info = {} if outcome is None else outcome.info
+        infos.append({key: value for key, value in info.items() if type(value) in (int, float)})
     for key in dict.fromkeys(key for info in infos for key in info):
         columns[f"info.{key}"] = [info.get(key) for info in infos]
     return columns
-
-
-def _numbers(info: Mapping[str, Any]) -> dict[str, float]:
-    return {key: value for key, value in info.items() if type(value) in (int, float)}
 
 
 def rows_of(columns: Columns) -> list[list[Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -23,36 +23,12 @@ from gibo.runs.table import rows_of
 LISTEN = 0.2  # seconds between two looks at the mailbox
 
 
-class Bench(Protocol):
-    """What a program can do with a run. When a method returns, the journal has it; each is safe to call from threads.
-
-    Mistakes of the client raise `InputError`; unknown queries, and queries told otherwise before, `QueryError`.
-    """
-
-    def ask(self) -> dict[str, Any]:
-        """``{"queries": [{"id", "kind", "iteration", "seed", "x", "parameters"}, …]}``; the same until told."""
-
-    def tell(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Record ``{"id", "value"}``, with ``"gradient"`` and ``"gradient_noise"`` if known, or ``{"id", "failed"}``.
-
-        Returns ``{"id", "recorded"}``: false if the very same was recorded before, which is no error.
-        """
-
-    def status(self) -> dict[str, Any]:
-        """How the run stands."""
-
-    def best(self) -> dict[str, Any]:
-        """``{"best": {"value", "parameters"} or None, "best_seen": …}``."""
-
-    def export(self) -> dict[str, Any]:
-        """``{"columns": [names], "rows": [[…], …]}``: every query and what became of it."""
-
-
 class ManualBench:
     """A run that `gibo init` has begun. It is held in memory, with its lock, until `close`: others can only read it.
 
-    What is asked and told is on the disk before anything else happens, so nothing is lost with the memory; after an
-    error of the disk the run is read from there again.
+    When a method returns, the journal has it, so nothing is lost with the memory; after an error of the disk the run is
+    read from there again. Each is safe to call from threads. Mistakes of the client raise `InputError`; unknown
+    queries, and queries told otherwise before, `QueryError`.
 
     Args:
         folder: of the run.
@@ -128,10 +104,15 @@ class ManualBench:
                 raise
 
     def ask(self) -> dict[str, Any]:
+        """``{"queries": [{"id", "kind", "iteration", "seed", "x", "parameters"}, …]}``; the same until told."""
         with self._run() as session:
             return {"queries": [self.naming.query(query) for query in session.ask()]}
 
     def tell(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Record ``{"id", "value"}``, with ``"gradient"`` and ``"gradient_noise"`` if known, or ``{"id", "failed"}``.
+
+        Returns ``{"id", "recorded"}``: false if the very same was recorded before, which is no error.
+        """
         with self._run() as session:
             number, outcome = as_outcome(request, len(self.naming.names))
             log = session.optimizer.log
@@ -147,6 +128,7 @@ class ManualBench:
         return {"id": number, "recorded": True}
 
     def status(self) -> dict[str, Any]:
+        """How the run stands."""
         with self._run() as session:
             optimizer, told = session.optimizer, session.optimizer.evaluations
             steps = optimizer.log.iterations
@@ -165,10 +147,12 @@ class ManualBench:
             }
 
     def best(self) -> dict[str, Any]:
+        """``{"best": {"value", "parameters"} or None, "best_seen": …}``."""
         with self._run() as session:
             return {"best": self._best(session.best), "best_seen": self._best(session.best_seen)}
 
     def export(self) -> dict[str, Any]:
+        """``{"columns": [names], "rows": [[…], …]}``: every query and what became of it."""
         with Journal.read(self.folder) as journal:
             columns, *rows = rows_of(journal.columns())
         return {"columns": columns, "rows": rows}

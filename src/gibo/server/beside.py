@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gibo.server.control import RunControl
+from gibo.server.control import Control
 from gibo.server.watch import watch
 
 
@@ -20,7 +20,7 @@ def page_beside(folder: Path, control: bool = False, trials: bool = False) -> It
         control: whether the page can act on it; then the address has a token.
         trials: whether these are trials, of which none need be there yet.
     """
-    acts = RunControl if control else None
+    acts = Control if control else None
     # A run of this process has made its environment, so it may be made again; of other trials nothing is known.
     with watch(folder, control=acts, trials=trials, allow_module=not trials) as server:
         sys.stderr.write(f"gibo: watch {'these trials' if trials else 'this run'} at {server.page_address}\n")

@@ -1,12 +1,9 @@
-"""What a page that has the token may do to a run.
-
-A `Control` says which of the actions it can do; the page shows those alone, and the server refuses the others.
-"""
+"""What a page that has the token may do to a run."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from gibo._checks import as_number, as_path, describe
 from gibo.errors import InputError, InUseError
@@ -15,40 +12,14 @@ from gibo.runs.mailbox import post
 from gibo.runs.records import LONGEST_TEXT
 from gibo.server.snapshot import Reader
 
-
-class Control(Protocol):
-    """Acts on a run. What is asked for is on the disk before a method returns; what cannot be raises a `GiboError`."""
-
-    @property
-    def actions(self) -> frozenset[str]:
-        """Of ``ACTIONS`` those that can be done."""
-
-    def pause(self) -> None:
-        """Ask nothing more until `continue_`; what is being evaluated is waited for."""
-
-    def continue_(self) -> None:
-        """End a pause."""
-
-    def stop(self) -> None:
-        """End the run after this iteration."""
-
-    def mark_failed(self, query: int, reason: str) -> None:
-        """A pending evaluation has no value."""
-
-    def tell(self, query: int, value: float) -> None:
-        """The value of a pending query, by a person at the bench."""
-
-    def remark(self, text: str) -> None:
-        """Note something down."""
-
-
 ACTIONS = ("pause", "continue", "stop", "mark_failed", "tell", "remark")
 
 
-class RunControl:
-    """Of any run: what a process holds hears of it through its mailbox; what none holds is written here.
+class Control:
+    """Acts on a run: what a process holds hears of it through its mailbox; what none holds is written here.
 
-    A running run does what it is asked to between two evaluations, so the journal has it somewhat later.
+    What is asked for is on the disk before a method returns; what cannot be raises a `GiboError`. A running run does
+    what it is asked to between two evaluations, so the journal has it somewhat later.
 
     Args:
         folder: of the run.
@@ -60,21 +31,27 @@ class RunControl:
         self.folder = as_path("folder", folder)
 
     def pause(self) -> None:
+        """Ask nothing more until `continue_`; what is being evaluated is waited for."""
         self._say("paused", "pause")
 
     def continue_(self) -> None:
+        """End a pause."""
         self._say("continued", "continue")
 
     def stop(self) -> None:
+        """End the run after this iteration."""
         self._say("stop", "stop")
 
     def mark_failed(self, query: int, reason: str) -> None:
+        """A pending evaluation has no value."""
         self._do("failed", {"id": query, "reason": reason})
 
     def tell(self, query: int, value: float) -> None:
+        """The value of a pending query, by a person at the bench."""
         self._do("told", {"id": query, "value": value})
 
     def remark(self, text: str) -> None:
+        """Note something down."""
         self._do("remark", {"text": text})
 
     def _do(self, kind: str, body: dict[str, Any]) -> None:
@@ -95,10 +72,6 @@ def act(control: Control, request: dict[str, Any]) -> None:
     action = request.get("action")
     if action not in ACTIONS:
         raise InputError(f"action: expected one of {', '.join(ACTIONS)}, got {describe(action)}")
-    if action not in control.actions:
-        raise InputError(
-            f"{action}: this run cannot do that; it can: {', '.join(sorted(control.actions)) or 'nothing'}"
-        )
     if action == "pause":
         control.pause()
     elif action == "continue":

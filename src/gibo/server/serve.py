@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 
 from gibo._checks import describe
 from gibo.errors import GiboError, InputError
-from gibo.server.bench import Bench
+from gibo.server.bench import ManualBench
 from gibo.server.loopback import LARGEST_BODY, NOTHING, LoopbackHandler, LoopbackServer, Refusal, as_object
 
 COMMANDS = ("ask", "tell", "status", "best", "export")
@@ -35,7 +35,7 @@ class Serve(LoopbackServer):
         port: 0 takes a free one.
     """
 
-    def __init__(self, bench: Bench, port: int = 0) -> None:
+    def __init__(self, bench: ManualBench, port: int = 0) -> None:
         self.bench = bench
         super().__init__(port, _Handler)
 
@@ -81,7 +81,7 @@ class _Handler(LoopbackHandler):
 # -- lines ------------------------------------------------------------------------------------------------------------
 
 
-def serve_lines(bench: Bench, source: BinaryIO, sink: BinaryIO) -> None:
+def serve_lines(bench: ManualBench, source: BinaryIO, sink: BinaryIO) -> None:
     """Answer each line of the source with a line, in their order, until it ends or nobody reads the answers."""
     for line in _lines(source):
         if isinstance(line, bytes) and not line.strip():
@@ -94,7 +94,7 @@ def serve_lines(bench: Bench, source: BinaryIO, sink: BinaryIO) -> None:
             return
 
 
-def _line_answer(bench: Bench, line: bytes | None) -> dict[str, Any]:
+def _line_answer(bench: ManualBench, line: bytes | None) -> dict[str, Any]:
     tag: dict[str, Any] = {}
     try:
         if line is None:

@@ -45,7 +45,7 @@ class Watch(LoopbackServer):
     Args:
         folder: of a run, or with runs below it.
         port: 0 takes a free one.
-        control: from a run's folder to what acts on it, such as `RunControl`; None: the page cannot change anything.
+        control: from a run's folder to what acts on it, such as `Control`; None: the page cannot change anything.
         trials: the folder is one of trials, of which there may be none yet.
         allow_module: to show an episode, the module that a run's environment is in may be imported.
 

@@ -237,7 +237,7 @@ def test_what_to_install_where_gymnasium_is_missing(tmp_path, monkeypatch, capsy
 ROBOT = """
 import gymnasium
 from gymnasium.envs.classic_control import CartPoleEnv
-gymnasium.register("Arm-v0", CartPoleEnv, max_episode_steps=5)
+gymnasium.register("GiboTestArm-v0", CartPoleEnv, max_episode_steps=5)
 """
 
 
@@ -246,8 +246,8 @@ def test_a_module_of_the_current_folder_is_found_and_a_journal_cannot_name_one(t
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     try:
-        assert main(["train", "my_arm:Arm-v0", "--budget", "2", "--out", "run"]) == 0
-        del sys.modules["my_arm"], gymnasium.registry["Arm-v0"]
+        assert main(["train", "my_arm:GiboTestArm-v0", "--budget", "2", "--out", "run"]) == 0
+        del sys.modules["my_arm"], gymnasium.registry["GiboTestArm-v0"]
         monkeypatch.setattr(sys, "path", [each for each in sys.path if each != str(tmp_path)])
         assert "--allow-module" in error_of(capsys, ["evaluate", "run", "--episodes", "1"])
         assert "my_arm" not in sys.modules
@@ -255,8 +255,8 @@ def test_a_module_of_the_current_folder_is_found_and_a_journal_cannot_name_one(t
         assert "mean 5.0" in capsys.readouterr().out
     finally:
         sys.modules.pop("my_arm", None)
-        gymnasium.registry.pop("Arm-v0", None)
-    assert "no_robot" in error_of(capsys, ["train", "no_robot:Arm-v0", "--budget", "2"])
+        gymnasium.registry.pop("GiboTestArm-v0", None)
+    assert "no_robot" in error_of(capsys, ["train", "no_robot:GiboTestArm-v0", "--budget", "2"])
 
 
 def test_too_many_parameters_are_explained_in_a_line(tmp_path, monkeypatch, capsys):

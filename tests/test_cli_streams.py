@@ -71,7 +71,7 @@ def test_help_that_cannot_be_written_is_one_line(words, unbuffered):
 def test_a_command_that_says_nothing_needs_no_output(run):
     query = manual.ask(run).queries[0]
     assert shell([f"gibo tell '{run}' {query.id} 2.0 >&- <&-"]) == (0, "", "")
-    assert manual.status(run).evaluations == 2
+    assert manual.status(run).result.evaluations == 2
 
 
 # -- files ------------------------------------------------------------------------------------------------------------

@@ -10,9 +10,8 @@ import numpy as np
 
 import gibo
 from gibo import Journal, Outcome, Settings
-from gibo.runs.journal import TABLES
 from gibo.runs.session import Session
-from gibo.runs.store import FILE, _checksum
+from gibo.runs.store import FILE, TABLES, _checksum
 
 FORK = multiprocessing.get_context("fork")
 SETTINGS = Settings(lengthscale=1.0, variance=1.0, noise=0.01, M=2, N_m=12)

@@ -60,7 +60,7 @@ def test_a_run_with_mistakes_that_were_taken_back_is_the_run_without_them(method
         tell(run, query.id, value_of(query))
     iterations(run, 1)
     assert points(run) == points(right)
-    assert np.array_equal(status(run).iterate, status(right).iterate)
+    assert np.array_equal(status(run).result.iterate, status(right).result.iterate)
     kept = actions(run)
     assert [(each.kind, each.body["value"], each.body["reason"]) for each in kept] == [
         ("undo", WRONG, "the sensor was off")
@@ -92,10 +92,10 @@ def test_a_value_of_a_closed_iteration_counts_from_now_on_where_a_replay_leaves_
     with Journal.open(run) as journal:
         journal.correct(wrong.id, gibo.Outcome(WRONG), "made worse")
     before = ask(run).queries
-    assert status(run).best_seen.value == WRONG
+    assert status(run).result.best_seen.value == WRONG
     correct(run, wrong.id, wrong.value, reason="a comma")
     assert [q.x.tolist() for q in ask(run).queries] == [q.x.tolist() for q in before]  # they were asked
-    assert status(run).best_seen.value < 0
+    assert status(run).result.best_seen.value < 0
     shutil.copytree(run, tmp_path / "held")
     iterations(run, 2)  # each ask makes the run again from its journal
     with Journal.open(tmp_path / "held") as journal:

@@ -21,8 +21,7 @@ from run_helpers import D, add_row, climb, columns_of, forked, hill, rows, tampe
 import gibo
 from gibo import GIBO, GiboError, Journal, JournalError
 from gibo.cli import main
-from gibo.runs.journal import TABLES
-from gibo.runs.store import BOX, FILE
+from gibo.runs.store import BOX, FILE, TABLES
 
 DATA = Path(__file__).parent.parent / "data"
 

@@ -16,9 +16,8 @@ from run_helpers import add_row, climb, columns_of, content, forked
 
 import gibo
 from gibo import InputError, Journal, JournalError, RandomSearch
-from gibo.runs.journal import TABLES
 from gibo.runs.spec import RunSpec
-from gibo.runs.store import FILE
+from gibo.runs.store import FILE, TABLES
 
 # -- what is no journal -----------------------------------------------------------------------------------------------
 

@@ -53,7 +53,7 @@ def test_points_from_elsewhere_by_hand_and_from_a_file(tmp_path, capsys):
     assert main(["export", str(run), "--out", str(file)]) == 0
     assert main(["import", str(other), str(file)]) == 0
     for folder in (run, other):
-        best = status(folder).best_seen
+        best = status(folder).result.best_seen
         assert (best.x.tolist(), best.value) == ([1.0, -2.5], -0.75)
     capsys.readouterr()
     for words, text in (

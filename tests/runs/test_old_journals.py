@@ -146,7 +146,7 @@ def test_a_journal_of_version_2_can_be_read(tmp_path):
     assert {"remark", "paused", "continued", "failed"} == {a.kind for a in actions}
     assert (spec.sign, spec.naming.names) == (-1.0, ["gain", "cutoff", "taps", "offset"])
     # What the model believes may get better with time, but not be another thing.
-    assert manual.status(tmp_path).best.value == pytest.approx(expected["best"]["value"], abs=0.1)
+    assert manual.status(tmp_path).result.value == pytest.approx(expected["best"]["value"], abs=0.1)
 
 
 @pytest.mark.parametrize("workers", [None, 2])

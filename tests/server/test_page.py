@@ -56,7 +56,7 @@ def test_what_it_shows_of_a_finished_run(finished, tab):
         assert f"{len(failures)} failed" in tab.inner_text("#tiles")
         assert tab.locator("#gradient tbody tr").count() == 4
         assert tab.locator("#chart-sure canvas").count() == 1
-        best = manual.status(finished).best
+        best = manual.status(finished).result.best
         tab.click("[data-form=JSON]")
         assert json.loads(tab.evaluate("navigator.clipboard.readText()")) == dict(
             zip(["x0", "x1", "x2", "x3"], best.x.tolist(), strict=True)

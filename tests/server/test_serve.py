@@ -79,7 +79,7 @@ def test_a_run_over_http(server, folder):
             value = (query["x"][0] - 1.0) ** 2 + query["x"][1] ** 2
             assert call(server, "POST", "/tell", {"id": query["id"], "value": value})[1]["recorded"] is True
     best = call(server, "GET", "/best")[1]
-    assert best["best"]["value"] == manual.status(folder).best.value < 1.0
+    assert best["best"]["value"] == manual.status(folder).result.value < 1.0
     status = call(server, "GET", "/status")[1]
     assert (status["evaluations"], status["minimize"], status["names"]) == (len(told(folder)), True, ["gain", "lag"])
     table = call(server, "GET", "/export")[1]
@@ -161,7 +161,7 @@ def test_while_it_serves_the_run_is_held_and_can_be_read(bench, folder, monkeypa
     monkeypatch.setattr(manual, "PATIENCE", 0.0)
     with pytest.raises(InUseError):
         manual.tell(folder, first["id"], 1.0)
-    assert manual.status(folder).evaluations == 0
+    assert manual.status(folder).result.evaluations == 0
     bench.close()
     manual.tell(folder, first["id"], 1.0)
     with ManualBench(folder) as again:
@@ -368,7 +368,7 @@ def test_the_shell_script(workplace):
 def test_the_python_program(workplace):
     output = run(sys.executable, "-c", program("python"))
     assert "'value': " in output
-    assert manual.status(workplace / "bench-py").best.value > -0.5
+    assert manual.status(workplace / "bench-py").result.value > -0.5
 
 
 @pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler on this machine")
@@ -377,4 +377,4 @@ def test_the_cpp_program(workplace):
     run("c++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-o", "bench", "bench.cpp")
     output = run("./bench")
     assert json.loads(output.splitlines()[-1])["ok"] is True
-    assert manual.status(workplace / "bench-cpp").best.value > -0.5
+    assert manual.status(workplace / "bench-cpp").result.value > -0.5

@@ -10,8 +10,7 @@ import test_damage
 from run_helpers import columns_of, content, forked
 from run_helpers import rows as rows_of
 
-from gibo.runs.journal import TABLES
-from gibo.runs.store import FILE
+from gibo.runs.store import FILE, TABLES
 from soak import SEED, Row, share_of
 
 KINDS = [test_damage.overwritten, test_damage.cut_off, test_damage.zeroed, test_damage.swapped, test_damage.headers]

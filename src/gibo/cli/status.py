@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gibo._checks import printable
 from gibo.cli import columns, say
 from gibo.errors import InputError
+from gibo.outcome import ITERATE
 
 if TYPE_CHECKING:
     from gibo.outcome import Best
@@ -69,22 +70,26 @@ def _status(arguments: argparse.Namespace) -> int:
 def _say_one(s: Status) -> None:
     from gibo.runs.advice import estimate
 
-    goal = "minimising" if s.minimize else "maximising"
-    say(f"{s.optimizer}, {goal} over {len(s.naming.names)} parameters: {printable(short(s.naming.names))}")
-    say(f"{s.evaluations} evaluations ({s.failures} failed), {len(s.pending)} queries pending, iteration {s.iteration}")
-    for advice in s.advice:
+    result, names = s.result, s.spec.naming.names
+    goal = "minimising" if s.spec.sign < 0 else "maximising"
+    say(f"{s.spec.optimizer}, {goal} over {len(names)} parameters: {printable(short(names))}")
+    told = f"{result.evaluations} evaluations ({len(result.failures)} failed)"
+    say(f"{told}, {len(s.pending)} queries pending, iteration {result.iterations}")
+    for advice in result.advice:
         say(printable(advice.text))
-    if s.best is not None:
-        say(
-            f"value {estimate(s.best) or format(s.best.value, '.6g')} by the model at the recommended point (gibo best)"
-        )
-    if s.best_seen is not None:
-        say(f"best value seen {s.best_seen.value:.6g}")
-    if s.returns[1]:
-        first, last, best = _returns(s)
-        say(f"{s.what}: {first:.6g} at first, {last:.6g} on average of the last {LAST}, best {best:.6g}")
-    if s.probability_of_ascent is not None and s.certainty is not None and "all_alike" not in _codes(s):
-        say(f"last step: probability of ascent {s.probability_of_ascent:.2f}, certainty {s.certainty:.2f} (see --help)")
+    if result.best is not None:
+        value = estimate(result.best) or format(result.value, ".6g")
+        say(f"value {value} by the model at the recommended point (gibo best)")
+    if result.best_seen is not None:
+        say(f"best value seen {result.best_seen.value:.6g}")
+    returns = _returns(s)
+    if returns is not None:
+        what = "values" if s.spec.training is None else "returns of episodes"
+        first, last, best = returns
+        say(f"{what}: {first:.6g} at first, {last:.6g} on average of the last {LAST}, best {best:.6g}")
+    ascent, certainty = _last_step(s)
+    if ascent is not None and "all_alike" not in _codes(s):
+        say(f"last step: probability of ascent {ascent:.2f}, certainty {certainty:.2f} (see --help)")
     if s.starts:
         start = s.starts[-1]
         when = datetime.fromtimestamp(start.started).isoformat(sep=" ", timespec="seconds")
@@ -92,36 +97,49 @@ def _say_one(s: Status) -> None:
 
 
 def _row(folder: Path, s: Status) -> list[Any]:
-    first, last, best = _returns(s) if s.returns[1] else ("", "", "")
-    return [folder.name, s.state, s.evaluations, s.failures, first, last, best, _codes(s)[0].replace("_", " ")]
+    known = [folder.name, s.state, s.result.evaluations, len(s.result.failures)]
+    return [*known, *(_returns(s) or ("", "", "")), _codes(s)[0].replace("_", " ")]
 
 
-def _returns(s: Status) -> tuple[float, float, float]:
-    """The first one at an iterate, the mean of the last ones there, and the best of all."""
-    at_iterates = s.returns[0] or s.returns[1]
-    return at_iterates[0], statistics.fmean(at_iterates[-LAST:]), (min if s.minimize else max)(s.returns[1])
+def _returns(s: Status) -> tuple[float, float, float] | None:
+    """Of values, or of a training's returns: the first at an iterate, the mean of the last there, the best of all."""
+    columns = s.result.columns()
+    rows = zip(columns["kind"], columns["value"], columns.get("info.return", columns["value"]), strict=True)
+    found = [(kind, value if given is None else given) for kind, value, given in rows if value is not None]
+    if not found:
+        return None
+    every = [float(value) for _, value in found]
+    at_iterates = [float(value) for kind, value in found if kind == ITERATE] or every
+    return at_iterates[0], statistics.fmean(at_iterates[-LAST:]), (min if s.spec.sign < 0 else max)(every)
+
+
+def _last_step(s: Status) -> tuple[float, float] | tuple[None, None]:
+    """Its probability of ascent and its certainty, where there is a model."""
+    history = s.result.history
+    return (history.probability_of_ascent[-1], history.certainty[-1]) if len(history.evaluations) else (None, None)
 
 
 def _codes(s: Status) -> list[str]:
-    return [advice.code for advice in s.advice]
+    return [advice.code for advice in s.result.advice]
 
 
 def _plain(s: Status) -> dict[str, Any]:
+    result, naming, (ascent, certainty) = s.result, s.spec.naming, _last_step(s)
     return {
-        "optimizer": s.optimizer,
-        "minimize": s.minimize,
+        "optimizer": s.spec.optimizer,
+        "minimize": s.spec.sign < 0,
         "state": s.state,
-        "evaluations": s.evaluations,
-        "failures": s.failures,
-        "iteration": s.iteration,
-        "pending": [s.naming.query(query) for query in s.pending],
-        "best": _plain_best(s.best, s.naming),
-        "interval": None if s.best is None else s.best.interval,
-        "best_seen": _plain_best(s.best_seen, s.naming),
-        "iterate": s.naming(s.iterate),
-        "probability_of_ascent": s.probability_of_ascent,
-        "certainty": s.certainty,
-        "advice": [{"code": advice.code, "text": advice.text} for advice in s.advice],
+        "evaluations": result.evaluations,
+        "failures": len(result.failures),
+        "iteration": result.iterations,
+        "pending": [naming.query(query) for query in s.pending],
+        "best": _plain_best(result.best, naming),
+        "interval": result.interval,
+        "best_seen": _plain_best(result.best_seen, naming),
+        "iterate": naming(result.iterate),
+        "probability_of_ascent": ascent,
+        "certainty": certainty,
+        "advice": [{"code": advice.code, "text": advice.text} for advice in result.advice],
         "reason": s.starts[-1].reason if s.starts else None,
     }
 
@@ -130,17 +148,17 @@ def _best(arguments: argparse.Namespace) -> int:
     from gibo.runs.manual import status
 
     s = status(arguments.folder, _learns)
-    if s.best is None:
+    best, seen, naming = s.result.best, s.result.best_seen, s.spec.naming
+    if best is None:
         raise InputError(f"{arguments.folder}: no evaluation has a value yet")
     if arguments.json:
-        best = {"best": _plain_best(s.best, s.naming), "best_seen": _plain_best(s.best_seen, s.naming)}
-        say(json.dumps(best, indent=1))
+        say(json.dumps({"best": _plain_best(best, naming), "best_seen": _plain_best(seen, naming)}, indent=1))
         return 0
-    say(f"value {s.best.value:.6g} by the model at")
-    for name, number in s.naming(s.best.x).items():
+    say(f"value {best.value:.6g} by the model at")
+    for name, number in naming(best.x).items():
         say(f"  {printable(name)} = {number!r}")
-    if s.best_seen is not None:
-        say(f"best value seen {s.best_seen.value:.6g}")
+    if seen is not None:
+        say(f"best value seen {seen.value:.6g}")
     return 0
 
 

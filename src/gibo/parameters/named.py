@@ -7,6 +7,7 @@ import keyword
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -156,24 +157,31 @@ class Parameters:
             high = 100
             start = 1
         """
-        path = as_path("path", path)
-        try:
-            data = tomllib.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise InputError(f"{path}: there is no such file") from None
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{path}: not readable as TOML: {error}") from None
-        if "parameters" not in data:
-            raise InputError(f"{path}: expected a table [parameters.NAME] for each parameter, found none")
-        try:
+        with read_toml(path) as data:
+            if "parameters" not in data:
+                raise InputError("expected a table [parameters.NAME] for each parameter, found none")
             return cls.from_plain(data["parameters"])
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
 
     def _each(self, attribute: str) -> Array:
         return np.array([getattr(parameter, attribute) for parameter in self.entries.values()], dtype=np.float64)
+
+
+@contextmanager
+def read_toml(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
+    """What a TOML file holds; the file's name stands before what is found wrong with it in this block."""
+    path = as_path("path", path)
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not readable as TOML: {error}") from None
+    try:
+        yield data
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 # -- checks -----------------------------------------------------------------------------------------------------------

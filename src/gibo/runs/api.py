@@ -150,30 +150,23 @@ def maximize(
     )
 
 
-def _with_sign_turned(function: Callable[P, Result]) -> Callable[[Callable[..., Result]], Callable[P, Result]]:
-    """A function with the same signature, for editors and `help`, that passes everything on with the sign turned."""
+def _turned(maximize: Callable[P, Result]) -> Callable[P, Result]:
+    @functools.wraps(maximize, assigned=("__module__", "__annotations__"))  # its signature, for editors and `help`
+    def minimize(*args: P.args, **kwargs: P.kwargs) -> Result:
+        """Minimise: `maximize` with the objective's sign turned, at the door and back. Values are the objective's own.
 
-    def decorate(named: Callable[..., Result]) -> Callable[P, Result]:
-        @functools.wraps(function)
-        def turned(*args: P.args, **kwargs: P.kwargs) -> Result:
-            return function(*args, **{"sign": -1.0, **kwargs})  # type: ignore[arg-type]  # it has that parameter
+        Example:
+            >>> import gibo
+            >>> gibo.minimize(lambda x: ((x - 1.0) ** 2).sum(), [0.0, 0.0], budget=60, scale=0.3).value < 0.1
+            True
+        """
+        return maximize(*args, **{"sign": -1.0, **kwargs})  # type: ignore[arg-type]  # it has that parameter
 
-        turned.__name__, turned.__qualname__, turned.__doc__ = named.__name__, named.__qualname__, named.__doc__
-        return turned
-
-    return decorate
+    minimize.__qualname__ = "minimize"
+    return minimize
 
 
-@_with_sign_turned(maximize)
-def minimize(*args: Any, **kwargs: Any) -> Result:  # what it does stands in the decorator
-    """Minimise: `maximize` with the objective's sign turned, at the door and back. All values are the objective's own.
-
-    Example:
-        >>> import gibo
-        >>> gibo.minimize(lambda x: ((x - 1.0) ** 2).sum(), [0.0, 0.0], budget=60, scale=0.3).value < 0.1
-        True
-    """
-    raise NotImplementedError
+minimize = _turned(maximize)
 
 
 @preparing

@@ -1,17 +1,7 @@
 """The journal of a run: what the run is, who worked on it, and its log of events, on the disk as they happen.
 
-    facts         what the run is: optimiser and its arguments, sign, names (`RunSpec`)
-    starts, ends  each process that worked on it: when, where, how it ended
-    batches       what was asked together, where the optimiser stood, and its memo of what was slow to compute
-    queries       each query when it is asked
-    attempts      evaluations that failed and were tried again
-    evaluations   each value or failure when it arrives, in the order of arrival
-    moves         iterations that went on early
-    iterations    what the optimiser knew when it made a step
-    actions       what people did to the run: paused it, told or corrected a value, made a remark (since version 2)
-
-The optimiser is never stored: `events` gives its log, and a replay makes it again. Vectors are JSON texts, which hold
-floats exactly; times are seconds since 1970; values are the objective's own, also where it is minimised.
+The tables are those of `gibo.runs.store`. The optimiser is never stored: `events` gives its log, and a replay makes it
+again.
 """
 
 from __future__ import annotations
@@ -40,32 +30,10 @@ from gibo.runs.amend import Row, correct, record, undo
 from gibo.runs.lock import is_held
 from gibo.runs.records import AFTER, BY_HAND, LONGEST_TEXT, OLD_EXTERNAL, Action, Start, action, checked_start, versions
 from gibo.runs.spec import RunSpec
-from gibo.runs.store import FILE, Layout, Store, is_there, sound
+from gibo.runs.store import FILE, Store, is_there, sound
 from gibo.runs.table import Columns, Line, columns_of, data_frame
 
-SCHEMA = 2
-
-TABLES = {
-    "facts": "name TEXT PRIMARY KEY, content TEXT NOT NULL",
-    "starts": "number INTEGER PRIMARY KEY, process INTEGER, host TEXT, started REAL, options TEXT, versions TEXT",
-    "ends": "start INTEGER PRIMARY KEY, ended REAL, reason TEXT",
-    "batches": "number INTEGER PRIMARY KEY, iteration INTEGER, first INTEGER, size INTEGER, asked REAL, iterate TEXT, "
-    "thought TEXT",
-    "queries": "id INTEGER PRIMARY KEY, iteration INTEGER, kind TEXT, seed INTEGER, x TEXT",
-    "attempts": "number INTEGER PRIMARY KEY, query INTEGER, failed REAL, seconds REAL, failure TEXT, traceback TEXT",
-    "evaluations": "number INTEGER PRIMARY KEY, query INTEGER UNIQUE, told REAL, seconds REAL, value REAL, "
-    "gradient TEXT, gradient_noise TEXT, info TEXT, failure TEXT, traceback TEXT",
-    "moves": "after INTEGER PRIMARY KEY, batch INTEGER",
-    "iterations": "number INTEGER PRIMARY KEY, evaluations INTEGER, iterate TEXT, gradient TEXT, uncertainty REAL, "
-    "probability_of_ascent REAL, certainty REAL, step TEXT, lengthscale TEXT, variance REAL, noise REAL, jitter REAL, "
-    "warning TEXT",
-    "actions": "number INTEGER PRIMARY KEY, time REAL, after INTEGER, kind TEXT, body TEXT",
-}
-SINCE = {"actions": 2}  # the version of the journal that began with a table; all others are in the first one, too
-
 Deed = tuple[str, dict[str, Any]]  # what a person did: kind and body of an action
-
-LAYOUT = Layout(TABLES, SCHEMA, SINCE)
 
 # Words of the file that the program says otherwise.
 IN_FILE = {"quorum": "share", "training": "task"}
@@ -85,7 +53,7 @@ class Journal:
     def create(cls, folder: Path | str, spec: RunSpec) -> Journal:
         """Begin a journal; an error if there is one."""
         instance("spec", spec, RunSpec, "a RunSpec")
-        store = Store.write(as_path("folder", folder), LAYOUT, new=True)
+        store = Store.write(as_path("folder", folder), new=True)
         try:
             with store:
                 for field in fields(spec):
@@ -98,13 +66,12 @@ class Journal:
     @classmethod
     def open(cls, folder: Path | str, patience: float = 0.0, waiting: Callable[[], None] | None = None) -> Journal:
         """Open a journal to write to it, alone: if another process does, wait this many seconds, then give up."""
-        path = as_path("folder", folder)
-        return cls(Store.write(path, LAYOUT, new=False, patience=patience, waiting=waiting))
+        return cls(Store.write(as_path("folder", folder), new=False, patience=patience, waiting=waiting))
 
     @classmethod
     def read(cls, folder: Path | str) -> Journal:
         """Open a journal to read from it, as it is at this moment, also while a run is writing."""
-        return cls(Store.read(as_path("folder", folder), LAYOUT))
+        return cls(Store.read(as_path("folder", folder)))
 
     @property
     def folder(self) -> Path:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import math
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,16 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibo._checks import as_finite_or_infinite, as_flag, as_number, as_path, describe, instance, natural, one_of, shown
-from gibo._linalg import Array
+from gibo._checks import as_finite_or_infinite, as_flag, as_number, describe, instance, natural, one_of, shown
 from gibo.errors import InputError, QueryError
 from gibo.optimizers import methods
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.state import Bounds
-from gibo.outcome import ITERATE, Best, Evaluation, Outcome, Query, checked
+from gibo.outcome import Evaluation, Outcome, Query, checked
 from gibo.parameters import Parameters
-from gibo.runs.advice import Advice
+from gibo.parameters.named import read_toml
 from gibo.runs.journal import Journal
 from gibo.runs.records import BY_HAND, Start
 from gibo.runs.result import Result
@@ -89,44 +87,22 @@ class Description:
         return known[self.method](self.start, **options)
 
 
-@dataclass(frozen=True)
-class Status:
-    """How a run stands; values are the objective's own.
+class Status(NamedTuple):
+    """How a run stands.
 
     Attributes:
-        optimizer: the name of its class.
-        naming: of the parameters.
-        evaluations, failures: how many were told, and how many of them had no value.
+        spec: what it is.
+        result: what it has come to; values are the objective's own.
         pending: the queries that were asked and not told.
-        iteration: of the optimiser.
-        best: the point that the optimiser recommends and what it believes its value to be; None before any value.
-        best_seen: the best value told.
-        iterate: where the optimiser stands.
-        probability_of_ascent, certainty: of the last step, by the model; None without one.
-        advice: see `gibo.runs.result.Result`.
         starts: the processes that ran it.
         state: "running", "killed", "waiting" (for somebody to tell) or "ended".
-        returns: the values at the iterates, and all of them, by id; of a run of gibo train, the environment's returns.
-        what: these are, in words.
     """
 
-    optimizer: str
-    naming: Naming
-    minimize: bool
-    evaluations: int
-    failures: int
+    spec: RunSpec
+    result: Result
     pending: list[Query]
-    iteration: int
-    best: Best | None
-    best_seen: Best | None
-    iterate: Array
-    probability_of_ascent: float | None
-    certainty: float | None
-    advice: list[Advice]
     starts: list[Start]
     state: str
-    returns: tuple[list[float], list[float]]
-    what: str
 
 
 def create(folder: Path | str, description: Description) -> None:
@@ -291,34 +267,9 @@ def names_of(folder: Path | str) -> list[str]:
 def status(folder: Path | str, learns: Callable[[Journal], Reparametrizer | None] = lambda journal: None) -> Status:
     """How a run stands, also while it is running; `learns` gives what learnt between the iterations."""
     with Journal.read(folder) as journal:
-        spec, told = journal.spec(), journal.evaluations()
         session = Session.of(journal, learns(journal))
-        optimizer, steps = session.optimizer, session.optimizer.log.iterations
         result = Result.of(session, Ending.CALLBACK, "")
-        return Status(
-            optimizer=spec.optimizer,
-            naming=spec.naming,
-            minimize=spec.sign < 0,
-            evaluations=len(told),
-            failures=sum(e.failure is not None for e, _ in told),
-            pending=optimizer.pending,
-            iteration=optimizer.iteration,
-            best=None if math.isnan(result.value) else Best(result.x, result.value, result.interval),
-            best_seen=result.best_seen,
-            iterate=optimizer.iterate,
-            probability_of_ascent=steps[-1].probability_of_ascent if steps else None,
-            certainty=steps[-1].certainty if steps else None,
-            advice=result.advice,
-            starts=journal.starts(),
-            state=journal.state(),
-            returns=_returns(session.evaluations),
-            what="values" if spec.training is None else "returns of episodes",
-        )
-
-
-def _returns(told: Sequence[Evaluation]) -> tuple[list[float], list[float]]:
-    known = [(e.kind, float(e.outcome.info.get("return", e.value))) for e in told if e.value is not None]
-    return [value for kind, value in known if kind == ITERATE], [value for _, value in known]
+        return Status(journal.spec(), result, session.optimizer.pending, journal.starts(), journal.state())
 
 
 def _refuse_normalized(journal: Journal) -> None:
@@ -336,17 +287,8 @@ def _refuse_normalized(journal: Journal) -> None:
 
 def read_description(path: Path) -> Description:
     """A description from a TOML file; see `gibo init --help` for an example."""
-    path = as_path("path", path)
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not readable as TOML: {error}") from None
-    try:
+    with read_toml(path) as data:
         return _description(data)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def _description(data: Mapping[str, Any]) -> Description:

@@ -112,6 +112,7 @@ class Result:
         jacobian: posterior of the gradient at the iterate; None for an optimiser without a model.
         status: why the run ended, for a program; see `Status`.
         reason: why the run ended, for a person to read.
+        iterations: of the optimiser, that were finished.
         failures: the evaluations that failed, by id: ``failure`` says why, ``outcome.traceback`` where.
         warnings: what the model had to do to carry on, such as a fit that was passed over; and why there is no value.
         start: x0, and what is believed of it; None while the run goes on, and without a model.
@@ -127,12 +128,12 @@ class Result:
     status: Status
     reason: str
     start: Best | None
+    iterations: int
     _evaluations: tuple[Evaluation, ...] = field(repr=False)
     _steps: tuple[Iteration, ...] = field(repr=False)
     _sign: float = field(repr=False)
     _naming: Naming = field(repr=False)
     _optimizer: Optimizer = field(repr=False)
-    _iterations: int = field(repr=False)
 
     @classmethod
     def of(cls, session: Session, status: Status, reason: str) -> Result:
@@ -152,12 +153,12 @@ class Result:
             status=status,
             reason=reason,
             start=start,
+            iterations=optimizer.iteration,
             _evaluations=tuple(optimizer.evaluations),
             _steps=tuple(optimizer.log.iterations),
             _sign=session.sign,
             _naming=session.naming,
             _optimizer=optimizer,
-            _iterations=optimizer.iteration,
         )
 
     def __str__(self) -> str:
@@ -172,6 +173,11 @@ class Result:
             f"best value seen {seen}; {self.evaluations} evaluations{failed}",
         ]
         return "\n".join(lines)
+
+    @property
+    def best(self) -> Best | None:
+        """x, value and interval as one; None if there is no value."""
+        return None if np.isnan(self.value) else Best(self.x, self.value, self.interval)
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -225,10 +231,10 @@ class Result:
     def advice(self) -> list[Advice]:
         known = {"minimize": self._sign < 0, "names": self._naming.names, "recommended": self.x.tolist()}
         told = self._told(self._evaluations)
-        facts = Facts.of(self._optimizer, told, self._steps, iterations=self._iterations, **known)
+        facts = Facts.of(self._optimizer, told, self._steps, iterations=self.iterations, **known)
         if self.status is Status.RUNNING:
             return remarks(facts)
-        return with_verdict(verdict(facts, self.start, Best(self.x, self.value, self.interval)), remarks(facts))
+        return with_verdict(verdict(facts, self.start, self.best), remarks(facts))
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:

@@ -1,5 +1,18 @@
 """Where a journal is kept: one SQLite file, rows with checksums, one writer at a time, readers at any time.
 
+    facts         what the run is: optimiser and its arguments, sign, names (`RunSpec`)
+    starts, ends  each process that worked on it: when, where, how it ended
+    batches       what was asked together, where the optimiser stood, and its memo of what was slow to compute
+    queries       each query when it is asked
+    attempts      evaluations that failed and were tried again
+    evaluations   each value or failure when it arrives, in the order of arrival
+    moves         iterations that went on early
+    iterations    what the optimiser knew when it made a step
+    actions       what people did to the run: paused it, told or corrected a value, made a remark (since version 2)
+
+Vectors are JSON texts, which hold floats exactly; times are seconds since 1970; values are the objective's own, also
+where it is minimised.
+
 Each row carries a checksum of its content and a tally counts the rows of each table, so damage that SQLite cannot see
 is seen here. SQLite's write-ahead log lets others read while a run is writing. Each transaction is on the disk when it
 returns. Nothing but regular files is opened, and no link is followed.
@@ -11,10 +24,10 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from gibo.errors import GiboError, InputError, JournalError
 from gibo.runs.lock import in_use, locked, open_regular, regular
@@ -27,16 +40,30 @@ RESERVE = 1 << 20
 SMALLEST = 512  # bytes of a page of SQLite
 
 
-class Layout(NamedTuple):
-    """What tables there are, the version that has them all, and which of them began after the first version, when."""
+SCHEMA = 2
 
-    tables: Mapping[str, str]
-    version: int
-    since: Mapping[str, int]
+TABLES = {
+    "facts": "name TEXT PRIMARY KEY, content TEXT NOT NULL",
+    "starts": "number INTEGER PRIMARY KEY, process INTEGER, host TEXT, started REAL, options TEXT, versions TEXT",
+    "ends": "start INTEGER PRIMARY KEY, ended REAL, reason TEXT",
+    "batches": "number INTEGER PRIMARY KEY, iteration INTEGER, first INTEGER, size INTEGER, asked REAL, iterate TEXT, "
+    "thought TEXT",
+    "queries": "id INTEGER PRIMARY KEY, iteration INTEGER, kind TEXT, seed INTEGER, x TEXT",
+    "attempts": "number INTEGER PRIMARY KEY, query INTEGER, failed REAL, seconds REAL, failure TEXT, traceback TEXT",
+    "evaluations": "number INTEGER PRIMARY KEY, query INTEGER UNIQUE, told REAL, seconds REAL, value REAL, "
+    "gradient TEXT, gradient_noise TEXT, info TEXT, failure TEXT, traceback TEXT",
+    "moves": "after INTEGER PRIMARY KEY, batch INTEGER",
+    "iterations": "number INTEGER PRIMARY KEY, evaluations INTEGER, iterate TEXT, gradient TEXT, uncertainty REAL, "
+    "probability_of_ascent REAL, certainty REAL, step TEXT, lengthscale TEXT, variance REAL, noise REAL, jitter REAL, "
+    "warning TEXT",
+    "actions": "number INTEGER PRIMARY KEY, time REAL, after INTEGER, kind TEXT, body TEXT",
+}
+SINCE = {"actions": 2}  # the version of the journal that began with a table; all others are in the first one, too
 
-    def of(self, version: int) -> list[str]:
-        """The tables that a version has."""
-        return [name for name in self.tables if self.since.get(name, 1) <= version]
+
+def tables_of(version: int) -> list[str]:
+    """The tables that a version of the journal has."""
+    return [name for name in TABLES if SINCE.get(name, 1) <= version]
 
 
 class Store:
@@ -45,10 +72,10 @@ class Store:
     ``with store:`` is a transaction: what is inserted in it is on the disk when it is left, all of it or nothing.
     """
 
-    def __init__(self, folder: Path, layout: Layout, connection: sqlite3.Connection, closing: ExitStack) -> None:
-        self.folder, self.layout, self.tables = folder, layout, layout.tables
+    def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
+        self.folder = folder
         self._version = 0  # of the file
-        self._connection, self._closing = connection, closing
+        self._connection, self._closing = connection, ExitStack()
         self._written: dict[Path, tuple[int, int]] = {}  # which files: journal and, once there is one, write-ahead log
         self._tally: dict[str, int] = {}
         self._inserted: dict[str, int] = {}  # rows, in the present transaction
@@ -57,7 +84,7 @@ class Store:
     # -- open and close -----------------------------------------------------------------------------------------------
 
     @classmethod
-    def read(cls, folder: Path, layout: Layout) -> Store:
+    def read(cls, folder: Path) -> Store:
         """Open to read what is there at this moment, also while a run is writing; nothing is written."""
         if not is_there(folder):
             raise InputError(f"{folder}: there is no run; expected a folder with {FILE}")
@@ -65,20 +92,14 @@ class Store:
             closing.enter_context(in_use(folder / FILE))
             connection = connect_to_read(folder, closing)
             connection.execute("BEGIN")  # all is read as it is now, whatever a run writes meanwhile
-            store = cls(folder, layout, connection, ExitStack())
+            store = cls(folder, connection)
             store._check()
             store._closing = closing.pop_all()
         return store
 
     @classmethod
     def write(
-        cls,
-        folder: Path,
-        layout: Layout,
-        *,
-        new: bool,
-        patience: float = 0.0,
-        waiting: Callable[[], None] | None = None,
+        cls, folder: Path, *, new: bool, patience: float = 0.0, waiting: Callable[[], None] | None = None
     ) -> Store:
         """Open to write, alone; a new one is laid out with the first transaction."""
         with ExitStack() as closing, explained(folder):
@@ -88,12 +109,11 @@ class Store:
             _check_files(folder)
             path = folder / FILE
             closing.enter_context(locked(path, create=new, patience=patience, waiting=waiting))
-            connection = _connect(folder, closing)
-            store = cls(folder, layout, connection, ExitStack())
-            found = (folder / FILE).lstat()
+            store = cls(folder, _connect(folder, closing))
+            found = path.lstat()
             if found.st_nlink > 1:  # SQLite would keep a write-ahead log for each of its names
-                raise JournalError(f"{folder / FILE}: the file has a second name (a hard link); copy it instead")
-            store._written[folder / FILE] = (found.st_dev, found.st_ino)
+                raise JournalError(f"{path}: the file has a second name (a hard link); copy it instead")
+            store._written[path] = (found.st_dev, found.st_ino)
             if new:
                 if is_there(folder):
                     raise InputError(f"{folder}: there is a run already; continue it, or name another folder")
@@ -118,10 +138,9 @@ class Store:
 
     def _upgrade(self, there: set[str]) -> None:
         """Add the tables that the file's version has not; in a transaction, so with the first record."""
-        for name in self.tables:
-            if name not in there:
-                self._connection.execute(f"CREATE TABLE {name} ({self.tables[name]}, crc INTEGER NOT NULL)")
-        self._connection.execute(f"PRAGMA user_version = {self.layout.version}")
+        for name in [name for name in TABLES if name not in there]:
+            self._connection.execute(f"CREATE TABLE {name} ({TABLES[name]}, crc INTEGER NOT NULL)")
+        self._connection.execute(f"PRAGMA user_version = {SCHEMA}")
 
     def _check(self) -> None:
         """That this is a journal, of a version that is known, and whole: every row of it is read."""
@@ -129,10 +148,9 @@ class Store:
         (found,) = self._connection.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION:
             raise JournalError(f"{self.folder / FILE}: not a journal of gibo")
-        known = self.layout.version
-        if found > known or found < 1:
+        if found > SCHEMA or found < 1:
             raise JournalError(
-                f"{self.folder / FILE}: a journal of version {found}, and this gibo knows versions up to {known}; "
+                f"{self.folder / FILE}: a journal of version {found}, and this gibo knows versions up to {SCHEMA}; "
                 "update gibo"
             )
         self._version = found
@@ -140,9 +158,9 @@ class Store:
         if state != "ok":
             raise damaged(self.folder, state)
         with sound(self.folder):
-            if self._read_tally() != set(self.layout.of(self._version)):
+            if self._read_tally() != set(tables_of(self._version)):
                 raise damaged(self.folder, f"its tables are not those of version {self._version}")
-        for table in self.tables:
+        for table in TABLES:
             self._read[table] = self._rows(table)
 
     def _read_tally(self) -> set[str]:
@@ -151,7 +169,7 @@ class Store:
         if crc != _checksum("tally", [content]):
             raise damaged(self.folder, "its tally does not match its checksum")
         tally = {table: int(count) for table, count in json.loads(content).items()}
-        self._tally, self._inserted = dict.fromkeys(self.tables, 0) | tally, {}
+        self._tally, self._inserted = dict.fromkeys(TABLES, 0) | tally, {}
         return set(tally)
 
     def _keep_reserve(self) -> None:
@@ -174,7 +192,7 @@ class Store:
         return self._read[table]
 
     def _rows(self, table: str) -> list[tuple[Any, ...]]:
-        if table not in self.layout.of(self._version):
+        if table not in tables_of(self._version):
             return []
         width = len(self.columns(table))
         found = self._connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall()
@@ -188,7 +206,7 @@ class Store:
 
     def columns(self, table: str) -> list[str]:
         """Their names."""
-        return [column.split()[0] for column in self.tables[table].split(", ")]
+        return [column.split()[0] for column in TABLES[table].split(", ")]
 
     def count(self, table: str) -> int:
         """How many rows there are."""
@@ -215,7 +233,7 @@ class Store:
             if not self._connection.in_transaction:
                 self._connection.execute("BEGIN IMMEDIATE")
             there = self._read_tally()  # who was interrupted while the last one was committed may not know of it
-            if len(there) < len(self.tables):
+            if len(there) < len(TABLES):
                 self._upgrade(there)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -233,11 +251,11 @@ class Store:
 
     def _commit(self) -> None:
         """What was inserted, and how many rows there are: damage that empties a table would not be seen otherwise."""
-        tally = {table: self.count(table) for table in self.tables}
+        tally = {table: self.count(table) for table in TABLES}
         content = json.dumps(tally)
         self._connection.execute("UPDATE tally SET content = ?, crc = ?", (content, _checksum("tally", [content])))
         self._connection.execute("COMMIT")
-        self._tally, self._version = tally, self.layout.version
+        self._tally, self._version = tally, SCHEMA
         if len(self._written) == 1:
             log = self.folder / f"{FILE}-wal"
             self._written[log] = (log.lstat().st_dev, log.lstat().st_ino)

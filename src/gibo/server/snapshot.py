@@ -42,13 +42,13 @@ from gibo._checks import as_path, instance, natural
 from gibo.errors import GiboError, JournalError
 from gibo.outcome import EXTERNAL, ITERATE, QUERY
 from gibo.runs.advice import RECENT, alike
-from gibo.runs.journal import SINCE, Journal
+from gibo.runs.journal import Journal
 from gibo.runs.lock import in_use
 from gibo.runs.mailbox import NOW, underway
 from gibo.runs.pools import Underway
 from gibo.runs.records import BY_HAND, OLD_EXTERNAL, Action, Start, action
 from gibo.runs.spec import RunSpec
-from gibo.runs.store import FILE, connect_to_read
+from gibo.runs.store import FILE, SINCE, connect_to_read
 from gibo.server.advice import advice
 from gibo.server.belief import Belief
 from gibo.server.window import Window

@@ -62,14 +62,14 @@ def main():
             told = sorted((e for e, _ in journal.evaluations()), key=lambda e: e.id)
             pending = [query for i, (query, *_) in journal.queries().items() if i not in {e.id for e in told}]
             actions = [[each.after, each.kind, each.body] for each in journal.actions()]
-        standing = status(folder)
+        best = status(folder).result.best
         expected = {
             "values": [e.value for e in told],
             "kinds": [e.kind for e in told],
             "failures": {str(e.id): e.failure for e in told if e.failure is not None},
             "pending": {str(query.id): query.x.tolist() for query in pending},
             "actions": actions,
-            "best": {"x": standing.best.x.tolist(), "value": standing.best.value},
+            "best": {"x": best.x.tolist(), "value": best.value},
         }
     (HERE / "expected.json").write_text(json.dumps(expected, indent=1, ensure_ascii=False) + "\n")
 

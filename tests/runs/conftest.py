@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-import gibo.runs.journal
+import gibo.runs.records
 
-VERSIONS = gibo.runs.journal.versions()
+VERSIONS = gibo.runs.records.versions()
 
 
 @pytest.fixture
 def known_versions(monkeypatch):
     """To look them up takes longer than all else that a start does; the tests of the journal do."""
-    monkeypatch.setattr(gibo.runs.journal, "versions", lambda: VERSIONS)
+    monkeypatch.setattr(gibo.runs.records, "versions", lambda: VERSIONS)
 
 
 @pytest.fixture

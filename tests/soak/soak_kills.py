@@ -19,7 +19,7 @@ from run_helpers import FORK, forked, state_of, told_in
 
 import gibo
 import gibo.policies.task
-import gibo.runs.journal
+import gibo.runs.records
 from gibo.cli import main as command_line
 from gibo.errors import QueryError
 from gibo.optimizers import MPD, MinUCB, TrustRegionBO
@@ -225,8 +225,8 @@ def by_hand(kills, folder):
 
 
 def rows(share, folder):
-    known = gibo.runs.journal.versions()
-    gibo.runs.journal.versions = lambda: known  # to look them up takes longer than all else that a start does
+    known = gibo.runs.records.versions()
+    gibo.runs.records.versions = lambda: known  # to look them up takes longer than all else that a start does
     for name, kills in KILLS.items():
         (folder / name).mkdir()
         count = share_of(kills, share)

@@ -20,12 +20,11 @@ from gibo.optimizers.base import Optimizer
 from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.settings import Settings
 from gibo.parameters import Parameters
-from gibo.runs.call import Named, check_call
 from gibo.runs.fingerprint import fingerprint
 from gibo.runs.interrupts import for_run, preparing
 from gibo.runs.journal import Journal
 from gibo.runs.loop import REMEMBERED, Loop, RunOptions
-from gibo.runs.pools import Futures, InProcess, Objective, Pool
+from gibo.runs.pools import Futures, InProcess, Named, Objective, Pool, check_call
 from gibo.runs.progress import Progress, progress_bar
 from gibo.runs.result import Result, Status
 from gibo.runs.session import Reparametrizer, Session

@@ -26,9 +26,9 @@ from gibo.errors import InputError, JournalError, MissingExtraError
 from gibo.optimizers.log import Asked, Event, Iteration, Proceeded, Stepped, Told
 from gibo.optimizers.state import iteration_from_plain, outcome_from_plain, query_from_plain
 from gibo.outcome import EXTERNAL, Evaluation, Outcome, Query
-from gibo.runs.amend import Row, correct, record, undo
+from gibo.runs import records
 from gibo.runs.lock import is_held
-from gibo.runs.records import AFTER, BY_HAND, LONGEST_TEXT, OLD_EXTERNAL, Action, Start, action, checked_start, versions
+from gibo.runs.records import AFTER, BY_HAND, OLD_EXTERNAL, Action, Row, Start
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import FILE, Store, is_there, sound
 from gibo.runs.table import Columns, Line, columns_of, data_frame
@@ -113,7 +113,7 @@ class Journal:
     def begin(self, options: dict[str, Any]) -> None:
         """Record that this process starts to work on the run."""
         number = self._store.count("starts")
-        known = (json.dumps(to_plain(options)), json.dumps(versions()))
+        known = (json.dumps(to_plain(options)), json.dumps(records.versions()))
         with self._store:
             self._store.insert("starts", number, os.getpid(), platform.node(), time.time(), *known)
         self._start = number
@@ -172,17 +172,17 @@ class Journal:
         with self._store:
             self._store.delete("facts", IN_FILE["training"])
             self._store.insert("facts", IN_FILE["training"], json.dumps(training))
-            record(self._store, "remark", {"text": why[:LONGEST_TEXT]})
+            records.record(self._store, "remark", {"text": why[: records.LONGEST_TEXT]})
 
     def undo(self, count: int, reason: str | None = None) -> list[Row]:
         """Take the last outcomes back, while nothing was asked since; the queries are pending again."""
         with self._store:
-            return undo(self._store, count, reason)
+            return records.undo(self._store, count, reason)
 
     def correct(self, query: int, outcome: Outcome, reason: str) -> None:
-        """What was told of a query is this now; see `gibo.runs.amend`."""
+        """What was told of a query is this now; see `gibo.runs.records`."""
         with self._store:
-            correct(self._store, query, outcome.value, outcome.failure, reason)
+            records.correct(self._store, query, outcome.value, outcome.failure, reason)
 
     def _record_query(self, query: Query) -> None:
         if query.id < self._store.count("queries"):
@@ -199,7 +199,7 @@ class Journal:
                 known = (time.time(), o.seconds, o.value, *data, o.failure, o.traceback)
                 self._store.insert("evaluations", self._store.count("evaluations"), e.id, *known)
             for kind, body in actions:
-                record(self._store, kind, body)
+                records.record(self._store, kind, body)
 
     def _record_iterations(self, iterations: Sequence[Iteration]) -> None:
         for step in iterations[self._store.count("iterations") :]:
@@ -222,7 +222,7 @@ class Journal:
         ends = {row[0]: row[1:] for row in self._store.rows("ends")}
         with sound(self.folder):
             return [
-                checked_start(
+                records.checked_start(
                     Start(process, host, at, json.loads(options), json.loads(found), *ends.get(number, (None, None)))
                 )
                 for number, process, host, at, options, found in self._store.rows("starts")
@@ -269,7 +269,9 @@ class Journal:
     def actions(self) -> list[Action]:
         """What people did to the run, in their order."""
         with sound(self.folder):
-            found = [action(at, n, kind, json.loads(body)) for _, at, n, kind, body in self._store.rows("actions")]
+            found = [
+                records.action(at, n, kind, json.loads(body)) for _, at, n, kind, body in self._store.rows("actions")
+            ]
             most = self._store.count("evaluations") + sum(each.kind == "undo" for each in found)
             if any(each.after > most for each in found):
                 raise ValueError("an action after an evaluation that is not there")

@@ -1,4 +1,4 @@
-"""Where evaluations run: in this process, in worker processes on this machine, or in an executor.
+"""An evaluation: how the objective is called; and where it runs: in this process, in worker processes, in an executor.
 
 A pool takes queries and gives back outcomes as they arrive, in any order. What an outcome says depends on the query
 alone, so a run does not depend on the pool it is given. Wherever an evaluation runs, nothing gets out of it by raising.
@@ -6,6 +6,7 @@ alone, so a run does not depend on the pool it is given. Wherever an evaluation 
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections import deque
 from collections.abc import Callable
@@ -16,14 +17,16 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, Protocol
 
 from gibo._checks import describe_error, instance
+from gibo._linalg import Array
 from gibo.errors import InputError, RunError
 from gibo.outcome import Evaluation, Outcome, Query, checked
-from gibo.runs.call import asked_for
+from gibo.parameters import Parameters
 
 Objective = Callable[..., Any]
 
 # Seconds after which one looks again whether somebody is still there; and which a worker that was told to end may take.
 PATIENCE = 1.0
+OFFERED = ("seed", "kind")  # of a query, what an objective gets if it has a parameter of that name
 
 
 def evaluate(
@@ -37,7 +40,7 @@ def evaluate(
     An objective with a parameter named ``seed`` gets the query's, and one with a parameter named ``kind`` its kind.
     The call, and nothing else, is made in the context that is given.
     """
-    options = {**options, **asked_for(objective, query)}
+    options = {**options, **_asked_for(objective, query)}
     call = partial(objective, **options) if options else objective
     returned: list[Any] = []
     started = time.perf_counter()
@@ -57,6 +60,71 @@ def evaluate(
         return Outcome.failed(str(error), seconds)
     except Exception as error:  # what an Outcome holds is a stranger's
         return Outcome.failed(f"the objective's outcome: {describe_error(error)}", seconds)
+
+
+class Named:
+    """An objective of a vector from one of parameters by name.
+
+    It is called with a keyword argument for each parameter if it takes them, else with a dictionary.
+
+    Args:
+        objective: of the parameters.
+        parameters: what the vector stands for.
+
+    Example:
+        >>> from gibo.parameters import integer
+        >>> Named(lambda delay: delay + 1, Parameters(delay=integer(1, 9)))([4.4])
+        5
+    """
+
+    def __init__(self, objective: Callable[..., Any], parameters: Parameters) -> None:
+        self.objective, self.parameters = objective, parameters
+        found = _signature(objective) or inspect.signature(lambda **values: None)
+        own = {name: p for name, p in found.parameters.items() if p.kind is not p.POSITIONAL_ONLY}
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in own.values())
+        self.by_keyword = takes_any or any(name in own for name in parameters)
+        x = inspect.Parameter("x", inspect.Parameter.POSITIONAL_ONLY)
+        extra = [own[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in OFFERED if name in own]
+        self.__signature__ = inspect.Signature([x, *extra])
+        values = dict.fromkeys(parameters)
+        _bind(found, *([] if self.by_keyword else [values]), **(values if self.by_keyword else {}), **_offered(found))
+
+    def __call__(self, x: Array, **options: Any) -> Any:
+        values = self.parameters.to_values(x)
+        return self.objective(**values, **options) if self.by_keyword else self.objective(values, **options)
+
+
+def check_call(objective: Callable[..., Any], reparametrizer: Any = None) -> None:
+    """That the objective can be called with a vector, before anything is evaluated."""
+    found = _signature(objective)
+    if found is not None:
+        _bind(found, None, **_offered(found), **({} if reparametrizer is None else reparametrizer.options()))
+
+
+def _asked_for(objective: Callable[..., Any], query: Query) -> dict[str, Any]:
+    """Of what is offered, that for which the objective has a parameter of that name."""
+    found = _signature(objective)
+    return {} if found is None else {name: getattr(query, name) for name in _offered(found)}
+
+
+def _signature(objective: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(objective)
+    except Exception:  # builtins may have no signature, and a stranger's object may raise anything
+        return None
+
+
+def _offered(found: inspect.Signature) -> dict[str, None]:
+    own = found.parameters
+    return {name: None for name in OFFERED if name in own and own[name].kind is not inspect.Parameter.POSITIONAL_ONLY}
+
+
+def _bind(found: inspect.Signature, /, *args: Any, **kwargs: Any) -> None:
+    try:
+        found.bind(*args, **kwargs)
+    except TypeError as error:
+        how = "a vector" if args else f"the keywords {', '.join(kwargs)}"
+        raise InputError(f"objective: it is called with {how}, and takes {found}: {error}") from None
 
 
 class Underway(NamedTuple):

@@ -13,7 +13,7 @@ import gibo
 from gibo import InputError, Journal, QueryError
 from gibo.cli import main
 from gibo.outcome import Evaluation
-from gibo.runs import amend
+from gibo.runs import records
 from gibo.runs.manual import Description, ask, correct, create, status, tell, tell_elsewhere, undo
 from gibo.runs.session import Session
 from gibo.server.snapshot import snapshot
@@ -171,7 +171,7 @@ def killed_while(folder, amend_run, monkeypatch):
     """A process that dies in the middle of the transaction."""
 
     def die():
-        monkeypatch.setattr(amend, "_forget_steps", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+        monkeypatch.setattr(records, "_forget_steps", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
         amend_run(folder)
 
     process = forked(die)

@@ -593,6 +593,7 @@ TARGETS = {
         normalize_states=True,
         reward_shift=0.0,
         reward_scale=1.0,
+        action_noise=0.0,
         max_steps=20,
         environment_options={},
     ),

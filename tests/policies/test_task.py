@@ -103,6 +103,32 @@ def test_a_normalization_is_used():
     np.testing.assert_allclose(same.info["statistics"]["mean"], plain.info["statistics"]["mean"], rtol=1e-4)
 
 
+@pytest.mark.parametrize(("high", "sd"), [(1.0, 0.5), (3.0, 1.5), (np.inf, 0.5)])
+def test_noise_on_actions_is_a_share_of_half_their_range_while_searching_alone(high, sd):
+    made = Drift(actions=spaces.Box(-high, high, (2,), np.float64), length=4000, noise=0.0)
+    with Task(made, "linear", action_noise=0.5) as task:
+        value = task(np.zeros(4), seed=3).value
+        noisy = np.array(made.taken)
+        assert task(np.zeros(4), seed=3).value == value != task(np.zeros(4), seed=4).value
+        task.evaluate(np.zeros(4), 1, seed=3)
+        assert not np.any(made.taken)
+    assert np.abs(noisy).max() <= high
+    rng = np.random.default_rng(np.random.SeedSequence((3, 0, 2)))
+    drawn = np.array([sd * rng.standard_normal(2) for _ in noisy])
+    np.testing.assert_array_equal(noisy, np.clip(drawn, -high, high))
+
+
+def test_without_noise_nothing_is_drawn():
+    with Task(Drift) as plain, Task(Drift, action_noise=0.0) as silent:
+        theta = some_thetas(plain)[0]
+        assert facts(plain(theta, seed=1)) == facts(silent(theta, seed=1))
+
+
+def test_noise_needs_continuous_actions():
+    with pytest.raises(InputError, match="action_noise: only for continuous actions"):
+        Task("CartPole-v1", action_noise=0.1)
+
+
 def test_evaluation_episodes_collect_nothing_and_are_repeatable():
     with Task(Drift, normalize_states=True, reward_shift=1.0, max_steps=5) as task:
         theta = some_thetas(task)[0]
@@ -424,6 +450,7 @@ def test_the_description_holds_the_settings():
         ({"episodes": 0}, "episodes: expected"),
         ({"reward_scale": -1.0}, "reward_scale: expected a positive"),
         ({"reward_shift": np.inf}, "reward_shift: expected a finite"),
+        ({"action_noise": -0.1}, "action_noise: expected"),
         ({"max_steps": 1.5}, "max_steps: expected a whole number"),
     ],
 )

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,6 +81,15 @@ def test_the_last_episode_is_the_one_that_was_recorded(tmp_path, budget):
     assert again.value == last.evaluation.outcome.info["return"]
 
 
+def test_the_last_episode_has_the_noise_on_its_actions(tmp_path):
+    training = replace(PENDULUM, action_noise=0.5)
+    train(training, tmp_path, budget=6)
+    last = last_episode(tmp_path)
+    with training.task() as task:
+        again = rollout(task.make(), last.policy, seed=last.seed, max_steps=30)
+    assert again.value == last.evaluation.outcome.info["return"]
+
+
 def test_without_iterates_the_last_episode_is_the_last_of_all(tmp_path):
     training = Training("CartPole-v1", "linear", "ars", episodes=2, max_steps=20)
     train(training, tmp_path, budget=5)
@@ -148,6 +158,9 @@ def test_what_is_reexpressed():
 def test_a_training_survives_being_written_down():
     again = Training.from_plain(PENDULUM.to_plain())
     assert again == PENDULUM
+    assert "action_noise" not in PENDULUM.to_plain()  # as in trials that are older than it
+    noisy = replace(PENDULUM, action_noise=0.5)
+    assert Training.from_plain(noisy.to_plain()) == noisy
     with pytest.raises(InputError, match="training: expected what to_plain gives"):
         Training.from_plain({"environment": "x"})
     with pytest.raises(InputError, match=r"method: expected one of 'ars', 'cma-es', 'gibo', .*'vanilla-bo', got 'sgd'"):
@@ -158,6 +171,8 @@ def test_other_trainings_and_plain_resuming_are_refused(tmp_path):
     train(PENDULUM, tmp_path, budget=4)
     with pytest.raises(InputError, match="a run of gibo train"):
         resume(tmp_path, lambda x: 1.0)
+    with pytest.raises(InputError, match=r"holds another run: action_noise was None, now 0.5"):
+        train(replace(PENDULUM, action_noise=0.5), tmp_path, budget=8)
     other = Training(**{**PENDULUM.__dict__, "reward_shift": 1.0})
     with pytest.raises(InputError, match=r"holds another run: reward_shift was 0.0, now 1.0"):
         train(other, tmp_path, budget=8)

@@ -11,7 +11,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +78,9 @@ def add_commands(commands: Any) -> None:
     train.add_argument("--reward-shift", type=float, metavar="X", help="subtracted from each reward (default: 0)")
     train.add_argument("--reward-scale", type=float, metavar="X", help="multiplies what is left (default: 1)")
     train.add_argument(
+        "--action-noise", type=float, metavar="X", help="on actions, share of half their range (default: 0)"
+    )
+    train.add_argument(
         "--set",
         action="append",
         default=[],
@@ -105,7 +108,7 @@ def add_commands(commands: Any) -> None:
         "--force",
         action="store_true",
         help="continue a trial although its returns are of other options (--episodes, --reward-shift, --reward-scale, "
-        "--max-steps) or another ENV: the returns of both are in it then",
+        "--action-noise, --max-steps) or another ENV: the returns of both are in it then",
     )
     train.add_argument("--tensorboard", type=Path, metavar="FOLDER", help="curves for tensorboard --logdir FOLDER")
     train.add_argument("--out", type=Path, metavar="FOLDER", help="(default: runs/ENV)")
@@ -171,8 +174,7 @@ def _training(arguments: argparse.Namespace) -> tuple[Training, int]:
         budget = BUDGET
     else:
         training, budget = _preset(arguments.preset, arguments.environment, arguments.method)
-    names = ("policy", "episodes", "scale", "normalize_states", "reward_shift", "reward_scale", "max_steps")
-    given = {name: getattr(arguments, name) for name in names}
+    given = {each.name: getattr(arguments, each.name, None) for each in fields(training)}
     training = replace(training, **{name: value for name, value in given.items() if value is not None})
     training = replace(training, options=_options(training, dict(map(_setting, arguments.set))))
     return training, budget if arguments.budget is None else arguments.budget

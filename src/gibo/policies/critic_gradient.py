@@ -32,7 +32,7 @@ from gibo._linalg import Array, single_thread
 from gibo.errors import InputError
 from gibo.policies.normalizer import Normalization
 from gibo.policies.policy_gradient import FEWEST_EPISODES, Estimate, PolicyGradient, Trace
-from gibo.policies.task import Task
+from gibo.policies.task import Task, unbounded
 
 CRITICS = 12
 HORIZON = math.log(2.0)  # a critic's horizon 1/(1 − γ) is within this of the one that is meant
@@ -154,7 +154,7 @@ class CriticGradient(PolicyGradient):
 
     def _meant(self, theta: npt.ArrayLike, states: Array, normalization: Normalization | None) -> Array:
         """(T, m) a(s) before it is clipped."""
-        act, shape = self._outputs(theta, normalization), self.task.observation_shape
+        act, shape = unbounded(self.task.bind(theta, normalization)), self.task.observation_shape
         return np.array([act(state.reshape(shape)) for state in states], dtype=np.float64)
 
     def _clip(self, outputs: Array) -> Array:

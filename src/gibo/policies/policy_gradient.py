@@ -32,7 +32,7 @@ from gibo.outcome import Outcome
 from gibo.policies.actions import Act, ContinuousActions
 from gibo.policies.normalizer import Normalization
 from gibo.policies.rollout import Episode
-from gibo.policies.task import Task
+from gibo.policies.task import Task, unbounded
 
 BASELINES = ("time", "none")
 KINDS = ("iterate", "query")
@@ -118,6 +118,8 @@ class PolicyGradient:
                 "task: a likelihood-ratio gradient needs continuous actions, to which noise can be added; "
                 "this environment's are discrete"
             )
+        if task.action_noise:
+            raise InputError("task: the noise on its actions is given here; leave its action_noise at 0")
         self.task = task
         m = task.architecture.outputs
         sd = as_finite("noise", noise)
@@ -176,16 +178,10 @@ class PolicyGradient:
         self, theta: npt.ArrayLike, episodes: int, seed: int = 0, normalization: Normalization | None = None
     ) -> list[Trace]:
         """Episodes of the noisy policy, step by step."""
-        seed, outputs = natural("seed", seed), self._outputs(theta, normalization)
+        seed, outputs = natural("seed", seed), unbounded(self.task.bind(theta, normalization))
         send = self.task.actions.bind(lambda u: u)  # clips, and gives the environment's type
         with self.task.environment() as environment:
             return [self._trace(environment, outputs, send, (seed, e)) for e in range(episodes)]
-
-    def _outputs(self, theta: npt.ArrayLike, normalization: Normalization | None) -> Act:
-        """The policy without noise and without bounds."""
-        m = self.task.architecture.outputs
-        free = ContinuousActions(np.full(m, -np.inf), np.full(m, np.inf), "float64")
-        return replace(self.task.bind(theta, normalization), actions=free).act
 
     def _trace(self, environment: Any, outputs: Act, send: Act, entropy: tuple[int, int]) -> Trace:
         rng = np.random.default_rng(np.random.SeedSequence((*entropy, 2)))

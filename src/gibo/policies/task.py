@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, cast
 
@@ -19,6 +20,7 @@ from gibo._serialize import to_plain
 from gibo.errors import GiboError, InputError
 from gibo.outcome import Outcome
 from gibo.policies import gym_adapter
+from gibo.policies.actions import Act, ContinuousActions
 from gibo.policies.architecture import Architecture, architecture
 from gibo.policies.normalizer import Normalization, Statistics
 from gibo.policies.policy import Policy
@@ -47,6 +49,10 @@ class Task:
             merges them and gives back a normalisation; this object never changes.
         reward_shift: subtracted from every reward, such as a bonus for being alive.
         reward_scale: positive; multiplies what is left.
+        action_noise: standard deviation of Gaussian noise on continuous actions while parameters are searched, as a
+            share of half the range between an action's bounds, or in its own units where it has none. The objective is
+            then the return of the noisy policy, which is smoother, and moves where the policy alone would stand still;
+            what is found acts without noise, and `evaluate` has none.
         max_steps: cut episodes off after this many steps. Needed where the environment has no limit of its own.
         environment_options: for ``gymnasium.make`` or for the function.
 
@@ -70,6 +76,7 @@ class Task:
         normalize_states: bool = False,
         reward_shift: float = 0.0,
         reward_scale: float = 1.0,
+        action_noise: float = 0.0,
         max_steps: int | None = None,
         environment_options: Mapping[str, Any] | None = None,
     ) -> None:
@@ -77,6 +84,7 @@ class Task:
         self.normalize_states = as_flag("normalize_states", normalize_states)
         self.reward_shift = finite("reward_shift", reward_shift)
         self.reward_scale = positive("reward_scale", reward_scale)
+        self.action_noise = positive("action_noise", action_noise, or_zero=True)
         self.max_steps = None if max_steps is None else positive_int("max_steps", max_steps)
         options = {} if environment_options is None else environment_options
         self.environment_options = dict(instance("environment_options", options, Mapping, "options by their names"))
@@ -99,6 +107,8 @@ class Task:
             self.observation_shape = gym_adapter.observation_shape(made)
             self.actions = gym_adapter.actions_of(made)
             self._name = _name(environment, made)
+            if self.action_noise and not isinstance(self.actions, ContinuousActions):
+                raise InputError("action_noise: only for continuous actions; this environment's are discrete")
             self.architecture = self._architecture(policy)
         self._wide = max(h * k for k, h in pairwise(self.architecture.sizes)) >= MANY_WEIGHTS
 
@@ -132,7 +142,8 @@ class Task:
 
         Args:
             theta: (d,) the parameters.
-            seed: of this evaluation. Episode e gets ``SeedSequence((seed, e))``.
+            seed: of this evaluation. Episode e gets ``SeedSequence((seed, e))``, and the noise on its actions
+                ``SeedSequence((seed, e, 2))``.
             normalization: of the states; None for none.
 
         Returns:
@@ -141,7 +152,10 @@ class Task:
             states, for `Statistics.from_plain`.
         """
         seeds = [(natural("seed", seed), e) for e in range(self.episodes)]
-        return self.outcome(self._play(self.bind(theta, normalization), seeds, collect=self.normalize_states))
+        policy = self.bind(theta, normalization)
+        return self.outcome(
+            self._play([(self.searching(policy, each), each) for each in seeds], collect=self.normalize_states)
+        )
 
     def outcome(self, played: Sequence[Episode]) -> Outcome:
         """What episodes give together; see `__call__`."""
@@ -163,7 +177,8 @@ class Task:
         Episode e gets ``SeedSequence((seed, e, 1))``.
         """
         seeds = [(natural("seed", seed), e, 1) for e in range(positive_int("episodes", episodes))]
-        return self._play(self.bind(theta, normalization), seeds, collect=False)
+        policy = self.bind(theta, normalization)
+        return self._play([(policy, each) for each in seeds], collect=False)
 
     def bind(self, theta: npt.ArrayLike, normalization: Normalization | None = None) -> Policy:
         """The policy with these parameters."""
@@ -182,12 +197,26 @@ class Task:
             "normalize_states": self.normalize_states,
             "reward_shift": self.reward_shift,
             "reward_scale": self.reward_scale,
+            "action_noise": self.action_noise,
             "max_steps": self.max_steps,
         }
 
-    def _play(self, policy: Policy, seeds: Sequence[tuple[int, ...]], *, collect: bool) -> list[Episode]:
+    def searching(self, policy: Policy, entropy: tuple[int, ...]) -> Policy | Act:
+        """What acts in the episode of these numbers while parameters are searched: the policy, with its noise."""
+        if not isinstance(self.actions, ContinuousActions) or not self.action_noise:
+            return policy
+        outputs, send, half = (
+            unbounded(policy),
+            self.actions.bind(lambda u: u),
+            (self.actions.high - self.actions.low) / 2,
+        )
+        sd = self.action_noise * np.where(np.isfinite(half), half, 1.0).reshape(-1)
+        rng = np.random.default_rng(np.random.SeedSequence((*entropy, 2)))
+        return lambda observation: send(outputs(observation) + sd * rng.standard_normal(len(sd)))
+
+    def _play(self, acting: Sequence[tuple[Policy | Act, tuple[int, ...]]], *, collect: bool) -> list[Episode]:
         with self.environment() as environment:
-            return [self.episode(environment, policy, entropy, collect) for entropy in seeds]
+            return [self.episode(environment, act, entropy, collect) for act, entropy in acting]
 
     def episode(self, environment: Any, policy: Any, entropy: tuple[int, ...], collect: bool) -> Episode:
         """One episode under this task's rules, whose seed is made of these numbers."""
@@ -277,6 +306,12 @@ _ONLY_HERE = (
     "environment: a task that was given an environment stays in its process; give it an id or a function that makes "
     "the environment, so that each process gets its own"
 )
+
+
+def unbounded(policy: Policy) -> Act:
+    """What a policy with continuous actions computes, before it is held within their bounds."""
+    m = policy.architecture.outputs
+    return replace(policy, actions=ContinuousActions(np.full(m, -np.inf), np.full(m, np.inf), "float64")).act
 
 
 def _name(source: Any, environment: Any) -> str:

@@ -16,7 +16,7 @@ from gibo.outcome import Query
 from gibo.parameters import Parameters
 
 # What is known of a training that makes its values, and nothing else.
-OF_OBJECTIVE = ("environment", "episodes", "reward_shift", "reward_scale", "max_steps")
+OF_OBJECTIVE = ("environment", "episodes", "reward_shift", "reward_scale", "action_noise", "max_steps")
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,9 @@ class RunSpec:
         """The same with another one's objective, as far as the search does not depend on it."""
         if self.training is None or other.training is None:
             return self
-        return replace(self, training=self.training | {name: other.training.get(name) for name in OF_OBJECTIVE})
+        search = {name: part for name, part in self.training.items() if name not in OF_OBJECTIVE}
+        objective = {name: part for name, part in other.training.items() if name in OF_OBJECTIVE}
+        return replace(self, training=search | objective)
 
     def _flat(self) -> dict[str, Any]:
         """Everything by its name, what is known of the training first."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -18,6 +19,7 @@ from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Reparametrized
 from gibo.optimizers.settings import Settings
 from gibo.outcome import EXTERNAL, ITERATE, Evaluation
+from gibo.policies.actions import Act
 from gibo.policies.architecture import Architecture, architecture, with_parameters
 from gibo.policies.normalizer import Normalization, Statistics, reexpress
 from gibo.policies.policy import Policy
@@ -65,6 +67,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "normalize_states": as_flag,
     "reward_shift": finite,
     "reward_scale": positive,
+    "action_noise": partial(positive, or_zero=True),
     "max_steps": positive_int,
 }
 
@@ -83,6 +86,7 @@ class Training:
         normalize_states: whether the policy sees normalised states.
         reexpressed: what moves when the normalisation changes; see `StateNormalizer`.
         reward_shift, reward_scale: what the optimiser sees of a reward r is (r − shift)·scale.
+        action_noise: on continuous actions while parameters are searched; see `gibo.policies.Task`.
         max_steps: cut episodes off after this many steps.
     """
 
@@ -96,6 +100,7 @@ class Training:
     reexpressed: Literal["data", "iterate", "off"] = "data"
     reward_shift: float = 0.0
     reward_scale: float = 1.0
+    action_noise: float = 0.0
     max_steps: int | None = None
 
     def __post_init__(self) -> None:
@@ -118,6 +123,7 @@ class Training:
             normalize_states=self.normalize_states,
             reward_shift=self.reward_shift,
             reward_scale=self.reward_scale,
+            action_noise=self.action_noise,
             max_steps=self.max_steps,
         )
 
@@ -130,23 +136,25 @@ class Training:
         return StateNormalizer(architecture, self.reexpressed) if self.normalize_states else None
 
     def to_plain(self) -> dict[str, Any]:
-        """As data that JSON can hold."""
+        """As data that JSON can hold; without an `action_noise` that is 0, which older trials have not either."""
         try:
             plain: dict[str, Any] = to_plain(self)
         except TypeError as error:
             raise InputError(f"options: expected what can be saved: {error}") from None
+        if not self.action_noise:
+            del plain["action_noise"]
         return plain
 
     @classmethod
     def from_plain(cls, data: Any) -> Training:
         """The inverse of `to_plain`."""
         names = {f.name for f in fields(cls)}
-        if not isinstance(data, dict) or not names <= data.keys():
+        if not isinstance(data, dict) or not names - {"action_noise"} <= data.keys():
             raise InputError(f"training: expected what to_plain gives, got {describe(data)}")
         options = dict(instance("options", data["options"], dict, "options by their names"))
         if "settings" in options:
             options["settings"] = Settings.from_plain(options["settings"])
-        return cls(**{**{name: data[name] for name in names}, "options": options})
+        return cls(**{**{name: data[name] for name in names & data.keys()}, "options": options})
 
 
 def train(
@@ -230,7 +238,7 @@ class LastEpisode(NamedTuple):
 
     training: Training
     evaluation: Evaluation
-    policy: Policy
+    policy: Policy | Act
     seed: int
 
 
@@ -251,9 +259,10 @@ def last_episode(folder: Path | str, allow_module: bool = False) -> LastEpisode:
                 lesson = Session(spec.fresh_optimizer(), spec.sign, normalizer).lesson(journal.events())
                 asked = (query.id for event in lesson if isinstance(event, Asked) for query in event.queries)
                 next(i for i in asked if i == last.id)
-            policy = task.bind(last.x, None if normalizer is None else normalizer.normalization)
-    seed = np.random.SeedSequence((last.query.seed, training.episodes - 1)).generate_state(1)[0]  # as in Task
-    return LastEpisode(training, last, policy, int(seed))
+            numbers = (last.query.seed, training.episodes - 1)  # as in Task
+            acting = task.bind(last.x, None if normalizer is None else normalizer.normalization)
+            policy = task.searching(acting, numbers)
+    return LastEpisode(training, last, policy, int(np.random.SeedSequence(numbers).generate_state(1)[0]))
 
 
 def _trusted(journal: Journal, allow_module: bool) -> Training:

@@ -48,7 +48,7 @@ def cholesky(K: Array, jitter: float = 0.0, least_pivot: float = 0.0) -> Factor:
         raise NumericalError("the covariance matrix is not finite; check the data and the hyperparameters")
     smallest_pivot = max(len(K) * _EPS * top, least_pivot)
     while True:
-        shifted = np.array(K, order="F")
+        shifted = np.array(K if K.flags.f_contiguous else K.T, order="F")  # the same, and in the order that is quick
         if jitter > 0.0:
             np.fill_diagonal(shifted, diagonal + jitter)
         L, info = lapack.dpotrf(shifted, lower=1, clean=1, overwrite_a=1)
@@ -78,19 +78,25 @@ def extend(factor: Factor, B: Array, C: Array) -> Factor:
     return Factor(L, factor.jitter + corner.jitter)
 
 
-def solve_lower(L: Array, b: Array) -> Array:
-    """``L⁻¹ b`` for a vector or a matrix b."""
+def solve_lower(L: Array, b: Array, overwrite: bool = False) -> Array:
+    """``L⁻¹ b`` for a vector or a matrix b; in the place of a vector, if asked."""
     if not b.size:
         return b.copy()
-    solution: Array = blas.dtrsv(L, b, lower=1) if b.ndim == 1 else blas.dtrsm(1.0, L, b, lower=1)
+    if b.ndim == 1:
+        vector: Array = blas.dtrsv(L, b, lower=1, overwrite_x=overwrite)
+        return vector
+    solution: Array = blas.dtrsm(1.0, L, b, lower=1)
     return solution
 
 
-def solve_upper(L: Array, b: Array) -> Array:
-    """``L⁻ᵀ b`` for a vector or a matrix b."""
+def solve_upper(L: Array, b: Array, overwrite: bool = False) -> Array:
+    """``L⁻ᵀ b`` for a vector or a matrix b; in the place of a vector, if asked."""
     if not b.size:
         return b.copy()
-    solution: Array = blas.dtrsv(L, b, lower=1, trans=1) if b.ndim == 1 else blas.dtrsm(1.0, L, b, lower=1, trans_a=1)
+    if b.ndim == 1:
+        vector: Array = blas.dtrsv(L, b, lower=1, trans=1, overwrite_x=overwrite)
+        return vector
+    solution: Array = blas.dtrsm(1.0, L, b, lower=1, trans_a=1)
     return solution
 
 
@@ -101,12 +107,19 @@ def solve(L: Array, b: Array) -> Array:
 
 def inverse(L: Array) -> Array:
     """``K⁻¹``, symmetric and dense."""
+    upper = inverse_upper(L)
+    P: Array = upper + upper.T
+    np.fill_diagonal(P, upper.diagonal())
+    return P
+
+
+def inverse_upper(L: Array) -> Array:
+    """The upper triangle of ``K⁻¹``, zeros below."""
     if not L.size:
         return L.copy()
     lower, _ = lapack.dpotri(L, lower=1)  # fills the lower triangle; the upper one stays zero as in L
-    P: Array = lower + lower.T
-    np.fill_diagonal(P, lower.diagonal())
-    return P
+    upper: Array = lower.T
+    return upper
 
 
 def leading_eigenvectors(S: Array, count: int) -> Array:

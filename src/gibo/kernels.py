@@ -290,8 +290,14 @@ class SquaredExponential(Kernel):
     name = "squared_exponential"
 
     def profile(self, q: Array, order: int) -> tuple[Array, ...]:
-        psi = np.exp(-0.5 * q)
-        return (psi, *(factor * psi for factor in (-0.5, 0.25, -0.125)[:order]))
+        psi = q * -0.5
+        np.exp(psi, out=psi)
+        if order == 0:
+            return (psi,)
+        dpsi = psi * -0.5
+        if order == 1:
+            return psi, dpsi
+        return (psi, dpsi, psi * 0.25) if order == 2 else (psi, dpsi, psi * 0.25, psi * -0.125)
 
 
 class Matern52(Kernel):
@@ -332,7 +338,9 @@ def squared_distance(A: Array, B: Array, ell: Array) -> Array:
     u, w = np.einsum("nd,nd->n", U, U), np.einsum("md,md->m", W, W)
     if _EPS * (u.max(initial=0.0) + w.max(initial=0.0)) > LARGEST_ERROR:
         return _squared_distance_by_differences(A / ell, B / ell)
-    q: Array = u[:, None] + w[None, :] - 2.0 * (U @ W.T)
+    q: Array = U @ W.T
+    q *= -2.0
+    q += u[:, None] + w  # added first: symmetric where A is B
     if A is B:
         np.fill_diagonal(q, 0.0)
     np.maximum(q, 0.0, out=q)

@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gibo._checks import instance, one_of, positive_int
-from gibo._linalg import Array, inverse, minimize
+from gibo._linalg import Array, cholesky, inverse, inverse_upper, minimize
 from gibo.errors import InputError, NumericalError
-from gibo.gp import GaussianProcess, conditioned
+from gibo.gp import GaussianProcess, LogLikelihoodGradient, Observations, conditioned
+from gibo.kernels import squared_distance
+from gibo.means import Mean
 from gibo.priors import LKJ, Prior
 
 HYPERPARAMETERS = ("lengthscale", "variance", "noise")
@@ -76,9 +78,7 @@ def fit(gp: GaussianProcess, priors: Mapping[str, Prior | LKJ], maximum_steps: i
         nonlocal evaluations
         evaluations += 1
         try:
-            model = space.model(z)
-            value = log_posterior(model, priors)
-            gradient = space.gradient(model, z)
+            value, gradient = space.log_posterior(z)
         except (NumericalError, InputError, FloatingPointError, OverflowError):
             return 1e100, np.zeros_like(z)
         if not (math.isfinite(value) and np.isfinite(gradient).all()):
@@ -100,10 +100,41 @@ def fit(gp: GaussianProcess, priors: Mapping[str, Prior | LKJ], maximum_steps: i
 def log_posterior(gp: GaussianProcess, priors: Mapping[str, Prior | LKJ]) -> float:
     """Log marginal likelihood plus the log-densities of the hyperparameters that have a prior."""
     _check(gp, priors)
-    total = gp.log_likelihood
-    for name, prior in priors.items():
-        total += float(np.sum(prior.log_density(np.atleast_1d(_value(gp, name)))))
-    return total
+    return gp.log_likelihood + _log_prior(gp, priors)
+
+
+def _log_prior(gp: GaussianProcess, priors: Mapping[str, Any]) -> float:
+    return sum(float(np.sum(prior.log_density(np.atleast_1d(_value(gp, name))))) for name, prior in priors.items())
+
+
+def likelihood_of_values(gp: GaussianProcess, data: Observations) -> tuple[float, LogLikelihoodGradient]:
+    """`log_likelihood` and `log_likelihood_gradient` of a model given values alone, in half the time.
+
+    For a constant mean and a kernel without correlation. Distances are computed once. With ``K = s2·psi + noise·I``,
+    ``a = K⁻¹ r`` and ``P = K⁻¹``, of which the upper triangle is all that is needed,
+
+        tr((a aᵀ − P) ∂K/∂log s2) = aᵀ(K − noise·I)a − tr(P(K − noise·I)) = aᵀr − noise·aᵀa − n + noise·tr P
+
+    and by log ell the sum over pairs of ``−2·s2·(a_i a_j − P_ij)·psi'(q_ij)·(z_i − z_j)²``.
+    """
+    kernel, (n, d) = gp.kernel, data.X.shape
+    ell = kernel.ell(d)
+    psi, dpsi = kernel.profile(squared_distance(data.X, data.X, ell), 1)
+    K = kernel.variance * psi
+    np.einsum("ii->i", K)[:] += gp.noise
+    model = replace(gp, observations=data, factor=cholesky(K))
+    a, P = model.a, inverse_upper(conditioned(model)[1].L)
+    Z = (data.X - data.X.mean(axis=0)) / ell
+    # Σ_ij B_ij (z_i − z_j)² = 2·(Σ_i (row sums of B)_i z_i² − zᵀ B z), for B = a aᵀ∘psi' and for B = P∘psi'.
+    aZ = a[:, None] * Z
+    along = (a * dpsi.dot(a)).dot(Z * Z) - np.einsum("nd,nd->d", aZ, dpsi.dot(aZ))
+    B = P * dpsi  # its upper triangle; the diagonal, which is in both parts twice, cancels
+    along -= (B.sum(axis=0) + B.sum(axis=1)).dot(Z * Z) - 2.0 * np.einsum("nd,nd->d", Z, B.dot(Z))
+    inverse_trace, square = float(P.trace()), float(a.dot(a))
+    noise = gp.noise + model.jitter
+    by_s2 = float(a.dot(data.targets(model.prior_mean))) - noise * square - n + noise * inverse_trace
+    by_noise = gp.noise * (square - inverse_trace)
+    return model.log_likelihood, LogLikelihoodGradient(-2.0 * kernel.variance * along, 0.5 * by_s2, 0.5 * by_noise)
 
 
 def _check(gp: Any, priors: Any) -> None:
@@ -173,6 +204,20 @@ class _Space:
         return dict(zip(self.names, np.split(z, np.cumsum(self.sizes)[:-1]), strict=True))
 
     def model(self, z: Array) -> GaussianProcess:
+        """Given the data."""
+        return self._bare(z).given(conditioned(self.gp)[0])
+
+    def log_posterior(self, z: Array) -> tuple[float, Array]:
+        """With its gradient."""
+        gp, (data, _) = self._bare(z), conditioned(self.gp)
+        if data.g.size or gp.kernel.correlation is not None or isinstance(gp.mean, Mean):
+            model = gp.given(data)
+            return log_posterior(model, self.priors), self._gradient(model.log_likelihood_gradient(), z, model)
+        value, gradient = likelihood_of_values(gp, data)
+        return value + _log_prior(gp, self.priors), self._gradient(gradient, z, gp)
+
+    def _bare(self, z: Array) -> GaussianProcess:
+        """Without the data's factor."""
         parts = self.split(z)
         shear = parts.pop(CORRELATION, None)
         # Rounding in exp(log(bound)) must not leave the support.
@@ -183,18 +228,14 @@ class _Space:
             lengthscale = float(np.asarray(lengthscale).reshape(()))
         variance = float(free["variance"][0]) if "variance" in free else kernel.variance
         noise = float(free["noise"][0]) if "noise" in free else self.gp.noise
-        data = self.gp.observations
-        assert data is not None  # log_posterior(gp) was computed before, so there are data
         kernel = kernel.with_hyperparameters(lengthscale, variance)
         if shear is not None:
             M = self.factor(shear)
             N = M / np.linalg.norm(M, axis=1, keepdims=True)
             kernel = replace(kernel, correlation=N @ N.T)
-        model = replace(self.gp, kernel=kernel, noise=noise)
-        return model.given(data)
+        return GaussianProcess(kernel, noise, self.gp.mean)
 
-    def gradient(self, model: GaussianProcess, z: Array) -> Array:
-        likelihood = model.log_likelihood_gradient()
+    def _gradient(self, likelihood: LogLikelihoodGradient, z: Array, model: GaussianProcess) -> Array:
         parts = []
         for name, part in self.split(z).items():
             if name == CORRELATION:

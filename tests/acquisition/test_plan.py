@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -43,6 +44,18 @@ def best_of_many(gi, lower, upper, restarts=20, samples=256):
     bounds = np.stack([low, high], axis=1)
     climbs = (fmin_l_bfgs_b(cost, starts[i], bounds=bounds) for i in np.argsort(-alphas)[:restarts])
     return unit * max(-reached for _, reached, _ in climbs)
+
+
+def test_with_little_noise_the_best_query_near_the_iterate_is_found():
+    """There it is at a small share of a lengthscale, where few of many samples of the box are."""
+    for seed in range(20):
+        gp, t, lower, upper = situation(seed, d=20)
+        gp = replace(gp, noise=1e-7 * gp.kernel.variance).given(gp.observations)
+        gi = GradientInformation(gp, at=t)
+        x, alpha = maximize(gi, lower, upper, np.random.default_rng(seed))
+        near = t + 10.0 ** np.linspace(-3.0, 0.0, 13)[:, None, None] * (x - t) * np.array([1.0, -1.0])[:, None]
+        assert alpha >= 0.99 * gi(near.reshape(-1, 20)).max()
+        assert alpha >= 0.9 * best_of_many(gi, lower, upper, restarts=2)
 
 
 def test_it_finds_what_many_restarts_find():

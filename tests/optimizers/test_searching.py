@@ -61,6 +61,24 @@ def test_a_heavy_bad_tail_is_squeezed_and_a_smooth_hill_is_not():
     assert surrogate.given(evaluated(X, cliff)).units.warped(cliff).min() > -500.0
 
 
+@pytest.mark.parametrize("mean", ["estimated", 0.3])
+def test_the_warp_that_is_chosen_makes_the_values_likeliest(mean):
+    """One model for each warp, conditioned from scratch, gives the same choice and the same posterior."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(int(rng.integers(5, 40)), 3))
+        y = X @ rng.normal(size=3) + rng.choice([0.1, 3.0]) * rng.standard_t(1.5 if seed % 2 else 30.0, len(X))
+        surrogate = Surrogate.initial(Settings(warp="chosen", mean=mean).resolve(3), np.ones(3))
+        models = [(units, surrogate.prior.condition(X, units.apply(y))) for units in Units.candidates(y)]
+        densities = [
+            gp.log_likelihood + float(units.log_slope(y).sum()) - len(y) * np.log(units.spread) for units, gp in models
+        ]
+        units, gp = models[next(i for i, found in enumerate(densities) if found > max(densities) - 1e-6)]
+        model = surrogate.given(evaluated(X, y))
+        assert model.units == units
+        np.testing.assert_allclose(model.gp.predict(X + 0.1), gp.predict(X + 0.1), rtol=1e-9, atol=1e-12)
+
+
 def test_beliefs_are_in_the_users_units_whatever_the_warp():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2))

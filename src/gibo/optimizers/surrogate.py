@@ -30,9 +30,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from gibo._checks import as_vector, finite, positive
-from gibo._linalg import Array, single_thread
+from gibo._linalg import Array, single_thread, solve_lower
 from gibo.errors import InputError
-from gibo.gp import GaussianProcess, Jacobian
+from gibo.gp import GaussianProcess, Jacobian, conditioned
 from gibo.kernels import KERNELS, as_correlation
 from gibo.map_fit import fit
 from gibo.means import InUnits, Mean
@@ -262,15 +262,13 @@ class Surrogate:
 
     def given(self, evaluations: Sequence[Evaluation], N_g: int = 0) -> Model:
         """The posterior given evaluations that have values, with the last N_g gradients among them."""
-        gp = self.prior
+        units = self._units(evaluations)
+        gp = self._prior(units)
         if not evaluations:
-            return Model(gp, self._units(evaluations), self.scale)
-        X = np.array([e.x for e in evaluations]) / self.scale
-        has_gradients = N_g > 0 and any(e.gradient is not None for e in evaluations)  # they would need warping, too
-        units = self._units(evaluations) if has_gradients else self._likeliest_units(gp, X, _values(evaluations))
-        gp, u = self._prior(units), units.apply(_values(evaluations))
-        if not has_gradients:
-            return Model(gp.condition(X, u), units, self.scale)
+            return Model(gp, units, self.scale)
+        X, u = np.array([e.x for e in evaluations]) / self.scale, units.apply(_values(evaluations))
+        if N_g == 0 or not any(e.gradient is not None for e in evaluations):  # they would need warping, too
+            return self._likeliest(Model(gp.condition(X, u), units, self.scale), _values(evaluations))
         known = [(e.x, e.gradient, e.gradient_noise) for e in evaluations if e.gradient is not None]
         G, g, g_noise = (part[-N_g:] for part in self._gradients(units, known))
         return Model(gp.condition(X, u, G, g, g_noise), units, self.scale)
@@ -359,20 +357,21 @@ class Surrogate:
             raise InputError("memo: its log_factor is none that these settings lead to")
         return replace(self, hyperparameters=hyperparameters, warning=warning, log_factor=log_factor)
 
-    def _likeliest_units(self, gp: GaussianProcess, X: Array, y: Array) -> Units:
-        """How values y at X are shown to the model; one factorisation serves all warps."""
-        plain = Units.of(y, self.settings.standardize)
+    def _likeliest(self, model: Model, y: Array) -> Model:
+        """With its values y shown in the likeliest way, if they may be warped; one factorisation serves all warps."""
         if self.settings.warp == "none" or len(y) < LEAST_VALUES or not y.std() > 0.0:
-            return plain
-        given = gp.condition(X, plain.apply(y))
-        data = given.observations
-        assert data is not None
-
-        def score(units: Units) -> float:
-            shown = replace(given, observations=replace(data, y=units.apply(y)))
-            return shown.log_likelihood + float(units.log_slope(y).sum()) - len(y) * math.log(units.spread)
-
-        return max(Units.candidates(y), key=score)
+            return model
+        data, factor = conditioned(model.gp)
+        candidates = list(Units.candidates(y))
+        U = np.array([units.apply(y) for units in candidates])
+        W = solve_lower(factor.L, np.vstack([np.ones(len(y)), U]).T).T
+        e, W = W[0], W[1:]  # L⁻¹ 1 and L⁻¹ u
+        m = (W @ e / (e @ e))[:, None] if model.gp.mean == "estimated" else model.gp.mean
+        slopes = [float(units.log_slope(y).sum()) - len(y) * math.log(units.spread) for units in candidates]
+        scores = slopes - 0.5 * ((W - m * e) ** 2).sum(axis=1)
+        best = int((scores >= scores.max() - 1e-9 * len(y)).argmax())  # the first: of those that change no value, none
+        gp = replace(model.gp, observations=replace(data, y=U[best]))
+        return Model(gp, candidates[best], model.scale)
 
     def _units(self, evaluations: Sequence[Evaluation]) -> Units:
         return Units.of(_values(evaluations), self.settings.standardize)

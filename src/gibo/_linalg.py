@@ -25,6 +25,9 @@ Array: TypeAlias = npt.NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 
+# Bytes; see `_threadpools`.
+KEPT_MEMORY = 16 << 20
+
 
 class Factor(NamedTuple):
     """A Cholesky factor and the most that had to be added to an entry of the diagonal to get it."""
@@ -204,5 +207,8 @@ def single_thread() -> Iterator[None]:
 
 @functools.cache
 def _threadpools() -> ThreadpoolController:
+    # The C library gives the memory of arrays back to the system and asks for it again at every step of a fit, which
+    # takes half of the time; once a block of this size was freed, it keeps up to twice as much (see mallopt(3)).
+    np.empty(KEPT_MEMORY, np.uint8)
     # NumPy and SciPy each bring a BLAS; both are loaded by now, and the controller knows only what is.
     return ThreadpoolController()

@@ -69,7 +69,7 @@ def view(optimizer):
 def told_only(optimizer, query):
     """What is seen once a value is told and before the update is made, which is where an interruption can leave one."""
     twin = Optimizer.from_state(snapshot(optimizer))
-    twin._settle = lambda: None
+    twin.settle = lambda: None
     twin.tell(query, noisy(query))
     return view(twin)
 
@@ -113,7 +113,7 @@ def test_the_last_tell_may_be_interrupted_anywhere(make, iteration):
     kept = []
     for k in spread(number):
         # Once it is told, what is left of it is made up for by the next call, whatever that is.
-        tell = (lambda: optimizer.tell(last, noisy(last))) if optimizer.pending else optimizer._settle
+        tell = (lambda: optimizer.tell(last, noisy(last))) if optimizer.pending else optimizer.settle
         kept.append(interrupt(tell, k))
         assert view(optimizer) in allowed
     assert sum(error is not None for error in kept) > 5

@@ -179,6 +179,29 @@ def test_its_memory_is_what_a_journal_gives(bench, folder):
         assert again.status() == status
 
 
+def test_the_last_value_of_a_batch_is_answered_before_the_step_and_nothing_is_lost(bench, folder, tmp_path):
+    def value(query):
+        return sum(x * x for x in query["x"])
+
+    for query in bench.ask()["queries"]:
+        assert bench.tell({"id": query["id"], "value": value(query)})["recorded"]
+    steps = bench._session.optimizer.log.iterations
+    assert len(steps) == 0
+    shutil.copytree(folder, tmp_path / "killed")  # as the disk is now, with the step in nobody's memory
+    with ManualBench(tmp_path / "killed") as other:
+        first, found = other.best(), other.ask()
+    assert bench.best() == first
+    assert (len(steps), bench.status()["iteration"]) == (1, 1)
+    assert bench.ask() == found
+    # The same as if the step had been made at once.
+    manual.create(tmp_path / "whole", manual.Description(["gain", "lag"], [0.0] * 2, [1.0] * 2, [-5.0] * 2, [5.0] * 2))
+    with ManualBench(tmp_path / "whole") as at_once:
+        for query in at_once.ask()["queries"]:
+            at_once.tell({"id": query["id"], "value": -value(query)})
+            at_once.status()
+        assert [query["x"] for query in at_once.ask()["queries"]] == [query["x"] for query in found["queries"]]
+
+
 def test_what_the_disk_did_not_take_is_not_said_to_be_recorded(bench, folder, monkeypatch):
     (first, *_) = bench.ask()["queries"]
     request = {"id": first["id"], "value": 1.0}

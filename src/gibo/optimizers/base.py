@@ -103,7 +103,7 @@ class Optimizer(ABC):
 
     def ask(self) -> list[Query]:
         """All queries that can run now, all at once if you can. Without a `tell` in between: the same ones again."""
-        self._settle()
+        self.settle()
         if not self.is_pending:
             with AllOrNothing(self):
                 first = self._log.next_id
@@ -134,14 +134,16 @@ class Optimizer(ABC):
 
     def external(self, x: npt.ArrayLike) -> Query:
         """A point from elsewhere as the query of the next id, to be told at once."""
-        self._settle()
+        self.settle()
         return Query(self._log.next_id, as_point(x, self.d), 0, EXTERNAL, self._iteration)
 
-    def receive(self, query: Query, outcome: Outcome) -> None:
-        """`tell` with an outcome that was checked (`gibo.outcome.checked`); for those who run optimisers."""
-        self._settle()
+    def receive(self, query: Query, outcome: Outcome, update: bool = True) -> None:
+        """`tell` with an outcome that was checked (`gibo.outcome.checked`), for those who run optimisers; without
+        `update` what the last value of a batch sets off is left to `settle` or the next `ask`."""
+        self.settle()
         self._log.tell(Told(query, outcome))
-        self._settle()
+        if update:
+            self.settle()
 
     @property
     def pending(self) -> list[Query]:
@@ -164,7 +166,7 @@ class Optimizer(ABC):
 
         For evaluations of very uneven durations. What the optimiser does then depends on what had arrived by now.
         """
-        self._settle()
+        self.settle()
         self._check_proceeding()
         with AllOrNothing(self):
             self._update_with(self._log.proceed())
@@ -226,7 +228,7 @@ class Optimizer(ABC):
         Moved is what the optimiser still uses; older evaluations and the records of earlier steps keep the coordinates
         of their time.
         """
-        self._settle()
+        self.settle()
         with AllOrNothing(self):
             self._log.reparametrize(Reparametrized(transform, move_iterate), self._used_again())
             if move_iterate:
@@ -322,7 +324,7 @@ class Optimizer(ABC):
         elif isinstance(event, Reparametrized):
             self.reparametrize(event.transform, event.moves_iterate)
         elif isinstance(event, Asked):
-            self._settle()
+            self.settle()
             if event.memo is not None and self._memo() is not None:
                 self.recall(event)
                 return
@@ -366,8 +368,8 @@ class Optimizer(ABC):
         plain: dict[str, Any] = to_plain({"generator": self._rng.bit_generator.state, "iterate": self._iterate, **own})
         return plain
 
-    def _settle(self) -> None:
-        """Make up for what was interrupted, and update if a batch is told, be it by an interrupted `tell`."""
+    def settle(self) -> None:
+        """Make up for what was interrupted or left, and update if a batch is told, be it by an interrupted `tell`."""
         if self._broken:  # a change in place was interrupted: make this optimiser again from its log
             again = type(self).from_arguments(type(self).__name__, self.arguments())
             again.rounding = self.rounding

@@ -161,12 +161,21 @@ class Session:
         """All queries that can run now; a new batch is on the disk before it is given out."""
         self._record()
         with interruptible or nullcontext():
+            self.settle()
             queries = self.optimizer.ask()
         self._record()
         return queries
 
-    def tell(self, evaluations: Sequence[Evaluation], actions: Sequence[tuple[str, dict[str, Any]]] = ()) -> None:
-        """Outcomes in the objective's own sign: recorded, with what people did, then told, then learnt from."""
+    def tell(
+        self,
+        evaluations: Sequence[Evaluation],
+        actions: Sequence[tuple[str, dict[str, Any]]] = (),
+        update: bool = True,
+    ) -> None:
+        """Outcomes in the objective's own sign: recorded, with what people did, then told, then learnt from.
+
+        Without `update` what the last value of a batch sets off is left for `settle` or the next `ask`.
+        """
         error = None
         if self.journal is not None and evaluations:
             try:
@@ -174,13 +183,18 @@ class Session:
             except JournalError as lost:  # what returned is told nevertheless, so that the result in hand has it
                 error = lost
         for e in evaluations:
-            self.optimizer.receive(e.query, e.outcome.signed(self.sign))
+            self.optimizer.receive(e.query, e.outcome.signed(self.sign), update)
             self._recorded = len(self.optimizer.log.events)
             if self.reparametrizer is not None:
                 self._infos[e.id] = e.outcome.info
             self._learn_if_over()
         if error is not None:
             raise error
+
+    def settle(self) -> None:
+        """Do what was left for later."""
+        self.optimizer.settle()
+        self._learn_if_over()
 
     def tell_external(self, x: Any, outcome: Outcome) -> Query:
         """A point that nobody asked for; it gets the next id."""

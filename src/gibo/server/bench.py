@@ -124,12 +124,14 @@ class ManualBench:
             if number not in log.pending:
                 pending = ", ".join(map(str, sorted(log.pending)[:20])) or "none; ask for some"
                 raise QueryError(f"query {number} is unknown; those that are pending: {pending}")
-            session.tell([Evaluation(log.pending[number], outcome)])
+            # The answer need not wait for the step that the last value of a batch leads to: whoever asks does.
+            session.tell([Evaluation(log.pending[number], outcome)], update=False)
         return {"id": number, "recorded": True}
 
     def status(self) -> dict[str, Any]:
         """How the run stands."""
         with self._run() as session:
+            session.settle()
             optimizer, told = session.optimizer, session.optimizer.evaluations
             steps = optimizer.log.iterations
             return {
@@ -149,6 +151,7 @@ class ManualBench:
     def best(self) -> dict[str, Any]:
         """``{"best": {"value", "parameters"} or None, "best_seen": …}``."""
         with self._run() as session:
+            session.settle()
             return {"best": self._best(session.best), "best_seen": self._best(session.best_seen)}
 
     def export(self) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from watching import Deeds, noisy
 import gibo
 from gibo.cli import main
 from gibo.errors import InputError, QueryError
+from gibo.priors import LKJ
 from gibo.runs import manual
 from gibo.runs.store import BOX, FILE
 from gibo.server.advice import advice
@@ -73,6 +74,21 @@ def test_the_belief_is_the_runs_own(tmp_path):
         assert (s["belief"]["low"], s["belief"]["high"]) == pytest.approx(result.interval, rel=1e-6)
         assert s["gradient"]["mean"] == pytest.approx(result.jacobian.mean.tolist(), rel=1e-5, abs=1e-6)
         assert s["belief"]["sd"] > 0.0
+
+
+@pytest.mark.parametrize("correlation", [((1.0, 0.7), (0.7, 1.0)), LKJ(2.0)], ids=["given", "learnt"])
+def test_the_belief_knows_a_correlation(tmp_path, correlation):
+    def valley(x, seed):
+        return float(-((x[0] - x[1] - 1.0) ** 2) - 0.05 * x.sum() ** 2 + 0.05 * np.random.default_rng(seed).normal())
+
+    settings = gibo.Settings(correlation=correlation, M=3)
+    for budget in (20, 22, 24):  # in the middle of a batch, and after its last value
+        result = gibo.maximize(valley, np.zeros(2), budget=budget, scale=0.3, settings=settings, journal=tmp_path)
+        s = snapshot(tmp_path)
+        assert s["belief"]["x"] == pytest.approx(result.x.tolist(), abs=1e-9)
+        assert s["belief"]["value"] == pytest.approx(result.value, rel=1e-6)
+        assert s["gradient"]["mean"] == pytest.approx(result.jacobian.mean.tolist(), rel=1e-5, abs=1e-6)
+        assert all(value is not None for value in s["iterations"]["belief"])
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])

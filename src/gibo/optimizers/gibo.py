@@ -96,27 +96,16 @@ class GIBO(Optimizer):
 
     @property
     def best(self) -> Best | None:
-        """The point with the highest mean (less `caution` standard deviations) under the model: one of the window's
-        within the bounds, or the iterate.
-
-        But not the iterate, which is yet to be evaluated, if evaluations failed since the window's first. While the
-        scale is not found the model may be far off, and only points whose value is at least the start's are considered.
-        """
+        """The point that `recommended` gives, of the window."""
         window = self._window(self._N_m)
         if not window:
             return None
-        least = -np.inf if self._was_found else self._log.valued[0].value or 0.0
-        X = [e.x for e in window if np.array_equal(self.clip(e.x), e.x) and (e.value or 0.0) >= least]
         recent = self._log.since_id(self._log.valued[-self._N_m :][0].id)
-        if not X or (self._was_found and all(e.value is not None for e in recent)):
-            X.append(self.evaluated(self._iterate))
+        least = -np.inf if self._was_found else self._log.valued[0].value or 0.0
         with single_thread():
             model = self._model()
-            mean = model.mean(np.array(X))
-            caution = self.settings.caution
-            i = int((model.lower_bound(np.array(X), caution) if caution else mean).argmax())
-            interval = model.interval(X[i])
-        return Best(X[i].copy(), float(mean[i]), interval)
+            failed = any(e.value is None for e in recent)
+            return model.at(recommended(self, self.settings, model, window, self._iterate, failed, least))
 
     def at_start(self) -> Best | None:
         return self._surrogate.at_start(self._log, self.x0)
@@ -347,6 +336,29 @@ class GIBO(Optimizer):
             if is_own(type(self.settings.step)) and _shapes(state) != _shapes(before):
                 raise InputError(f"step: expected {_shapes(before)} in a memo, got {_shapes(state)}")
             self._step_state = state
+
+
+def recommended(
+    optimizer: Optimizer,
+    settings: Settings,
+    model: Model,
+    window: Sequence[Evaluation],
+    iterate: Array,
+    failed: bool,
+    least: float,
+) -> Array:
+    """The point (d,) with the highest mean, less `caution` standard deviations, under the model: one of the window's
+    within the bounds, or the iterate.
+
+    But not the iterate, which is yet to be evaluated, if evaluations `failed` since the window's first. While the scale
+    is not found the model may be far off: only points whose value is at `least` the start's are considered, and not the
+    iterate; −inf once it is found.
+    """
+    X = [e.x for e in window if np.array_equal(optimizer.clip(e.x), e.x) and (e.value or 0.0) >= least]
+    if not X or not (failed or least > -np.inf):
+        X.append(optimizer.evaluated(iterate))
+    best: Array = X[int(model.lower_bound(np.array(X), settings.caution).argmax())]
+    return best
 
 
 def _shapes(state: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:

@@ -16,6 +16,7 @@ import numpy as np
 from gibo._linalg import Array
 from gibo.errors import GiboError
 from gibo.optimizers.base import Optimizer
+from gibo.optimizers.gibo import recommended
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.surrogate import Hyperparameters, Model, Surrogate, Units
 from gibo.outcome import Evaluation
@@ -76,29 +77,21 @@ class Belief:
         failed: bool = False,
         least: float = -math.inf,
     ) -> Believed | None:
-        """What is believed with these hyperparameters; None before any value.
-
-        As in `GIBO.best`: the iterate is not recommended where evaluations have failed since the window's first, and
-        while the scale is not found; then the points' values are at least the start's, too.
-        """
+        """What is believed with these hyperparameters; None before any value. See `recommended` for the others."""
         if not window:
             return None
-        inside = [e for e in window if np.array_equal(self.optimizer.clip(e.x), e.x)]
-        points = [e.x for e in inside if e.value is not None and e.value >= least]
-        if not points or not (failed or least > -math.inf):
-            points.append(self.optimizer.evaluated(iterate))
         try:
             model = self._model(surrogate, window)
-            best = points[int(model.lower_bound(np.array(points), surrogate.settings.caution).argmax())]
+            best = recommended(self.optimizer, surrogate.settings, model, window, iterate, failed, least)
             jacobian, ends = model.jacobian(iterate), sorted(self.sign * end for end in model.interval(best))
         except GiboError:
             return None
         value, sd = self._pair(model, best)
         deviation = np.sqrt(np.maximum(np.diagonal(jacobian.covariance), 0.0))
         gradient = {"mean": _plain(self.sign * jacobian.mean), "sd": _plain(deviation)}
-        recommended = {"x": best.tolist(), "value": value, "sd": sd, "low": ends[0], "high": ends[1]}
+        point = {"x": best.tolist(), "value": value, "sd": sd, "low": ends[0], "high": ends[1]}
         ell: list[float] = (surrogate.hyperparameters.lengthscale * surrogate.scale).tolist()
-        return Believed(recommended, gradient, ell)
+        return Believed(point, gradient, ell)
 
     def at(self, surrogate: Surrogate, window: Sequence[Evaluation], x: Array) -> tuple[float, float] | None:
         """Mean and standard deviation of the objective at x; None before any value."""
@@ -108,11 +101,12 @@ class Belief:
             return None
 
     def as_recorded(
-        self, window: Sequence[Evaluation], ell: Sequence[float], variance: float, noise: float
+        self, before: Surrogate, window: Sequence[Evaluation], ell: Sequence[float], variance: float, noise: float
     ) -> Surrogate:
         """The surrogate whose hyperparameters an iteration recorded, in the user's units, from the window it saw then.
 
-        The units in which the model saw the values are those that it chooses with what they make of the record.
+        The units in which the model saw the values are those that it chooses with what they make of the record. A
+        correlation is not in the record: it is that of the surrogate before, with which the queries were planned.
         """
         y = np.array([e.value for e in window], dtype=np.float64)
         plain = Units.of(y, self.surrogate.settings.standardize)
@@ -120,7 +114,12 @@ class Belief:
         found = self.surrogate
         for units in (plain, *(list(Units.candidates(y))[1:] if warped else ())):
             square = units.spread**2
-            own = Hyperparameters(np.array(ell) / self.surrogate.scale, variance / square, noise / square)
+            own = Hyperparameters(
+                np.array(ell) / self.surrogate.scale,
+                variance / square,
+                noise / square,
+                before.hyperparameters.correlation,
+            )
             found = replace(self.surrogate, hyperparameters=own)
             if not warped or self._model(found, window).units == units:
                 return found

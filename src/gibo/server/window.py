@@ -60,7 +60,7 @@ class Window:
         if step is not None:  # made, and nothing was asked since
             window = self._values(iteration, kept)
             if window and step[5] is not None and step[6] is not None:
-                surrogate = self.belief.as_recorded(window, json.loads(step[4]), *step[5:])
+                surrogate = self.belief.as_recorded(surrogate, window, json.loads(step[4]), *step[5:])
                 if surrogate.settings.remember:
                     (first,) = self._one("SELECT min(query) FROM evaluations WHERE value IS NOT NULL")
                     kept = self.belief.worth_keeping(surrogate, window, first)
@@ -87,13 +87,15 @@ class Window:
                 *(row[0] + 1 for row in chosen),
             )
         )
+        last = self._one("SELECT thought FROM batches ORDER BY number DESC LIMIT 1")
         for number, told, iterate, _, ell, variance, noise in chosen:
             x, memo = np.array(json.loads(iterate)), thoughts.get(number + 1)
             if memo is not None:
                 surrogate, window = self._recalled(json.loads(memo), number + 1, told)
                 x = self._moved(x, number, number + 1)
             elif variance is not None and noise is not None and (window := self._values(number, (), told)):
-                surrogate = self.belief.as_recorded(window, json.loads(ell), variance, noise)
+                before = self.belief.surrogate.recall(json.loads(last[0]))
+                surrogate = self.belief.as_recorded(before, window, json.loads(ell), variance, noise)
             else:
                 continue
             pair = self.belief.at(surrogate, window, x)

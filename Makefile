@@ -18,11 +18,12 @@ demo: .venv/installed-demo
 	$(BIN)/gibo evaluate demo
 	$(BIN)/gibo plot demo
 
+# The tests start hundreds of Python processes; without bytecode each of them would compile the package again.
 test: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -n 2 --dist worksteal
 
 nightly: .venv/installed-dev
 	GIBO_HOSTILE_CALLS=20000 $(BIN)/pytest tests/hostile

@@ -77,9 +77,9 @@ def test_a_whole_run_by_separate_processes_is_that_of_one_loop(tmp_path):
     run = tmp_path / "run"
     words = [sys.executable, "-c", "from gibo.cli import entry; entry()"]
     subprocess.run(
-        [*words, "init", run, "--dim", "3", "--scale", "0.3", "--seed", "5"], check=True, capture_output=True
+        [*words, "init", run, "--dim", "2", "--scale", "0.3", "--seed", "5"], check=True, capture_output=True
     )
-    expected = gibo.GIBO(np.zeros(3), scale=0.3, seed=5)
+    expected = gibo.GIBO(np.zeros(2), scale=0.3, seed=5)
     for _ in range(2):
         queries = answer("ask", run, "--json")["queries"]
         assert [query["x"] for query in queries] == [query.x.tolist() for query in expected.ask()]

@@ -31,15 +31,6 @@ class MinUCB(LocalModelSearch):
         x0, scale, bounds, seed, settings: see `gibo.optimizers.local_model.LocalModelSearch`.
         beta: how many standard deviations below the mean the bound is.
 
-    Example:
-        >>> from gibo.optimizers.min_ucb import MinUCB
-        >>> opt = MinUCB([0.0, 0.0], scale=0.3, seed=1)
-        >>> for _ in range(20):
-        ...     for query in opt.ask():
-        ...         opt.tell(query, -float(((query.x - 1.0) ** 2).sum()))
-        >>> bool(abs(opt.best.x - 1.0).max() < 0.1)
-        True
-
     Reference: Fan, Wang, Ng, Lee: Minimizing UCB: a better local search strategy in local Bayesian optimization,
     arXiv:2405.15285.
     """

@@ -35,15 +35,6 @@ class MPD(LocalModelSearch):
         most_steps: on one model.
         least_probability: no further step where the ascent is less sure than this.
 
-    Example:
-        >>> from gibo.optimizers.mpd import MPD
-        >>> opt = MPD([0.0, 0.0], scale=0.3, seed=1)
-        >>> for _ in range(20):
-        ...     for query in opt.ask():
-        ...         opt.tell(query, -float(((query.x - 1.0) ** 2).sum()))
-        >>> bool(abs(opt.best.x - 1.0).max() < 0.1)
-        True
-
     Reference: Nguyen, Wu, Gardner, Garnett: Local Bayesian optimization via maximizing probability of descent,
     NeurIPS 2022; its step of 0.001 of the unit cube is here a share of a lengthscale.
     """

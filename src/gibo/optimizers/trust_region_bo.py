@@ -43,22 +43,10 @@ class TrustRegionBO(Optimizer):
     Failures are passed over. Points from elsewhere are used like queries; gradients are not used.
 
     Args:
-        x0: (d,) where to start.
-        scale: positive; by how much a parameter must change to matter, roughly: a number, or one per parameter.
-        bounds: None, or (lower, upper); no query leaves them.
-        seed: of all random choices.
+        x0, scale, bounds, seed: see `gibo.Optimizer`.
         batch: queries per iteration.
         initial: values of a region before its model is used; by default d, but 4 to 20.
         half_width: L0, of the first box, in units of `scale`.
-
-    Example:
-        >>> from gibo.optimizers.trust_region_bo import TrustRegionBO
-        >>> opt = TrustRegionBO([0.0, 0.0], scale=0.3, seed=1)
-        >>> for _ in range(30):
-        ...     for query in opt.ask():
-        ...         opt.tell(query, -float(((query.x - 1.0) ** 2).sum()))
-        >>> bool(abs(opt.best.x - 1.0).max() < 0.1)
-        True
 
     Reference: Eriksson, Pearce, Gardner, Turner, Poloczek: Scalable global optimization via local Bayesian
     optimization, NeurIPS 2019. Success is here judged by the model, because values are noisy.

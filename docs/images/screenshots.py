@@ -16,7 +16,7 @@ import gibo
 from gibo.runs.mailbox import post
 from gibo.runs.manual import Description
 from gibo.runs.spec import RunSpec
-from gibo.server.control import RunControl
+from gibo.server.control import Control
 from gibo.server.watch import Watch
 from gibo.training.training import Training, train
 
@@ -76,7 +76,7 @@ def main():
         run.start()
         reached.wait()
         post(folder, "remark", {"text": "oil at 60 degrees from here on"})
-        with Watch(folder, control=RunControl) as watch:
+        with Watch(folder, control=Control) as watch:
             picture(context, watch.page_address, out / "watch-running.png")
             picture(context, watch.page_address, out / "watch-dark.png", dark=True)
             picture(context, watch.page_address, out / "watch-narrow.png", width=390, height=844)

@@ -69,9 +69,12 @@ class Journal:
         return cls(Store.write(as_path("folder", folder), new=False, patience=patience, waiting=waiting))
 
     @classmethod
-    def read(cls, folder: Path | str) -> Journal:
-        """Open a journal to read from it, as it is at this moment, also while a run is writing."""
-        return cls(Store.read(as_path("folder", folder)))
+    def read(cls, folder: Path | str, whole: bool = True) -> Journal:
+        """Open a journal to read from it, as it is at this moment, also while a run is writing.
+
+        Unless it is to be found `whole`, which takes a second for 100,000 rows, what is read is checked, and no more.
+        """
+        return cls(Store.read(as_path("folder", folder), whole))
 
     @property
     def folder(self) -> Path:

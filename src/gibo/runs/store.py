@@ -84,8 +84,11 @@ class Store:
     # -- open and close -----------------------------------------------------------------------------------------------
 
     @classmethod
-    def read(cls, folder: Path) -> Store:
-        """Open to read what is there at this moment, also while a run is writing; nothing is written."""
+    def read(cls, folder: Path, whole: bool = True) -> Store:
+        """Open to read what is there at this moment, also while a run is writing; nothing is written.
+
+        Unless it is to be found `whole`, each table is checked when it is read, and not before.
+        """
         if not is_there(folder):
             raise InputError(f"{folder}: there is no run; expected a folder with {FILE}")
         with ExitStack() as closing, explained(folder):
@@ -93,7 +96,7 @@ class Store:
             connection = connect_to_read(folder, closing)
             connection.execute("BEGIN")  # all is read as it is now, whatever a run writes meanwhile
             store = cls(folder, connection)
-            store._check()
+            store._check(whole)
             store._closing = closing.pop_all()
         return store
 
@@ -142,7 +145,7 @@ class Store:
             self._connection.execute(f"CREATE TABLE {name} ({TABLES[name]}, crc INTEGER NOT NULL)")
         self._connection.execute(f"PRAGMA user_version = {SCHEMA}")
 
-    def _check(self) -> None:
+    def _check(self, whole: bool = True) -> None:
         """That this is a journal, of a version that is known, and whole: every row of it is read."""
         (application,) = self._connection.execute("PRAGMA application_id").fetchone()
         (found,) = self._connection.execute("PRAGMA user_version").fetchone()
@@ -154,13 +157,14 @@ class Store:
                 "update gibo"
             )
         self._version = found
-        (state,) = self._connection.execute("PRAGMA quick_check(1)").fetchone()
-        if state != "ok":
-            raise damaged(self.folder, state)
+        if whole:
+            (state,) = self._connection.execute("PRAGMA quick_check(1)").fetchone()
+            if state != "ok":
+                raise damaged(self.folder, state)
         with sound(self.folder):
             if self._read_tally() != set(tables_of(self._version)):
                 raise damaged(self.folder, f"its tables are not those of version {self._version}")
-        for table in TABLES:
+        for table in TABLES if whole else ():
             self._read[table] = self._rows(table)
 
     def _read_tally(self) -> set[str]:

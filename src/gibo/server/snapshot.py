@@ -77,12 +77,13 @@ class Reader:
 
     Args:
         folder: of the run.
+        known: the `file` of a reader that found it whole before; then it is not read through again.
     """
 
-    def __init__(self, folder: Path | str) -> None:
+    def __init__(self, folder: Path | str, known: int = -1) -> None:
         self.folder = as_path("folder", folder)
         self._closing = ExitStack()
-        self._file = -1
+        self.file = known
         self._open()
 
     def __enter__(self) -> Reader:
@@ -97,9 +98,11 @@ class Reader:
 
     def _open(self) -> None:
         self.close()
-        with Journal.read(self.folder) as journal:  # checks that it is a journal, and whole
+        # Missing is said by the journal.
+        file = (self.folder / FILE).stat().st_ino if (self.folder / FILE).exists() else -1
+        with Journal.read(self.folder, whole=file != self.file or file < 0) as journal:
             self.spec: RunSpec = journal.spec()
-        self._file = (self.folder / FILE).stat().st_ino
+        self.file = file
         self._closing.enter_context(in_use(self.folder / FILE))  # a run of this process may have it
         self._connection = connect_to_read(self.folder, self._closing)
         belief = Belief.of(self.spec)
@@ -108,15 +111,15 @@ class Reader:
     def version(self) -> tuple[int, int, int]:
         """Changes when something was written; costs next to nothing."""
         try:
-            if (self.folder / FILE).stat().st_ino != self._file:
+            if (self.folder / FILE).stat().st_ino != self.file:
                 self._open()
         except (OSError, GiboError):  # between two runs in one folder; the old one is shown until the new one is there
-            return self._file, -1, 0
+            return self.file, -1, 0
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         now = 0
         with suppress(OSError):
             now = (self.folder / NOW).lstat().st_mtime_ns
-        return self._file, int(version), now
+        return self.file, int(version), now
 
     def snapshot(self, since: Since) -> dict[str, Any]:
         """See `snapshot`."""
@@ -148,7 +151,7 @@ class Reader:
         found = {
             "format": FORMAT,
             "kind": "run",
-            "run": f"{self._file}-{starts[0].started if starts else 0}-{amended}",
+            "run": f"{self.file}-{starts[0].started if starts else 0}-{amended}",
             "name": self.folder.resolve().name,
             "now": now,
             "state": state,
@@ -236,7 +239,8 @@ class Reader:
         names = ("number", "evaluations", "probability_of_ascent", "certainty")
         columns: dict[str, Any] = {name: [row[i] for row in rows] for i, name in enumerate(names)}
         columns["noise_sd"] = [None if row[4] is None else math.sqrt(max(0.0, row[4])) for row in rows]
-        columns["step"] = [float(np.linalg.norm(np.array(json.loads(row[5])) / scale)) for row in rows]
+        steps = np.array(json.loads(f"[{','.join(row[5] for row in rows)}]"), dtype=np.float64)
+        columns["step"] = np.linalg.norm(steps.reshape(len(rows), -1) / scale, axis=1).tolist() if rows else []
         columns["belief"], columns["belief_sd"] = [None] * len(rows), [None] * len(rows)
         for number, pair in () if self.model is None else self.model.course(first):
             columns["belief"][number - first], columns["belief_sd"][number - first] = pair

@@ -65,10 +65,17 @@ class Watch(LoopbackServer):
         self.token = secrets.token_urlsafe(24)
         self.streams: WeakSet[threading.Thread] = WeakSet()  # to pages that are open
         self.trials = None if not trials and has_journal(self.folder) else Trials(self.folder, may_be_none=trials)
+        self._known: dict[Path, int] = {}  # files that were found whole
         if self.trials is None:
-            Reader(self.folder).close()  # what cannot be read is said here, not on the page
+            self.reader(self.folder).close()  # what cannot be read is said here, not on the page
         super().__init__(port, _Handler)
         self.replays = Replays(allow_module, self.stopping)
+
+    def reader(self, folder: Path) -> Reader:
+        """Of a run; its journal is read through once."""
+        reader = Reader(folder, self._known.get(folder, -1))
+        self._known[folder] = reader.file
+        return reader
 
     @property
     def page_address(self) -> str:
@@ -140,13 +147,14 @@ class _Handler(LoopbackHandler):
         if folder is None:
             assert self.server.trials is not None
             return self.server.trials.snapshot()
-        return self._marked(folder, snapshot(folder))
+        with self.server.reader(folder) as reader:
+            return self._marked(folder, reader.snapshot(Since()))
 
     def replay(self) -> dict[str, Any]:
         folder = self._run()
         if folder is None:
             raise Refusal(HTTPStatus.BAD_REQUEST, "trial: name the one whose episode is to be shown")
-        with Reader(folder) as reader:
+        with self.server.reader(folder) as reader:
             number = reader.last_episode()
         if number is None:
             raise Refusal(HTTPStatus.NOT_FOUND, "there is no episode to show")
@@ -178,7 +186,7 @@ class _Handler(LoopbackHandler):
             assert self.server.trials is not None
             self._stream(self.server.trials.version, self.server.trials.snapshot)
             return
-        with Reader(folder) as reader:
+        with self.server.reader(folder) as reader:
             known = Since(*self._known())
             run = reader.version()[0]
 

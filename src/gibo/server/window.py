@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from gibo._checks import as_number
 from gibo._linalg import Array
 from gibo.errors import GiboError
 from gibo.optimizers.state import outcome_from_plain, query_from_plain
-from gibo.outcome import Evaluation
+from gibo.outcome import Evaluation, Outcome
 from gibo.policies.architecture import Architecture, with_parameters
 from gibo.policies.normalizer import Normalization, Statistics, reexpress
 from gibo.runs.spec import RunSpec
@@ -131,11 +132,14 @@ class Window:
     def _evaluation(self, row: Sequence[Any], iteration: int) -> Evaluation:
         names = ("id", "iteration", "kind", "seed", "x", "value", "gradient", "gradient_noise")
         data = dict(zip(names, row, strict=True))
-        for name in ("x", "gradient", "gradient_noise"):
-            data[name] = None if data[name] is None else json.loads(data[name])
+        data["x"] = json.loads(data["x"])
         d = len(data["x"])
-        query, outcome = query_from_plain(data, d), outcome_from_plain({name: data[name] for name in names[5:]}, d)
-        query = replace(query, x=self._moved(query.x, query.iteration, iteration))
+        query, outcome = query_from_plain(data, d), Outcome(as_number("value", data["value"]))
+        if data["gradient"] is not None:
+            more = {name: None if data[name] is None else json.loads(data[name]) for name in names[6:]}
+            outcome = outcome_from_plain({"value": data["value"], **more}, d)
+        if self._states is not None:
+            query = replace(query, x=self._moved(query.x, query.iteration, iteration))
         return Evaluation(query, outcome.signed(self.spec.sign))
 
     def _failed_since(self, window: list[Evaluation]) -> bool:

@@ -314,7 +314,9 @@ def headless(monkeypatch):
 
 
 def contents(folder):
-    return {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    """The files that hold something; to read, SQLite makes itself one of shared memory, and an empty log."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.endswith("-shm")]
+    return {path.relative_to(folder): content for path in files if (content := path.read_bytes())}
 
 
 def frames(path):

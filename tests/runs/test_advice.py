@@ -177,6 +177,16 @@ def test_a_walk_that_has_arrived_marches_no_more():
     assert remarks(facts(steps=marched + [[0.01, 0.0]] * 4)) == []
 
 
+def test_one_long_jump_is_no_march():
+    """As on CartPole, where a single step can lead from nothing to the highest score."""
+    jump = [[0.1, 0.0], [3.0, 1.0], [0.1, 0.1], [-0.1, 0.2], [0.3, -0.1], [-0.2, -0.2], [0.2, 0.3], [-0.3, 0.2]]
+    assert remarks(facts(steps=jump)) == []
+
+
+def test_a_factor_to_try_is_a_plain_number():
+    assert "Try 20 times it" in remarks(facts(lengthscale=[40.0, 60.0]))[0].text
+
+
 def test_iterates_that_rose_are_a_witness_also_where_queries_fall_the_lower_the_farther_they_go():
     start, end = Best(np.zeros(2), -5.0, (-5.2, -4.8)), Best(np.zeros(2), 0.0, (-0.1, 0.1))
     values = [-5.0, -4.0] * 5 + [-1.0, -8.0] * 10

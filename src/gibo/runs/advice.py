@@ -303,7 +303,8 @@ def _scale(facts: Facts) -> Advice | None:
     """By how the search walks, and, where the values are clear of the noise, by the lengthscales that were found."""
     ratio, (share, cosine) = _found(facts), _walk(facts)
     if ratio is not None and ratio > FAR:
-        text = f"The value hardly changes within one scale: the scale looks too small. Try {ratio:.1g} times it."
+        factor = float(f"{ratio:.1g}")
+        text = f"The value hardly changes within one scale: the scale looks too small. Try {factor:g} times it."
         return Advice("scale_small", text)
     if share > MARCHING:
         text = "The search still marches in one direction: the scale looks too small. Try 3 to 10 times it, or go on."
@@ -335,7 +336,10 @@ def _walk(facts: Facts) -> tuple[float, float]:
         return math.nan, math.nan
     cosines = (steps[1:] * steps[:-1]).sum(axis=1) / (lengths[1:] * lengths[:-1])
     share = float(np.linalg.norm(steps.sum(axis=0)) / lengths.sum())
-    if lengths[-LEAST_STEPS // 2 :].mean() < lengths.mean() / 3.0:  # it marched, and has arrived
+    most = np.arange(len(steps)) != lengths.argmax()
+    without = float(np.linalg.norm(steps[most].sum(axis=0)) / lengths[most].sum())
+    arrived = lengths[-LEAST_STEPS // 2 :].mean() < lengths.mean() / 3.0
+    if arrived or without <= MARCHING:  # one jump to a far better place, such as a policy that stands, is no march
         share = min(share, MARCHING)
     return share, float(cosines.mean())
 

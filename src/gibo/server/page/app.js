@@ -4,7 +4,7 @@
 let live = false;  // with a server behind it
 let run = null, trials = null;
 let parts = [], table = null, trialChart = null;
-let drawing = false;
+let drawnNews = null, drawing = false, rested = 0;
 
 // -- theme -----------------------------------------------------------------------------------------------------------
 
@@ -69,14 +69,17 @@ function trouble(text) {
 
 // -- drawing ---------------------------------------------------------------------------------------------------------
 
+/** What takes long to draw is drawn less often, and still within a second. */
 function draw() {
   if (drawing) return;
   drawing = true;
-  requestAnimationFrame(() => {
+  setTimeout(() => requestAnimationFrame((began) => {
     drawing = false;
     if (run) drawRun();
     else if (trials) drawTrials();
-  });
+    const now = performance.now();
+    rested = now + Math.min(600, 8 * (now - began));
+  }), Math.max(0, rested - performance.now()));
 }
 
 function drawRun() {
@@ -94,7 +97,9 @@ function drawRun() {
   showFacts(head);
   const marks = [[mark("iterate"), "iterate (the optimiser's guess)"], [mark("query"), "query near it"], [mark("failure"), "failed"]];
   legend($("legend-values"), head.gradient === null ? marks : [...marks, [lineMark("belief", true), "model's belief ± 2 sd"]]);
-  for (const part of parts) part.update();
+  const news = JSON.stringify([run.count, run.steps, head.belief?.value, head.belief?.sd]);
+  if (news !== drawnNews) for (const part of parts) part.update();  // a look at a silent run draws nothing again
+  drawnNews = news;
   table.update();
   const beyond = Number($("chart-values").dataset.beyond ?? 0);
   say($("note-values"), "Drag to look closer, double click to see all." + (beyond ? ` ${beyond} far ${head.minimize ? "larger" : "smaller"} values are marked at the edge.` : ""));

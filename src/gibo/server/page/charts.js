@@ -2,6 +2,7 @@
 // Charts on uPlot. Marks are drawn by hand, at most a few per pixel, so that 20,000 evaluations stay smooth.
 
 const charts = [];
+const MARKS = 100;  // in one path
 
 /** A chart that fits its host. build() returns uPlot's options without a size; data() returns what it shows. */
 class Chart {
@@ -163,26 +164,25 @@ function valuesChart(run) {
     ctx.beginPath();
     ctx.rect(bbox.left - 6 * ratio, bbox.top, bbox.width + 12 * ratio, bbox.height);
     ctx.clip();
-    trace(ctx, looks.query, (p, q) => { ctx.moveTo(p, q - size); ctx.lineTo(p + size, q); ctx.lineTo(p, q + size); ctx.lineTo(p - size, q); ctx.closePath(); }, size);
     ctx.strokeStyle = color("query");
     ctx.lineWidth = (dense ? 0.8 : 1.3) * ratio;
-    ctx.stroke();
-    trace(ctx, looks.iterate, (p, q) => { ctx.moveTo(p + size, q); ctx.arc(p, q, size, 0, 2 * Math.PI); }, size);
+    trace(ctx, "stroke", looks.query, (p, q) => { ctx.moveTo(p, q - size); ctx.lineTo(p + size, q); ctx.lineTo(p, q + size); ctx.lineTo(p - size, q); ctx.closePath(); }, size);
     ctx.fillStyle = color("iterate");
-    ctx.fill();
-    trace(ctx, looks.failure, (p, q) => { ctx.moveTo(p - size, q - size); ctx.lineTo(p + size, q + size); ctx.moveTo(p + size, q - size); ctx.lineTo(p - size, q + size); }, size);
+    trace(ctx, "fill", looks.iterate, (p, q) => { ctx.moveTo(p + size, q); ctx.arc(p, q, size, 0, 2 * Math.PI); }, size);
     ctx.strokeStyle = color("failure");
     ctx.lineWidth = 2 * ratio;
-    ctx.stroke();
+    trace(ctx, "stroke", looks.failure, (p, q) => { ctx.moveTo(p - size, q - size); ctx.lineTo(p + size, q + size); ctx.moveTo(p + size, q - size); ctx.lineTo(p - size, q + size); }, size);
     ctx.restore();
     host.dataset.drawn = String(drawn);
     const beyond = looks.query.concat(looks.iterate).filter((edge, i) => i % 3 === 2 && edge !== 0).length;
     host.dataset.beyond = String(beyond);
   }
 
-  function trace(ctx, points, shape, size) {
+  /** Many marks in one path take a browser far longer than the same in several. */
+  function trace(ctx, how, points, shape, size) {
     ctx.beginPath();
     for (let i = 0; i < points.length; i += 3) {
+      if (i % (3 * MARKS) === 0 && i) { ctx[how](); ctx.beginPath(); }
       const p = points[i], q = points[i + 1], edge = points[i + 2];
       if (!edge) { shape(p, q); continue; }
       ctx.moveTo(p - size, q - edge * size);  // beyond the edge: a triangle that points there
@@ -190,6 +190,7 @@ function valuesChart(run) {
       ctx.lineTo(p, q + edge * size);
       ctx.closePath();
     }
+    ctx[how]();
   }
 
   function point(u) {

@@ -46,14 +46,21 @@ class Table {
     return this.words.every((word) => text.includes(word));
   }
 
+  /** Which evaluations, in which order; worked out again only when something of it has changed. */
   order() {
+    const key = JSON.stringify([this.run().count, this.words, this.sort, this.down]);
+    if (this.ordered?.key !== key) this.ordered = {key, rows: this.inOrder()};
+    return this.ordered.rows;
+  }
+
+  inOrder() {
     const run = this.run();
     let rows = Array.from({length: run.count}, (_, i) => i);
     if (this.words.length) rows = rows.filter((i) => this.matches(i));
     if (this.sort === "#") return this.down ? rows.reverse() : rows;
     const column = this.columns().find(({name}) => name === this.sort) ?? this.columns()[0];
     const keys = rows.map(column.key);
-    const compare = (a, b) => typeof a === "string" ? a.localeCompare(b) : a - b;
+    const compare = (a, b) => typeof a === "string" ? (a < b ? -1 : Number(a > b)) : a - b;
     const places = rows.map((_, k) => k).sort((p, q) => {
       if (keys[p] === null || keys[q] === null) return (keys[p] === null) - (keys[q] === null) || p - q;  // nothing comes last
       return (this.down ? -1 : 1) * compare(keys[p], keys[q]) || p - q;

@@ -40,7 +40,7 @@ def evaluate(
     An objective with a parameter named ``seed`` gets the query's, and one with a parameter named ``kind`` its kind.
     The call, and nothing else, is made in the context that is given.
     """
-    options = {**options, **_asked_for(objective, query)}
+    options = {**options, **{name: getattr(query, name) for name in _asked_for(objective)}}
     call = partial(objective, **options) if options else objective
     returned: list[Any] = []
     started = time.perf_counter()
@@ -87,7 +87,8 @@ class Named:
         extra = [own[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in OFFERED if name in own]
         self.__signature__ = inspect.Signature([x, *extra])
         values = dict.fromkeys(parameters)
-        _bind(found, *([] if self.by_keyword else [values]), **(values if self.by_keyword else {}), **_offered(found))
+        given = dict.fromkeys(_asked_for(objective))
+        _bind(found, *([] if self.by_keyword else [values]), **(values if self.by_keyword else {}), **given)
 
     def __call__(self, x: Array, **options: Any) -> Any:
         values = self.parameters.to_values(x)
@@ -98,13 +99,15 @@ def check_call(objective: Callable[..., Any], reparametrizer: Any = None) -> Non
     """That the objective can be called with a vector, before anything is evaluated."""
     found = _signature(objective)
     if found is not None:
-        _bind(found, None, **_offered(found), **({} if reparametrizer is None else reparametrizer.options()))
+        given = dict.fromkeys(_asked_for(objective))
+        _bind(found, None, **given, **({} if reparametrizer is None else reparametrizer.options()))
 
 
-def _asked_for(objective: Callable[..., Any], query: Query) -> dict[str, Any]:
+def _asked_for(objective: Callable[..., Any]) -> list[str]:
     """Of what is offered, that for which the objective has a parameter of that name."""
     found = _signature(objective)
-    return {} if found is None else {name: getattr(query, name) for name in _offered(found)}
+    own = {} if found is None else found.parameters
+    return [name for name in OFFERED if name in own and own[name].kind is not inspect.Parameter.POSITIONAL_ONLY]
 
 
 def _signature(objective: Callable[..., Any]) -> inspect.Signature | None:
@@ -112,11 +115,6 @@ def _signature(objective: Callable[..., Any]) -> inspect.Signature | None:
         return inspect.signature(objective)
     except Exception:  # builtins may have no signature, and a stranger's object may raise anything
         return None
-
-
-def _offered(found: inspect.Signature) -> dict[str, None]:
-    own = found.parameters
-    return {name: None for name in OFFERED if name in own and own[name].kind is not inspect.Parameter.POSITIONAL_ONLY}
 
 
 def _bind(found: inspect.Signature, /, *args: Any, **kwargs: Any) -> None:

@@ -201,3 +201,13 @@ def test_the_published_rule_ends_with_the_first_query_that_says_little():
     short = plan(gi, lower, upper, 12, np.random.default_rng(0), least_gain=least)
     np.testing.assert_array_equal(short.X, whole.X[: last + 1])
     assert len(plan(gi, lower, upper, 5, np.random.default_rng(0), least_gain=1e9).X) == 2
+
+
+def test_a_short_climb_ends_between_its_start_and_the_best_place():
+    gp, t, lower, upper = situation(2, d=8)
+    gi = GradientInformation(gp, at=t)
+    found = [maximize(gi, lower, upper, np.random.default_rng(0), steps)[1] for steps in (1, 3, 8, 60)]
+    assert found == sorted(found)
+    assert found[0] < 0.999 * found[-1]
+    planned = [plan(gi, lower, upper, 1, np.random.default_rng(0), maximum_steps=n).information[0] for n in (1, 60)]
+    assert planned == [found[0], found[-1]]

@@ -35,6 +35,7 @@ from gibo.steps import Adam, GradientAscent
         ({"M": 5, "N_m": 5}, "N_m: the window must hold the iterate and its M = 5 queries, got 5"),
         ({"delta": 0.0}, "delta: expected a positive"),
         ({"least_share": -0.1}, "least_share: expected a non-negative"),
+        ({"plan_steps": 0}, "plan_steps: expected"),
         ({"least_gain": -0.1}, "least_gain: expected a non-negative"),
         ({"step": 0.5}, "step: expected GradientAscent"),
     ],

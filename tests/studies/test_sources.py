@@ -28,6 +28,7 @@ OTHERWISE = {
     "sampling": "active",
     "least_share": 0.0,
     "least_gain": 0.0,  # configs/synthetic_experiment/100621, configs/rl_experiment/*_10runs, notebook: none
+    "plan_steps": 60,  # as many as the climb needs
     "move": "step",
     "warp": "none",
     "fit_at": "plan",

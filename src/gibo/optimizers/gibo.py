@@ -88,8 +88,9 @@ class GIBO(Optimizer):
         self._was_found = self._scale_found  # when the last queries were planned, as their memo has it
 
     def adopt(self, arguments: dict[str, Any]) -> None:
-        then = Settings().resolve(self.d)  # the default of versions that had no other
-        if self._by_default and Settings.from_plain(arguments["settings"]) == then:
+        then = Settings.from_plain(arguments["settings"])
+        earlier = (each.resolve(self.d) for each in (Settings(), Settings.default(plan_steps=60)))  # defaults of old
+        if self._by_default and then in earlier:
             self.__init__(self.x0, scale=self.scale, bounds=self.bounds, seed=self.seed, settings=then)  # type: ignore[misc]
 
     # -- what it knows ------------------------------------------------------------------------------------------------
@@ -133,7 +134,7 @@ class GIBO(Optimizer):
         else:
             gi = self._information(iterate_comes=bool(proposals))
             s = self.settings
-            Z = plan(gi, lower, upper, self._M, self._rng, s.least_share, s.least_gain).X  # lines 7 to 12
+            Z = plan(gi, lower, upper, self._M, self._rng, s.least_share, s.least_gain, s.plan_steps).X  # lines 7 to 12
         if not self._scale_found and self._iteration:
             proposals.append((self._iterate, QUERY))  # twice, to tell noise from detail
         return proposals + [(self._apart(z * self.scale), QUERY) for z in Z]

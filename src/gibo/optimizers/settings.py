@@ -82,6 +82,7 @@ class Settings(Serializable):
             gradient's remaining uncertainty. Default 0: always M.
         least_gain: or when one has removed less than this of it, in the model's units: the published code's rule, with
             0.1 in one of its two runs of the synthetic study. Default 0: always M. See `gibo reproduce stopping`.
+        plan_steps: of the climb to a query's place, at most. Default 60: to where it tells most.
         fit: ``"each"`` (default): hyperparameters with a prior are fitted in each iteration, once `fit_from` values are
             there; ``"full"``: once the window is full, as the published code does; ``"never"``: they stay where they
             start, at their prior's mean.
@@ -128,6 +129,7 @@ class Settings(Serializable):
     sampling: Literal["active", "random"] = "active"
     least_share: float = 0.0
     least_gain: float = 0.0
+    plan_steps: int = 60
     fit: Literal["each", "full", "never"] = "each"
     fit_from: int | None = None
     fit_after_iterate: bool = False
@@ -168,6 +170,7 @@ class Settings(Serializable):
                 raise InputError("mean: one that is a function cannot be warped; leave warp at 'none'")
         elif not isinstance(self.mean, str) or self.mean not in ("estimated", "published"):
             object.__setattr__(self, "mean", finite("mean", self.mean))
+        positive_int("plan_steps", self.plan_steps)
         for name in ("M", "N_m", "N_g", "fit_from"):
             if getattr(self, name) is not None:
                 (batch_size if name == "M" else positive_int)(name, getattr(self, name))
@@ -188,9 +191,10 @@ class Settings(Serializable):
 
         Chosen on one half of the leaderboard's tasks and judged on the other, see docs/leaderboard.md: M is the smaller
         of d/2 (at least 2) and 4 + 3·ln d; N_m is 10d, at least 100; `delta` is 1.5, because under large noise a value
-        from farther away tells more; `move` is ``"bound"``, `warp` ``"chosen"`` and
-        `fit_at` ``"step"``; `scale_search` and `remember` are on; `caution` is 1; the noise has the prior
-        ``LogNormal(1, 1.5)``, because a smaller guess lets the first fits take noise for detail.
+        from farther away tells more; `plan_steps` is 8, because a query that is near its best place serves as well;
+        `move` is ``"bound"``, `warp` ``"chosen"`` and `fit_at` ``"step"``; `scale_search` and `remember` are on;
+        `caution` is 1; the noise has the prior ``LogNormal(1, 1.5)``, because a smaller guess lets the first fits take
+        noise for detail.
 
         A step rule of your own makes `move` ``"step"``; values that are not standardised are not warped.
 
@@ -258,6 +262,7 @@ class Settings(Serializable):
 _SEARCHING: dict[str, Any] = {
     "noise": LogNormal(1.0, 1.5),
     "delta": 1.5,
+    "plan_steps": 8,
     "move": "bound",
     "warp": "chosen",
     "fit_at": "step",

@@ -25,10 +25,13 @@ class Shrinking(Serializable):
     factor: float
 
 
+HALF = Shrinking(0.5)
+
+
 class PatternSearch(Optimizer):
     """Steps along the axes, shorter ones when none of them gains. Its options are of several kinds."""
 
-    def __init__(self, x0, *, scale=1.0, bounds=None, seed=0, first=1.0, axes=None, shrinking=Shrinking(0.5)):  # noqa: B008
+    def __init__(self, x0, *, scale=1.0, bounds=None, seed=0, first=1.0, axes=None, shrinking=HALF):
         super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
         self.first, self.shrinking = float(first), shrinking
         self.axes = np.eye(self.d) if axes is None else np.array(axes, dtype=float)

@@ -92,6 +92,7 @@ DEFAULT = MODEL | {
     "noise": LogNormal(1.0, 1.5),
     "N_m": 100,
     "delta": 1.5,
+    "plan_steps": 8,
     "move": "bound",
     "warp": "chosen",
     "fit_at": "step",

@@ -37,6 +37,16 @@ class Believed(NamedTuple):
     lengthscale: list[float]
 
 
+class Recorded(NamedTuple):
+    """Of an iteration's record: where it was, and what its model said there; in the optimiser's sign."""
+
+    x: Array
+    gradient: Array
+    lengthscale: Array
+    variance: float
+    noise: float
+
+
 @dataclass(frozen=True)
 class Belief:
     """How a run's model is made from its data; evaluations come in the optimiser's sign, beliefs are in the user's.
@@ -100,30 +110,33 @@ class Belief:
         except GiboError:
             return None
 
-    def as_recorded(
-        self, before: Surrogate, window: Sequence[Evaluation], ell: Sequence[float], variance: float, noise: float
-    ) -> Surrogate:
+    def as_recorded(self, before: Surrogate, window: Sequence[Evaluation], step: Recorded) -> Surrogate:
         """The surrogate whose hyperparameters an iteration recorded, in the user's units, from the window it saw then.
 
-        The units in which the model saw the values are those that it chooses with what they make of the record. A
-        correlation is not in the record: it is that of the surrogate before, with which the queries were planned.
+        In which units the model saw the values is not in the record. They are among those that it chooses with what
+        they make of the hyperparameters; of several, the ones that give the recorded gradient. Nor is a correlation:
+        it is that of the surrogate before, with which the queries were planned.
         """
         y = np.array([e.value for e in window], dtype=np.float64)
-        plain = Units.of(y, self.surrogate.settings.standardize)
         warped = self.surrogate.settings.warp != "none" and y.std() > 0.0
-        found = self.surrogate
-        for units in (plain, *(list(Units.candidates(y))[1:] if warped else ())):
-            square = units.spread**2
-            own = Hyperparameters(
-                np.array(ell) / self.surrogate.scale,
-                variance / square,
-                noise / square,
-                before.hyperparameters.correlation,
-            )
-            found = replace(self.surrogate, hyperparameters=own)
-            if not warped or self._model(found, window).units == units:
-                return found
+        plain = Units.of(y, self.surrogate.settings.standardize)
+        found, least = self._read(before, step, plain), math.inf
+        for units in (plain, *list(Units.candidates(y))[1:]) if warped else ():
+            surrogate = self._read(before, step, units)
+            model = self._model(surrogate, window)
+            off = float(np.linalg.norm(model.jacobian(step.x).mean - step.gradient))
+            if model.units == units and off < least:
+                found, least = surrogate, off
         return found
+
+    def _read(self, before: Surrogate, step: Recorded, units: Units) -> Surrogate:
+        own = Hyperparameters(
+            step.lengthscale / self.surrogate.scale,
+            step.variance / units.spread**2,
+            step.noise / units.spread**2,
+            before.hyperparameters.correlation,
+        )
+        return replace(self.surrogate, hyperparameters=own)
 
     def worth_keeping(self, surrogate: Surrogate, window: Sequence[Evaluation], first: int) -> list[int]:
         """The ids that stay in the model when they have left the window, after a step; as in `GIBO`."""

@@ -24,13 +24,13 @@ from gibo.outcome import Evaluation, Outcome
 from gibo.policies.architecture import Architecture, with_parameters
 from gibo.policies.normalizer import Normalization, Statistics, reexpress
 from gibo.runs.spec import RunSpec
-from gibo.server.belief import Belief, Believed
+from gibo.server.belief import Belief, Believed, Recorded
 
 VALUES = (
     "SELECT q.id, q.iteration, q.kind, q.seed, q.x, e.value, e.gradient, e.gradient_noise FROM evaluations e "
     "JOIN queries q ON q.id = e.query WHERE e.value IS NOT NULL"
 )
-RECORD = "SELECT number, evaluations, iterate, step, lengthscale, variance, noise FROM iterations"
+RECORD = "SELECT number, evaluations, iterate, step, gradient, lengthscale, variance, noise FROM iterations"
 
 
 class Window:
@@ -60,8 +60,9 @@ class Window:
         step = self._one(f"{RECORD} WHERE number = ?", iteration)
         if step is not None:  # made, and nothing was asked since
             window = self._values(iteration, kept)
-            if window and step[5] is not None and step[6] is not None:
-                surrogate = self.belief.as_recorded(surrogate, window, json.loads(step[4]), *step[5:])
+            recorded = _recorded(step)
+            if window and recorded is not None:
+                surrogate = self.belief.as_recorded(surrogate, window, recorded)
                 if surrogate.settings.remember:
                     (first,) = self._one("SELECT min(query) FROM evaluations WHERE value IS NOT NULL")
                     kept = self.belief.worth_keeping(surrogate, window, first)
@@ -89,14 +90,14 @@ class Window:
             )
         )
         last = self._one("SELECT thought FROM batches ORDER BY number DESC LIMIT 1")
-        for number, told, iterate, _, ell, variance, noise in chosen:
-            x, memo = np.array(json.loads(iterate)), thoughts.get(number + 1)
+        for row in chosen:
+            number, told, x, memo = row[0], row[1], np.array(json.loads(row[2])), thoughts.get(row[0] + 1)
             if memo is not None:
                 surrogate, window = self._recalled(json.loads(memo), number + 1, told)
                 x = self._moved(x, number, number + 1)
-            elif variance is not None and noise is not None and (window := self._values(number, (), told)):
+            elif (recorded := _recorded(row)) is not None and (window := self._values(number, (), told)):
                 before = self.belief.surrogate.recall(json.loads(last[0]))
-                surrogate = self.belief.as_recorded(before, window, json.loads(ell), variance, noise)
+                surrogate = self.belief.as_recorded(before, window, recorded)
             else:
                 continue
             pair = self.belief.at(surrogate, window, x)
@@ -200,3 +201,12 @@ class _States:
 
 def _ids(memo: dict[str, Any]) -> list[int]:
     return [i for i in memo.get("kept", ()) if isinstance(i, int)]
+
+
+def _recorded(row: Sequence[Any]) -> Recorded | None:
+    """Of a row of `RECORD`; None if its model had no hyperparameters."""
+    _, _, iterate, _, gradient, ell, variance, noise = row
+    if variance is None or noise is None:
+        return None
+    x, slope, lengthscale = (np.array(json.loads(text)) for text in (iterate, gradient, ell))
+    return Recorded(x, slope, lengthscale, variance, noise)

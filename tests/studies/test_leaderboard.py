@@ -25,6 +25,7 @@ from gibo.studies.leaderboard.statistics import (
     task_ranks,
 )
 from gibo.studies.leaderboard.study import Leaderboard, improvement, look_at_a_run
+from gibo.studies.leaderboard.tables import ranks_table
 from gibo.studies.leaderboard.task import CHOOSE, JUDGE, Task
 from gibo.studies.leaderboard.tasks import TASKS, missing
 from gibo.studies.table import STUDIES
@@ -212,6 +213,16 @@ def test_a_profile_counts_tasks_alike_and_never_falls():
 def test_a_run_between_two_looks_has_what_it_had_at_the_first():
     run = made_run("a", [0, 0.6, 0.2])
     assert [run.at(n) for n in (0, 9, 10, 15, 99)] == [0.0, 0.0, 0.6, 0.6, 0.2]
+
+
+def test_both_halves_are_shown_together_where_both_were_run(tiny):
+    halves = {task.half: name for name, task in tiny.items()}
+    one, other = (
+        [made_run(method, [0, share], task=halves[half]) for method, share in (("GIBO", 0.9), ("CMA-ES", 0.5))]
+        for half in (CHOOSE, JUDGE)
+    )
+    assert {row[0] for row in ranks_table(one).rows} == {CHOOSE}
+    assert {row[0] for row in ranks_table(one + other).rows} == {CHOOSE, JUDGE, "both"}
 
 
 # -- the study --------------------------------------------------------------------------------------------------------

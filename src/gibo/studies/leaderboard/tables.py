@@ -24,7 +24,12 @@ from gibo.studies.report import Curves, More, Table, sample, table
 
 RIVAL = "CMA-ES"
 GRID = [round(10 ** (0.05 * i)) for i in range(20, 61)]  # 10 to 1000 evaluations
-HALVES: Mapping[str, tuple[str, ...]] = {CHOOSE: (CHOOSE,), JUDGE: (JUDGE,), "both": (CHOOSE, JUDGE)}
+
+
+def _halves(runs: Sequence[Run]) -> Mapping[str, tuple[str, ...]]:
+    """Those that were run, and both together if both were."""
+    found = [half for half in (CHOOSE, JUDGE) if any(TASKS[run.task].half == half for run in runs)]
+    return {half: (half,) for half in found} | ({"both": (CHOOSE, JUDGE)} if len(found) == 2 else {})
 
 
 def improvements(curves: Curves, budget: int | None) -> str:
@@ -65,7 +70,7 @@ def ranks_table(runs: Sequence[Run]) -> Table:
     """Of all methods, on the tasks that all of them ran, and of those that run everywhere, on all tasks."""
     rows: list[Sequence[Any]] = []
     for scale in sorted({run.scale for run in runs}):
-        for half, halves in HALVES.items():
+        for half, halves in _halves(runs).items():
             some = [run for run in runs if run.scale == scale and TASKS[run.task].half in halves]
             for among, methods in _fields(some).items():
                 ranks = task_ranks(some, methods)
@@ -106,7 +111,7 @@ def profiles_table(runs: Sequence[Run]) -> Table:
     grid = [*(n for n in GRID if n < most), round(most)]
     rows: list[Sequence[Any]] = []
     for scale in sorted({run.scale for run in runs}):
-        for half, halves in HALVES.items():
+        for half, halves in _halves(runs).items():
             some = [run for run in runs if run.scale == scale and TASKS[run.task].half in halves]
             for among, methods in _fields(some).items():
                 tasks = set.intersection(*({run.task for run in of(some, method=name)} for name in methods))

@@ -30,7 +30,7 @@ from gibo.runs import records
 from gibo.runs.lock import is_held
 from gibo.runs.records import AFTER, BY_HAND, OLD_EXTERNAL, Action, Row, Start
 from gibo.runs.spec import RunSpec
-from gibo.runs.store import FILE, Store, is_there, sound
+from gibo.runs.store import COLUMNS, FILE, Store, is_there, sound
 from gibo.runs.table import Columns, Line, columns_of, data_frame
 
 Deed = tuple[str, dict[str, Any]]  # what a person did: kind and body of an action
@@ -43,7 +43,7 @@ class Journal:
     """A run's journal; see the module's text. Made by `create`, `open` or `read`."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._store, self.folder = store, store.folder
         self._start: int | None = None
         self._full: JournalError | None = None  # once the reserve was needed
 
@@ -75,11 +75,6 @@ class Journal:
         Unless it is to be found `whole`, which takes a second for 100,000 rows, what is read is checked, and no more.
         """
         return cls(Store.read(as_path("folder", folder), whole))
-
-    @property
-    def folder(self) -> Path:
-        """Where it is."""
-        return self._store.folder
 
     def __repr__(self) -> str:
         return f"Journal({str(self.folder)!r})"
@@ -206,10 +201,8 @@ class Journal:
 
     def _record_iterations(self, iterations: Sequence[Iteration]) -> None:
         for step in iterations[self._store.count("iterations") :]:
-            columns = self._store.columns("iterations")
-            self._store.insert(
-                "iterations", *(_cell(getattr(step, "x" if name == "iterate" else name)) for name in columns)
-            )
+            cells = (_cell(getattr(step, "x" if name == "iterate" else name)) for name in COLUMNS["iterations"])
+            self._store.insert("iterations", *cells)
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -350,7 +343,7 @@ class Journal:
         return outcome_from_plain({**data, "traceback": traceback, "seconds": seconds}, d)
 
     def _iteration(self, row: tuple[Any, ...]) -> Iteration:
-        data = dict(zip(self._store.columns("iterations"), row, strict=True))
+        data = dict(zip(COLUMNS["iterations"], row, strict=True))
         for name in ("iterate", "gradient", "step", "lengthscale"):
             data[name] = json.loads(data[name])
         data["x"] = data.pop("iterate")

@@ -78,6 +78,7 @@ def _let_go() -> None:
     for file in _files.values():
         if file.descriptor is not None:
             os.close(file.descriptor)
+            file.descriptor = None
     _files.clear()
     _guard.release()
 
@@ -111,15 +112,22 @@ def open_regular(path: Path, flags: int) -> int:
 
 
 @contextmanager
-def in_use(path: Path) -> Iterator[None]:
+def in_use(path: Path) -> Iterator[_File]:
     """While somebody in this process uses a file, by means of its own, that file is not closed here."""
     found = regular(path)
     key = (0, 0) if found is None else (found.st_dev, found.st_ino)
-    file = _enter(key)
+    with _guard:
+        file = _files.setdefault(key, _File())
+        file.users += 1
     try:
-        yield
+        yield file
     finally:
-        _leave(key, file)
+        with _guard:
+            file.users -= 1
+            if file.users == 0 and _files.get(key) is file:  # the last one closes it
+                del _files[key]
+                if file.descriptor is not None:
+                    os.close(file.descriptor)
 
 
 @contextmanager
@@ -138,23 +146,18 @@ def locked(
         patience: seconds to wait.
         waiting: called once if there is a wait of more than a moment.
     """
-    if create:
-        os.close(open_regular(path, os.O_RDWR | os.O_CREAT)) if regular(path) is None else None
-    found = regular(path)
-    if found is None:
+    if create and regular(path) is None:
+        os.close(open_regular(path, os.O_RDWR | os.O_CREAT))
+    if regular(path) is None:
         raise JournalError(f"{path}: it is not there any more")
-    key = (found.st_dev, found.st_ino)
-    file = _enter(key)
-    try:
+    with in_use(path) as file:
         _acquire(path, file, patience, waiting)
         try:
             yield
         finally:
-            if _files.get(key) is file and file.descriptor is not None:  # not in a child that has let go of it
+            if file.descriptor is not None:  # not in a child that has let go of it
                 file.locked = False
                 flock(file.descriptor, hold=False)
-    finally:
-        _leave(key, file)
 
 
 def is_held(path: Path) -> bool:
@@ -196,23 +199,6 @@ def _try(path: Path, file: _File) -> bool:
         return False
     file.locked = True
     return True
-
-
-def _enter(key: tuple[int, int]) -> _File:
-    with _guard:
-        file = _files.setdefault(key, _File())
-        file.users += 1
-        return file
-
-
-def _leave(key: tuple[int, int], file: _File) -> None:
-    """The last one closes the file."""
-    with _guard:
-        file.users -= 1
-        if file.users == 0 and _files.get(key) is file:
-            del _files[key]
-            if file.descriptor is not None:
-                os.close(file.descriptor)
 
 
 def _owner(path: Path) -> str:

@@ -59,11 +59,7 @@ TABLES = {
     "actions": "number INTEGER PRIMARY KEY, time REAL, after INTEGER, kind TEXT, body TEXT",
 }
 SINCE = {"actions": 2}  # the version of the journal that began with a table; all others are in the first one, too
-
-
-def tables_of(version: int) -> list[str]:
-    """The tables that a version of the journal has."""
-    return [name for name in TABLES if SINCE.get(name, 1) <= version]
+COLUMNS = {table: [column.split()[0] for column in columns.split(", ")] for table, columns in TABLES.items()}
 
 
 class Store:
@@ -162,10 +158,10 @@ class Store:
             if state != "ok":
                 raise damaged(self.folder, state)
         with sound(self.folder):
-            if self._read_tally() != set(tables_of(self._version)):
+            if self._read_tally() != {table for table in TABLES if SINCE.get(table, 1) <= self._version}:
                 raise damaged(self.folder, f"its tables are not those of version {self._version}")
-        for table in TABLES if whole else ():
-            self._read[table] = self._rows(table)
+        if whole:
+            self._read = {table: self.rows(table) for table in TABLES}
 
     def _read_tally(self) -> set[str]:
         """How many rows each table has; returns the tables that are counted."""
@@ -190,27 +186,19 @@ class Store:
 
     def rows(self, table: str) -> list[tuple[Any, ...]]:
         """All rows of a table, by its first column; each was checked against its checksum."""
-        if table not in self._read:
-            with explained(self.folder):
-                return self._rows(table)
-        return self._read[table]
-
-    def _rows(self, table: str) -> list[tuple[Any, ...]]:
-        if table not in tables_of(self._version):
+        if table in self._read:
+            return self._read[table]
+        if SINCE.get(table, 1) > self._version:
             return []
-        width = len(self.columns(table))
-        found = self._connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall()
+        with explained(self.folder):
+            found = self._connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall()
         with sound(self.folder):
             for row in found:
-                if len(row) != width + 1 or row[-1] != _checksum(table, row[:-1]):
+                if len(row) != len(COLUMNS[table]) + 1 or row[-1] != _checksum(table, row[:-1]):
                     raise damaged(self.folder, f"a row of {table} does not match its checksum")
             if len(found) != self._tally[table]:
                 raise damaged(self.folder, f"rows of {table} are missing")
         return [row[:-1] for row in found]
-
-    def columns(self, table: str) -> list[str]:
-        """Their names."""
-        return [column.split()[0] for column in TABLES[table].split(", ")]
 
     def count(self, table: str) -> int:
         """How many rows there are."""
@@ -224,7 +212,7 @@ class Store:
 
     def delete(self, table: str, key: Any) -> None:
         """Take the row out whose first column is this, in a transaction."""
-        self._connection.execute(f"DELETE FROM {table} WHERE {self.columns(table)[0]} = ?", (key,))
+        self._connection.execute(f"DELETE FROM {table} WHERE {COLUMNS[table][0]} = ?", (key,))
         self._inserted[table] = self._inserted.get(table, 0) - 1
 
     def __enter__(self) -> None:
@@ -241,28 +229,25 @@ class Store:
                 self._upgrade(there)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Commit what was inserted and how many rows there are: damage that empties a table is seen by that."""
         with explained(self.folder):
             try:
                 if error is not None:
                     raise error
-                self._commit()
+                tally = {table: self.count(table) for table in TABLES}
+                row = (content := json.dumps(tally), _checksum("tally", [content]))
+                self._connection.execute("UPDATE tally SET content = ?, crc = ?", row)
+                self._connection.execute("COMMIT")
+                self._tally, self._version = tally, SCHEMA
+                if len(self._written) == 1:
+                    found = (log := self.folder / f"{FILE}-wal").lstat()
+                    self._written[log] = (found.st_dev, found.st_ino)
             except BaseException:
                 with suppress(sqlite3.Error):  # SQLite has done it itself after some errors
                     self._connection.execute("ROLLBACK")
                 raise
             finally:
                 self._inserted = {}
-
-    def _commit(self) -> None:
-        """What was inserted, and how many rows there are: damage that empties a table would not be seen otherwise."""
-        tally = {table: self.count(table) for table in TABLES}
-        content = json.dumps(tally)
-        self._connection.execute("UPDATE tally SET content = ?, crc = ?", (content, _checksum("tally", [content])))
-        self._connection.execute("COMMIT")
-        self._tally, self._version = tally, SCHEMA
-        if len(self._written) == 1:
-            log = self.folder / f"{FILE}-wal"
-            self._written[log] = (log.lstat().st_dev, log.lstat().st_ino)
 
     def use_reserve(self) -> None:
         """Give the disk's space back that was kept for what is being evaluated."""

@@ -47,7 +47,7 @@ def assert_placed(method, task, scale, bounds):
 
 # Scale and bounds that a method gets: those of the task, or a box of five scales around the start. On the paper's
 # tasks its settings are in the parameters' own units, so the scale says only by how much they are wrong.
-IN_A_BOX = ("Vanilla BO", "Optuna TPE", "Optuna GP")
+IN_A_BOX = ("Vanilla BO", "Optuna TPE", "Optuna GP", "BoTorch")
 
 
 def test_all_methods_are_here():
@@ -55,7 +55,7 @@ def test_all_methods_are_here():
     assert METHODS.keys() == {
         "GIBO", "GIBO (gradient steps)", "GIBO (full matrix)", "GIBO (paper)", "CMA-ES", "CMA-ES (noise handling)",
         "ARS", "Vanilla BO", "Vanilla BO (best practice)", "Trust region BO", "MPD", "MinUCB", "Random search",
-        "Optuna TPE", "Optuna GP", "nevergrad", "COBYQA",
+        "Optuna TPE", "Optuna GP", "BoTorch", "nevergrad", "COBYQA",
     }  # fmt: skip
     everywhere = {name for name, method in METHODS.items() if method.everywhere}
     assert everywhere == {"GIBO", "CMA-ES", "ARS", "Random search"}
@@ -238,6 +238,7 @@ OTHERS = {
     # As their packages have them.
     "Optuna TPE": {},
     "Optuna GP": {},
+    "BoTorch": {},
     "COBYQA": {},
     "nevergrad": {"budget": 300},  # that of the task
 }

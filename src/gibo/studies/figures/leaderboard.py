@@ -31,6 +31,7 @@ LINE_STYLES = {
     "Random search": LineStyle(GREY, ":"),
     "Optuna TPE": LineStyle(SKY, "--"),
     "Optuna GP": LineStyle(SKY, ":"),
+    "BoTorch": LineStyle(PINK, "-"),
     "nevergrad": LineStyle(ORANGE, ":"),
     "COBYQA": LineStyle(YELLOW, ":"),
 }

@@ -149,6 +149,7 @@ METHODS: dict[str, Method] = {
     "Random search": Method(_plain(RandomSearch), everywhere=True),
     "Optuna TPE": Method(_in_a_box(extras.OptunaTPE), needs=("optuna",), extra=True),
     "Optuna GP": Method(_in_a_box(extras.OptunaGP), needs=("optuna", "torch"), extra=True),
+    "BoTorch": Method(_in_a_box(extras.BoTorch), needs=("botorch",), extra=True),
     "nevergrad": Method(_nevergrad, needs=("nevergrad",), extra=True),
     "COBYQA": Method(_plain(extras.COBYQA), extra=True),
 }

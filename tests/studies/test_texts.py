@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gibo.studies.leaderboard.tasks import TASKS
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -148,6 +150,15 @@ def test_what_is_said_of_wrong_scales_and_of_environments():
         for method, cell in zip(("GIBO", "CMA-ES"), cells, strict=True):
             one = [float(r["improvement"]) for r in found if r["method"] == method and name == f"× {r['scale']}"]
             assert cell == f"{100 * np.mean(one):.0f} % ({sum(each < -0.02 for each in one)})"
+    solved = {(method, scale): 0 for method in ("GIBO", "CMA-ES") for scale in ("0.1", "1", "10")}
+    for method, scale in solved:
+        for task in {r["task"] for r in found}:
+            one = [
+                float(r["improvement"]) for r in found if (r["task"], r["method"], r["scale"]) == (task, method, scale)
+            ]
+            solved[method, scale] += bool(np.mean(one) >= TASKS[task].solved)
+    counts = "GIBO has {}, {} and {} solved on average by these scales, CMA-ES {}, {} and {} ".format(*solved.values())
+    assert counts in text("docs/leaderboard.md")
     data = rows("leaderboard-environments/values.csv")
 
     def gibo(task, evaluations):

@@ -78,6 +78,24 @@ def test_a_scale_that_is_far_off_is_noticed(scale, code):
     assert [c for c in codes(result) if c.startswith("scale")] == ([] if code is None else [code])
 
 
+@pytest.mark.parametrize("d", [4, 12])
+def test_a_search_with_a_good_scale_hears_nothing_on_its_way_nor_when_it_has_arrived(d):
+    """It marches at first, as every search does; and on a hill it fits longer lengthscales the longer it is there."""
+    heard, rng = set(), np.random.default_rng(1)
+
+    def far_hill(x):
+        return -float(((x - 1.0) ** 2).sum()) + 0.03 * float(rng.standard_normal())
+
+    gibo.maximize(far_hill, np.zeros(d), scale=0.3, budget=90, callback=lambda result: heard.update(codes(result)))
+    assert not {code for code in heard if code.startswith("scale")}
+
+
+def test_noise_alone_is_noticed_while_the_run_goes_on():
+    heard = []
+    gibo.maximize(hill_of_noise(0), np.zeros(6), scale=0.3, budget=60, callback=lambda r: heard.append(codes(r)))
+    assert heard[-1] == ["no_ascent"]
+
+
 def test_values_that_are_all_alike_end_with_that_and_not_with_a_sure_step():
     result = gibo.maximize(lambda x: -200.0, np.zeros(4), budget=30)
     assert codes(result) == ["all_alike"]
@@ -152,7 +170,11 @@ def test_rules_by_themselves():
     assert [r.code for r in remarks(facts(ascents=[0.5] * 5))] == ["no_ascent"]
     assert [r.code for r in remarks(facts(lengthscale=[20.0, 30.0]))] == ["scale_small"]
     assert remarks(facts(lengthscale=[20.0, 30.0], signal=1.0)) == []  # a lengthscale that was fitted to noise
+    assert remarks(facts(lengthscale=[20.0, 30.0], signal=100.0)) == []  # long, but the value does change in a scale
     assert [r.code for r in remarks(facts(steps=[[1.0, 0.1]] * 8))] == ["scale_small"]
+    assert remarks(facts(steps=[[0.8, 0.1]] * 8)) == []  # on its way
+    assert [r.code for r in remarks(facts(steps=[[1.0, 0.1]] * 8, signal=0.9))] == ["no_ascent"]
+    assert remarks(facts(signal=0.9, count=8)) == []  # of so few values a model knows nothing
     assert [r.code for r in remarks(facts(steps=[[1.0, 0.0], [-1.0, 0.0]] * 8))] == ["scale_large"]
     at_bound = remarks(facts(upper=[np.inf, 0.0]))
     assert [r.code for r in at_bound] == ["at_bound"]

@@ -172,6 +172,61 @@ def test_what_is_said_of_wrong_scales_and_of_environments():
         assert f" | {' '.join(f'{value:.0f}' for value in gibo(task, after))} |" in page
 
 
+def ends(folder):
+    """Tasks, and by method the mean share of the improvement after so many values."""
+    found = {}
+    for row in rows(f"{folder}/curves.csv"):
+        shares = found.setdefault(row["task"], {}).setdefault(row["method"], {})
+        shares[int(row["evaluations"])] = float(row["mean"])
+    return found
+
+
+def assert_table_of_rivals(folder, body):
+    """Ranks in their order, shares in the end and times."""
+    ranks = {r["method"]: r for r in rows(f"{folder}/ranks.csv") if (r["half"], r["among"]) == ("judge", "all")}
+    times = {r["method"]: 1000 * float(r["mean"]) for r in rows(f"{folder}/times.csv")}
+    last = {method: np.mean([list(each[method].values())[-1] for each in ends(folder).values()]) for method in ranks}
+    assert [row[0] for row in body] == list(ranks)
+    for method, rank, share, ms in body:
+        expected = [float(ranks[method][key]) for key in ("mean_rank", "low", "high")]
+        assert [float(number) for number in re.findall(r"[0-9.]+", rank)] == pytest.approx(expected, abs=0.0051)
+        assert share == f"{100 * last[method]:.0f} %"
+        assert float(ms) == pytest.approx(times[method], abs=0.051)
+
+
+def test_what_is_said_of_other_packages():
+    page, name = text("docs/leaderboard.md"), "leaderboard-extras"
+    (body,) = [
+        body for header, body in tables("docs/leaderboard.md") if header[1:] == ["mean rank", "share", "ms per value"]
+    ]
+    assert_table_of_rivals(name, body)
+    share = {task: {m: list(each.values())[-1] for m, each in methods.items()} for task, methods in ends(name).items()}
+    ahead = {(task, m): v - each["GIBO"] for task, each in share.items() for m, v in each.items() if v > each["GIBO"]}
+    clear = {("pid", "Optuna TPE"), ("pid", "CMA-ES"), ("levy10", "CMA-ES")}
+    slight = {
+        ("MountainCarContinuous-v0", "Optuna TPE"),
+        ("MountainCarContinuous-v0", "nevergrad"),
+        ("Acrobot-v1", "COBYQA"),
+    }
+    assert ahead.keys() == clear | slight
+    assert max(ahead[each] for each in slight) < 0.01
+    gibo, tpe, cma = (100 * share["pid"][method] for method in ("GIBO", "Optuna TPE", "CMA-ES"))
+    assert f"behind Optuna TPE on pid ({gibo:.0f} % against {tpe:.0f} %)" in page
+    levy = [100 * share["levy10"][method] for method in ("CMA-ES", "GIBO")]
+    assert f"ahead on levy10 ({levy[0]:.0f} % against {levy[1]:.0f} %) and pid ({cma:.0f} %)" in page
+    for task, shown in (("axis-ellipsoid20", "axis-ellipsoid20"), ("Acrobot-v1", "Acrobot")):
+        at = {method: f"{100 * each[50]:.0f}" for method, each in ends(name)[task].items()}
+        others = ", ".join(f"{method} {at[method]}" for method in ("COBYQA", "nevergrad", "Optuna TPE"))
+        assert f"{shown} ({at['GIBO']} %; {others})" in page
+    for task in ("plateau6", "bbob-110 rosenbrock", "bbob-116 ellipsoid"):
+        assert ends(name)[task]["Optuna TPE"][50] > ends(name)[task]["GIBO"][50]
+    noisy = [100 * share[task]["COBYQA"] for task in ("bbob-101 sphere", "plateau6")]
+    assert (
+        "at {:.0f} % on bbob-101, whose noise fades towards the optimum, and at {:.0f} % on plateau6".format(*noisy)
+        in page
+    )
+
+
 def test_what_is_said_of_a_full_matrix():
     """Ends, and marks in between, of results/leaderboard-full."""
     name, found = "docs/leaderboard.md", {}

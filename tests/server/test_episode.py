@@ -123,7 +123,7 @@ def test_neither_the_journal_nor_the_current_folder_is_imported(tmp_path, monkey
 def test_what_is_being_drawn_ends_with_the_server(trained):
     stopping = threading.Event()
     stopping.set()
-    with pytest.raises(InputError, match="not drawn"):
+    with pytest.raises(InputError, match="the program that served this page has ended"):
         Replays(stopping=stopping).of(trained, 0)
 
 

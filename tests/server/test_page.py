@@ -3,6 +3,9 @@
 import csv
 import io
 import json
+import re
+import threading
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -172,8 +175,105 @@ def test_a_person_tells_a_value_with_the_keyboard(tmp_path, tab):
         field.fill("-1,5")
         field.press("Enter")
         drawn(tab, 1)
+        until(tab, f"document.activeElement.dataset.id === '{first.id + 1}'")  # the next one can be typed
     (each,) = told(tmp_path / "run")
     assert (each.query.id, each.value) == (first.id, -1.5)
+
+
+def test_who_evaluates_by_hand_sees_what_to_set(tmp_path, tab):
+    """All parameters, as they were asked for; on a telephone, too, and with names that are long or hostile."""
+    from gibo.server.control import Control
+
+    names = [*(f"p{i}" for i in range(11)), HOSTILE, "a" * 150]
+    manual.create(tmp_path / "run", manual.Description(names, [1 / 3] * 13, [1.0] * 13, [-5.0] * 13, [5.0] * 13))
+    manual.ask(tmp_path / "run")
+    with Watch(tmp_path / "run", control=Control) as watch:
+        tab.set_viewport_size({"width": 360, "height": 700})
+        tab.goto(watch.page_address)
+        row = tab.locator("#pending tbody tr").first
+        row.locator("input").wait_for()
+        shown = [each.inner_text().replace("\xa0", " ") for each in row.locator(".set:visible").all()]
+        assert shown == [f"{name} 0.33333333" for name in names]
+        tab.click("summary")
+        until(tab, "document.documentElement.scrollWidth <= 360")
+
+
+def test_the_keyboard_stays_where_it_is_when_the_page_changes(running, tab):
+    from gibo.server.control import Control
+
+    folder, gate = running
+    gate.allowed.release(1)
+    focus = "(document.activeElement.dataset.action ?? document.activeElement.id)"
+    with Watch(folder, control=Control) as watch:
+        tab.goto(watch.page_address)
+        drawn(tab, 1)
+        tab.focus("[data-action=pause]")
+        tab.keyboard.press("Enter")
+        tab.wait_for_selector("#sent >> text=Sent")
+        gate.allowed.release(1)
+        tab.wait_for_selector("#state >> text=Paused")
+        until(tab, f"{focus} === 'continue'")
+        tab.keyboard.press("Enter")
+        tab.wait_for_selector("#state >> text=Running")
+        until(tab, f"{focus} === 'pause'")
+        tab.focus("[data-fails='2']")
+        gate.allowed.release(1)
+        drawn(tab, 3)
+        until(tab, f"{focus} === 'pending'")  # on no other query, which nobody meant
+
+
+def test_what_the_journal_has_sooner_than_the_page_its_answer_is_done(tmp_path, tab):
+    from gibo.server.control import Control
+
+    class Slow(Control):
+        def remark(self, text):
+            super().remark(text)
+            tab.heard.wait(10)
+
+    manual_run(tmp_path / "run")
+    tab.heard = threading.Event()
+    with Watch(tmp_path / "run", control=Slow) as watch:
+        tab.goto(watch.page_address)
+        tab.fill("#remark-text", "oil at 60 degrees")
+        tab.press("#remark-text", "Enter")
+        tab.wait_for_selector("#deeds >> text=oil at 60 degrees")
+        tab.heard.set()
+        until(tab, "document.getElementById('remark-text').value === ''")
+        tab.wait_for_timeout(300)
+        assert tab.inner_text("#sent") == ""
+
+
+def test_evaluations_are_counted_in_whole_numbers(tmp_path, tab):
+    first = manual_run(tmp_path / "run")[0]
+    with Watch(tmp_path / "run") as watch:
+        tab.goto(watch.page_address)
+        ticks = "charts[0].plot?.axes[0]._splits.every((tick) => tick >= 0 && Number.isInteger(tick))"
+        until(tab, ticks)
+        manual.tell(tmp_path / "run", first.id, 1.0)
+        drawn(tab, 1)
+        until(tab, ticks)
+
+
+@pytest.mark.parametrize("theme", [":root {", ':root[data-theme="dark"] {'])
+def test_colours_stand_out(theme):
+    """By WCAG 2: text by 4.5 to 1, what is drawn by 3 to 1."""
+    block = files("gibo.server").joinpath("page/page.css").read_text(encoding="utf-8").split(theme)[1].split("}")[0]
+    colors = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))
+
+    def light(name):
+        parts = np.array([int(colors[name][i : i + 2], 16) / 255.0 for i in (1, 3, 5)])
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        return 0.05 + float(linear @ [0.2126, 0.7152, 0.0722])
+
+    def contrast(a, b):
+        return max(light(a) / light(b), light(b) / light(a))
+
+    on_cards = ("text", "muted", "iterate", "good", "warn", "bad")
+    texts = [*((name, "card") for name in on_cards), ("text", "back"), ("muted", "back")]
+    texts += [("warn", "warn-back"), ("bad", "bad-back")]
+    assert [pair for pair in texts if contrast(*pair) < 4.5] == []
+    marks = ("iterate", "query", "failure", "belief", "second", "focus")
+    assert [name for name in marks if contrast(name, "card") < 3.0] == []
 
 
 def test_without_the_token_there_is_nothing_to_press(running, tab):

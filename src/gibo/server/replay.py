@@ -73,9 +73,11 @@ class Replays:
                     said, complained = child.communicate(timeout=0.1)
                     break
                 except subprocess.TimeoutExpired:
-                    if self.stopping.is_set() or time.monotonic() > deadline:
+                    ended = self.stopping.is_set()
+                    if ended or time.monotonic() > deadline:
                         child.kill()
-                        raise InputError(f"the episode was not drawn within {PATIENCE:.0f} s") from None
+                        why = "the program that served this page has ended" if ended else f"it took {PATIENCE:.0f} s"
+                        raise InputError(f"the episode was not drawn: {why}; gibo watch can show it later") from None
         if child.returncode:
             lines = complained.strip().splitlines() or [f"gibo play ended with code {child.returncode}"]
             raise InputError(lines[-1].removeprefix("gibo: "))

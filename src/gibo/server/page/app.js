@@ -30,11 +30,12 @@ system.addEventListener("change", applyTheme);
 const token = new URLSearchParams(location.hash.slice(1)).get("token");
 
 async function send(request) {
+  const before = run.head.actions.at(-1)?.time ?? 0;  // the journal may have it sooner than we have the answer
   try {
     const answer = await fetch(`api/control?${suffix}`, {method: "POST", headers: {"Content-Type": "application/json", "X-Gibo-Token": token}, body: JSON.stringify(request)});
     const content = await answer.json();
     trouble(answer.ok ? null : `Not done: ${content.error}`);
-    if (answer.ok) heard.before = run.head.actions.length ? run.head.actions.at(-1).time : 0, heard.waiting = true;
+    if (answer.ok) Object.assign(heard, {before, waiting: true});
     draw();
     return answer.ok;
   } catch {
@@ -62,8 +63,9 @@ $("remark").addEventListener("submit", async (event) => {
 
 $("more").addEventListener("click", () => { allShown = !allShown; showGradient(run); });
 
-function trouble(text) {
+function trouble(text, grave = true) {
   $("trouble").hidden = text === null;
+  $("trouble").classList.toggle("trouble", grave);
   say($("trouble"), text ?? "");
 }
 
@@ -151,10 +153,16 @@ const asked = new URLSearchParams(location.search).get("trial");
 const suffix = asked === null ? "" : `trial=${encodeURIComponent(asked)}`;
 
 async function load(what = "snapshot") {
-  const answer = await fetch(`api/${what}?${suffix}`);
+  const answer = await fetch(`api/${what}?${suffix}`).catch(() => { throw new Error("the server does not answer."); });
   const content = await answer.json();
   if (!answer.ok) throw new Error(content.error);
   return content;
+}
+
+/** A page beside a run is served as long as the run goes on. */
+function isOver() {
+  const states = run ? [run.head.state] : trials.groups.flatMap((group) => group.trials.map((trial) => trial.state));
+  return states.length > 0 && states.every((state) => state === "ended");
 }
 
 function follow() {
@@ -168,7 +176,8 @@ function follow() {
   };
   events.onopen = () => trouble(null);
   events.onerror = () => {
-    trouble("The connection to gibo watch is lost; what you see may be old. Trying again…");
+    if (isOver()) trouble("The run has ended, and so has the program that served this page. What you see is how it ended; gibo watch shows it again.", false);
+    else trouble("The connection to gibo is lost; what you see may be old. Trying again…");
     if (events.readyState === EventSource.CLOSED) setTimeout(follow, 2000);
   };
   addEventListener("pagehide", () => events.close());

@@ -25,6 +25,16 @@ function svg(tag, properties = {}, ...children) {
 
 function replace(host, ...children) { host.replaceChildren(...children.filter((child) => child !== null && child !== undefined)); }
 
+/** Fill a host anew. The focus stays on what has the same name, or goes where next(what had it) says, or to the host. */
+function refill(host, next, ...children) {
+  const name = (control) => control.dataset.action ?? control.getAttribute("aria-label");
+  const had = host.contains(document.activeElement) ? document.activeElement : null;
+  replace(host, ...children);
+  if (had === null) return;
+  const same = [...host.querySelectorAll("button, input")].find((control) => name(control) === name(had));
+  (same ?? next(had) ?? host).focus({preventScroll: true});
+}
+
 /** Change a text only where it differs, so that screen readers and selections are left in peace. */
 function say(host, text) { if (host.textContent !== text) host.textContent = text; }
 
@@ -61,7 +71,7 @@ function clock(seconds) { return seconds === null || seconds === undefined ? "â€
 
 function percent(p) {
   if (p === null || p === undefined) return "â€“";
-  return p > 0.9949 && p < 1 ? "> 99 %" : `${Math.round(100 * p)} %`;
+  return p > 0.9949 && p < 1 ? ">\u00a099\u00a0%" : `${Math.round(100 * p)}\u00a0%`;
 }
 
 function color(name) { return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim(); }

@@ -48,6 +48,13 @@ function axis(more = {}) {
   };
 }
 
+// Evaluations are counted: no ticks between them.
+const COUNTS = [0, 1, 2, 3, 4, 5, 6].flatMap((power) => [1, 2, 5].map((digit) => digit * 10 ** power));
+
+function xAxis(more) { return axis({incrs: COUNTS, ...more}); }
+
+function xRange(_, lo, hi) { return hi === null ? [0, 10] : hi - lo < 1 ? [lo - 0.5, hi + 0.5] : [lo, hi]; }
+
 function yAxis(more = {}) {
   return axis({size: (_, values) => Math.max(36, 14 + 7 * Math.max(0, ...(values ?? []).map((text) => String(text).length))),
     values: (_, ticks) => ticks.map((tick) => tick === null ? "" : figure(tick)), ...more});
@@ -123,8 +130,8 @@ function valuesChart(run) {
     return {
       legend: {show: false},
       cursor: {points: {show: false}, drag: {x: true, y: false}, y: false},
-      scales: {x: {time: false, range: (_, lo, hi) => hi - lo < 1 ? [lo - 0.5, hi + 0.5] : [lo, hi]}, y: {range}},
-      axes: [axis({label: "evaluation", size: 30}), yAxis()],
+      scales: {x: {time: false, range: xRange}, y: {range}},
+      axes: [xAxis({label: "evaluation", size: 30}), yAxis()],
       series: [
         {}, quiet,
         {stroke: color("belief"), width: 2, spanGaps: true, points: {show: false}},
@@ -229,8 +236,8 @@ function linesChart(run, id, series, range) {
     return {
       legend: {show: false},
       cursor: {points: {size: 6}, drag: {x: true, y: false}, y: false},
-      scales: {x: {time: false, range: (_, lo, hi) => hi - lo < 1 ? [lo - 0.5, hi + 0.5] : [lo, hi]}, y: {range}},
-      axes: [axis({size: 26}), yAxis()],
+      scales: {x: {time: false, range: xRange}, y: {range}},
+      axes: [xAxis({size: 26}), yAxis()],
       series: [{}, ...series.map((line) => ({
         stroke: color(line.color), width: 2, dash: line.dash, spanGaps: false, points: {show: run().steps < 30, size: 5},
       }))],
@@ -300,7 +307,7 @@ function trialsChart(trials) {
       legend: {show: false},
       cursor: {points: {show: false}, drag: {x: true, y: false}, y: false},
       scales: {x: {time: false}},
-      axes: [axis({label: trials().x, size: 30}), yAxis()],
+      axes: [xAxis({label: trials().x, size: 30}), yAxis()],
       series: [{}, ...(series.length ? series : [{}])],
       bands,
       hooks: zoomHooks(chart),

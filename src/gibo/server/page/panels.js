@@ -47,7 +47,7 @@ function showTiles(run) {
   if (steps) {
     const last = steps - 1;
     tiles.push(tile(`Last step ${head.minimize ? "descends" : "ascends"} with`, percent(s.probability_of_ascent[last]),
-      `certainty of the gradient ${percent(s.certainty[last])}`));
+      `certainty that there is a slope ${percent(s.certainty[last])}`));
   }
   replace($("tiles"), ...tiles);
 }
@@ -181,13 +181,11 @@ function showPending(run, act) {
   const host = $("pending");
   if (host.dataset.key !== key) {  // what is being typed stays while nothing has changed
     const typed = Object.fromEntries([...host.querySelectorAll("input")].map((input) => [input.dataset.id, input.value]));
-    const focused = document.activeElement?.dataset?.id;
     host.dataset.key = key;
-    replace(host, head.pending.length && !over ? pendingTable(head, can, act) : null);
-    for (const input of host.querySelectorAll("input")) {
-      input.value = typed[input.dataset.id] ?? "";
-      if (input.dataset.id === focused) input.focus();
-    }
+    // After a value was told the next one is typed. What has gone by itself hands its focus to no other query.
+    const next = (had) => had.form?.dataset.sent ? host.querySelector("input") : null;
+    refill(host, next, head.pending.length && !over ? pendingTable(head, can, act) : null);
+    for (const input of host.querySelectorAll("input")) input.value = typed[input.dataset.id] ?? "";
   }
   for (const cell of host.querySelectorAll("[data-since]")) say(cell, `for ${duration(run.now() - Number(cell.dataset.since))}`);
   say($("now-note"), nowNote(head, over));
@@ -201,17 +199,17 @@ function nowNote(head, over) {
   const queries = (count) => `${count} ${count === 1 ? "query" : "queries"}`;
   if (over) return n ? `${queries(n)} without a value when it ended` : head.reason ?? "";
   const left = n > MOST_PENDING ? `; the first ${MOST_PENDING} are shown` : "";
-  if (head.state === "waiting") return n ? `${queries(n)} waiting for a value${left}` : "No query is waiting.";
+  if (head.state === "waiting") return n ? `${queries(n)} waiting for a value${left}` : "No query is waiting: gibo ask plans the next ones.";
   if (head.state === "paused") return busy ? `Paused: ${queries(busy)} still being evaluated, then nothing begins until it is continued.` : "Paused: nothing is evaluated until it is continued.";
   if (!n) return "The optimiser is planning.";
   return [busy ? `${queries(busy)} being evaluated` : null, n > busy ? `${n - busy} next` : null].filter(Boolean).join(", ") + left;
 }
 
 /** What a person did, in words. */
-function deed({kind, body, after}) {
+function deed({kind, body}) {
   const outcome = ({value, failure}) => value === null || value === undefined ? `failed (${failure})` : figure(value);
   const texts = {
-    paused: () => `paused after ${after} evaluations`, continued: () => "continued", stop: () => "asked to stop",
+    paused: () => "paused", continued: () => "continued", stop: () => "asked to stop",
     failed: () => `query ${body.id} marked as failed: ${body.reason}`, told: () => `query ${body.id} told by hand: ${figure(body.value)}`,
     remark: () => body.text, undo: () => `query ${body.id} taken back: ${outcome(body)}`,
     correction: () => `query ${body.id} corrected from ${outcome(body.was ?? {})} to ${outcome(body)}: ${body.reason}`,
@@ -225,15 +223,18 @@ function pendingTable(head, can, act) {
   const byHand = head.state === "waiting" && can("tell"), marks = !byHand && can("mark_failed");
   const head_ = el("thead", {}, el("tr", {}, ...["query", "kind", workers ? "worker" : null, "since", "parameters", byHand ? "your value" : marks ? "" : null]
     .filter((text) => text !== null).map((text) => el("th", {scope: "col", class: text === "parameters" ? "aside" : ""}, text))));
+  // Who evaluates by hand has to set them: all of them, and so that what is set is what was asked for.
+  const shown = byHand ? names.length : 8, digits = byHand ? 8 : 4;
+  const set = (x, i) => el("span", {class: "set"}, el("bdi", {}, names[i]), `\u00a0${figure(x, digits)}`);
   const ordered = [...head.pending].sort((a, b) => b.underway - a.underway || a.id - b.id);
   const rows = ordered.slice(0, MOST_PENDING).map((query) => el("tr", {class: query.underway ? "" : "later"},
     el("td", {}, String(query.id)),
     el("td", {}, el("span", {class: "kind"}, mark(query.kind === "iterate" ? "iterate" : "query"), query.kind)),
     workers ? el("td", {}, String(query.worker ?? "–")) : null,
     el("td", {"data-since": query.since ?? false}, query.underway ? "–" : "next"),
-    el("td", {class: "text aside"}, query.x.slice(0, 8).map((x, i) => `${names[i]} ${figure(x)}`).join("   ") + (query.x.length > 8 ? "   …" : "")),
+    el("td", {class: "text aside"}, ...query.x.slice(0, shown).map(set), query.x.length > shown ? "…" : null),
     byHand ? el("td", {}, tellForm(query, can, act)) : marks ? el("td", {class: "number"}, failButton(query, act)) : null));
-  return el("div", {class: "scroll"}, el("table", {class: "rows"}, head_, el("tbody", {}, ...rows)));
+  return el("div", {class: "scroll"}, el("table", {class: byHand ? "rows by-hand" : "rows"}, head_, el("tbody", {}, ...rows)));
 }
 
 function tellForm(query, can, act) {
@@ -242,10 +243,11 @@ function tellForm(query, can, act) {
     event.preventDefault();
     const value = Number(input.value.trim().replace(",", "."));
     if (!input.value.trim() || !Number.isFinite(value)) { input.setCustomValidity("a number"); input.reportValidity(); return; }
+    event.currentTarget.dataset.sent = "1";
     act({action: "tell", id: query.id, value});
   };
   input.addEventListener("input", () => input.setCustomValidity(""));
-  return el("form", {class: "tell", onsubmit: send}, input, el("button", {type: "submit"}, "Tell"),
+  return el("form", {class: "tell", onsubmit: send}, input, el("button", {type: "submit", "aria-label": `Tell the value of query ${query.id}`}, "Tell"),
     can("mark_failed") ? failButton(query, act) : null);
 }
 
@@ -276,7 +278,7 @@ function showActions(head, act) {
   if (head.state === "running") add("pause", "Pause");
   if (head.state === "paused") add("continue", "Continue");
   if (head.state === "running" || head.state === "paused") add("stop", "Stop after this iteration", true);
-  replace($("actions"), ...buttons);
+  refill($("actions"), () => $("actions").querySelector("[data-action=pause], [data-action=continue]"), ...buttons);
 }
 
 // -- settings --------------------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ function showTiles(run) {
   if (steps) {
     const last = steps - 1;
     tiles.push(tile(`Last step ${head.minimize ? "descends" : "ascends"} with`, percent(s.probability_of_ascent[last]),
-      `certainty that there is a slope ${percent(s.certainty[last])}`));
+      `${percent(s.certainty[last])} certain that there is a slope`));
   }
   replace($("tiles"), ...tiles);
 }

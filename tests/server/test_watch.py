@@ -218,6 +218,17 @@ def test_a_process_that_has_gone_is_seen(tmp_path):
     assert [each["code"] for each in s["advice"]] == ["process_gone"]
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system does not tell")
+def test_a_process_that_nobody_has_asked_how_it_ended_is_gone_too(tmp_path):
+    code = (
+        "import sys, gibo; from gibo.runs.journal import Journal; from gibo.runs.spec import RunSpec\n"
+        "Journal.create(sys.argv[1], RunSpec.of(gibo.GIBO([0.0]))).begin({})"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "run")]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert snapshot(tmp_path / "run")["state"] == "gone"
+
+
 def test_control_of_a_run_that_no_process_holds(tmp_path):
     manual.create(tmp_path, manual.Description(["a", "b"], [0.0] * 2, [1.0] * 2, [-5.0] * 2, [5.0] * 2))
     first, second = manual.ask(tmp_path).queries[:2]

@@ -334,6 +334,9 @@ def _lives(process: int) -> bool:
         return False
     except PermissionError:
         return True
+    with suppress(OSError):  # one that has ended, and whose parent has not asked how, still has its number
+        state = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[:1]
+        return state != [b"Z"]
     return True
 
 

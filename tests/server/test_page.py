@@ -247,7 +247,7 @@ def test_evaluations_are_counted_in_whole_numbers(tmp_path, tab):
     first = manual_run(tmp_path / "run")[0]
     with Watch(tmp_path / "run") as watch:
         tab.goto(watch.page_address)
-        ticks = "charts[0].plot?.axes[0]._splits.every((tick) => tick >= 0 && Number.isInteger(tick))"
+        ticks = "charts[0]?.plot?.axes[0]._splits?.every((tick) => tick >= 0 && Number.isInteger(tick))"
         until(tab, ticks)
         manual.tell(tmp_path / "run", first.id, 1.0)
         drawn(tab, 1)

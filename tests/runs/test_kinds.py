@@ -3,14 +3,10 @@
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
-import numpy as np
 import pytest
 
 import gibo
-from gibo import Query
-from gibo.runs.pools import evaluate
 
-QUERY = Query(id=0, x=np.zeros(1), seed=3, kind="iterate", iteration=0)
 SETTINGS = gibo.Settings(lengthscale=1.0, variance=1.0, noise=0.01, M=2, N_m=12)
 
 
@@ -36,6 +32,7 @@ def test_an_objective_that_does_not_ask_gets_nothing():
         seen.append(options)
         return 0.0
 
-    assert evaluate(anything, QUERY, {"a": 1}).value == 0.0
-    assert evaluate(lambda x, kind, /: 0.0, QUERY, {}).failure is not None
-    assert seen == [{"a": 1}]
+    gibo.maximize(anything, [0.0], budget=1)
+    assert seen == [{}]
+    with pytest.raises(gibo.InputError, match="kind"):  # it asks for none by name
+        gibo.maximize(lambda x, kind, /: 0.0, [0.0], budget=1)

@@ -93,11 +93,11 @@ class Optimizer(ABC):
         self._rng = np.random.default_rng(self.seed)
         self._iterate = self.x0.copy()
         self._iteration = 0
-        self._log = Log()
+        self.log = Log()  # all that happened; to be read
         self._broken = False  # interrupted in the middle of a change in place
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.d} parameters, {len(self._log.evaluations)} told, {self._iteration} steps)"
+        return f"{type(self).__name__}({self.d} parameters, {len(self.log.evaluations)} told, {self._iteration} steps)"
 
     # -- the face -----------------------------------------------------------------------------------------------------
 
@@ -106,9 +106,9 @@ class Optimizer(ABC):
         self.settle()
         if not self.is_pending:
             with AllOrNothing(self):
-                first = self._log.next_id
+                first = self.log.next_id
                 queries = [self._query(first + i, x, kind) for i, (x, kind) in enumerate(self._propose())]
-                self._log.ask(Asked(tuple(queries), self._whole_memo()))
+                self.log.ask(Asked(tuple(queries), self._whole_memo()))
         return self.pending
 
     def tell(
@@ -135,31 +135,31 @@ class Optimizer(ABC):
     def external(self, x: npt.ArrayLike) -> Query:
         """A point from elsewhere as the query of the next id, to be told at once."""
         self.settle()
-        return Query(self._log.next_id, as_point(x, self.d), 0, EXTERNAL, self._iteration)
+        return Query(self.log.next_id, as_point(x, self.d), 0, EXTERNAL, self._iteration)
 
     def receive(self, query: Query, outcome: Outcome, update: bool = True) -> None:
         """`tell` with an outcome that was checked (`gibo.outcome.checked`), for those who run optimisers; without
         `update` what the last value of a batch sets off is left to `settle` or the next `ask`."""
         self.settle()
-        self._log.tell(Told(query, outcome))
+        self.log.tell(Told(query, outcome))
         if update:
             self.settle()
 
     @property
     def pending(self) -> list[Query]:
         """The queries that were asked and are still to be told."""
-        return list(self._log.pending.values())
+        return list(self.log.pending.values())
 
     @property
     def is_pending(self) -> bool:
         """Whether queries of the current batch are still to be told."""
-        return not self._log.pending.keys().isdisjoint(self._log.batch)
+        return not self.log.pending.keys().isdisjoint(self.log.batch)
 
     @property
     def told_share(self) -> float:
         """Which share of the current batch has been told; 1 if nothing is pending."""
-        batch = self._log.batch
-        return sum(i not in self._log.pending for i in batch) / len(batch) if batch else 1.0
+        batch = self.log.batch
+        return sum(i not in self.log.pending for i in batch) / len(batch) if batch else 1.0
 
     def proceed(self) -> None:
         """Go on without the queries of this iteration that are pending; told later, they are used from then on.
@@ -169,22 +169,17 @@ class Optimizer(ABC):
         self.settle()
         self._check_proceeding()
         with AllOrNothing(self):
-            self._update_with(self._log.proceed())
-
-    @property
-    def log(self) -> Log:
-        """All that happened; to be read."""
-        return self._log
+            self._update(self.log.proceed())
 
     @property
     def evaluations(self) -> list[Evaluation]:
         """All that was told so far, failures included, by id."""
-        return [self._log.evaluations[i] for i in sorted(self._log.evaluations)]
+        return [self.log.evaluations[i] for i in sorted(self.log.evaluations)]
 
     @property
     def best_seen(self) -> Best | None:
         """The highest value told, as it was told, noise included; None before the first value."""
-        e = self._log.best_seen
+        e = self.log.best_seen
         return None if e is None or e.value is None else Best(e.x.copy(), e.value)
 
     @property
@@ -200,7 +195,7 @@ class Optimizer(ABC):
     @property
     def iterations(self) -> list[Iteration]:
         """One record per step made; empty for an optimiser without a model."""
-        return list(self._log.iterations)
+        return list(self.log.iterations)
 
     @property
     @abstractmethod
@@ -230,7 +225,7 @@ class Optimizer(ABC):
         """
         self.settle()
         with AllOrNothing(self):
-            self._log.reparametrize(Reparametrized(transform, move_iterate), self._used_again())
+            self.log.reparametrize(Reparametrized(transform, move_iterate), self._used_again())
             if move_iterate:
                 self._iterate = self.clip(moved_points(transform, self._iterate[None])[0])
 
@@ -238,7 +233,7 @@ class Optimizer(ABC):
 
     def state(self) -> dict[str, Any]:
         """Everything, random generator included, as plain data for JSON: the log; see `from_state`."""
-        name, events = type(self).__name__, events_to_plain(self._log.events)
+        name, events = type(self).__name__, events_to_plain(self.log.events)
         return {"optimizer": name, "format": STATE_FORMAT, "arguments": self.arguments(), "events": events}
 
     @classmethod
@@ -291,23 +286,23 @@ class Optimizer(ABC):
     def load(self, event: Event) -> None:
         """Take in an event without computing anything."""
         if isinstance(event, Asked):
-            self._log.ask(event)
+            self.log.ask(event)
             self._iteration = event.queries[0].iteration
         elif isinstance(event, Told):
-            self._log.tell(event)
+            self.log.tell(event)
         elif isinstance(event, Proceeded):
             self._check_proceeding()
-            self._log.proceed()
+            self.log.proceed()
         elif isinstance(event, Stepped):
-            self._log.step(event.record)
+            self.log.step(event.record)
         else:
-            self._log.reparametrize(event, self._used_again())
+            self.log.reparametrize(event, self._used_again())
 
     def recall(self, asked: Asked) -> None:
         """Stand where the optimiser stood when it had proposed this batch, by its memo."""
         memo = asked.memo or {}
         with AllOrNothing(self):
-            self._log.ask(asked)
+            self.log.ask(asked)
             self._iteration = asked.queries[0].iteration
             with understood(f"memo: not what {type(self).__name__} leaves"):
                 self._rng.bit_generator.state = memo["generator"]
@@ -329,10 +324,10 @@ class Optimizer(ABC):
                 self.recall(event)
                 return
             with AllOrNothing(self):
-                self._log.check_next(event.queries)
+                self.log.check_next(event.queries)
                 if not self._would_ask(event.queries):
                     raise InputError(f"{type(self).__name__} {OTHER_QUERIES}")
-                self._log.ask(replace(event, memo=self._whole_memo()))
+                self.log.ask(replace(event, memo=self._whole_memo()))
 
     # -- for the optimisers -------------------------------------------------------------------------------------------
 
@@ -373,15 +368,11 @@ class Optimizer(ABC):
         if self._broken:  # a change in place was interrupted: make this optimiser again from its log
             again = type(self).from_arguments(type(self).__name__, self.arguments())
             again.rounding = self.rounding
-            again.replay(self._log.events)
+            again.replay(self.log.events)
             self.__dict__.update(again.__dict__)
-        if self._log.batch and not self.is_pending:
+        if self.log.batch and not self.is_pending:
             with AllOrNothing(self):
-                self._update_with(self._log.close())
-
-    def _update_with(self, batch: Sequence[int]) -> None:
-        log, missing = self._log, Outcome(None, failure="not told yet")  # of those that an iteration goes on without
-        self._update([log.evaluations.get(i) or Evaluation(log.pending[i], missing) for i in batch])
+                self._update(self.log.close())
 
     def _check_proceeding(self) -> None:
         if not self.uses_late_values:

@@ -101,15 +101,15 @@ class GIBO(Optimizer):
         window = self._window(self._N_m)
         if not window:
             return None
-        recent = self._log.since_id(self._log.valued[-self._N_m :][0].id)
-        least = -np.inf if self._was_found else self._log.valued[0].value or 0.0
+        recent = self.log.since_id(self.log.valued[-self._N_m :][0].id)
+        least = -np.inf if self._was_found else self.log.valued[0].value or 0.0
         with single_thread():
             model = self._model()
             failed = any(e.value is None for e in recent)
             return model.at(recommended(self, self.settings, model, window, self._iterate, failed, least))
 
     def at_start(self) -> Best | None:
-        return self._surrogate.at_start(self._log, self.x0)
+        return self._surrogate.at_start(self.log, self.x0)
 
     def jacobian(self) -> Jacobian:
         """Posterior of the objective's gradient at the iterate, from the window's data."""
@@ -158,7 +158,7 @@ class GIBO(Optimizer):
         if retreat is None and self.settings.scale_search:
             retreat = self._look_at_scale(batch)
         model = self._model()
-        if self.settings.remember and self._log.valued:
+        if self.settings.remember and self.log.valued:
             self._kept = self._worth_keeping(model)
         internal = model.gp.jacobian(before / self.scale)
         if retreat is not None:
@@ -170,7 +170,7 @@ class GIBO(Optimizer):
             ascent = direction(internal.mean, kernel.ell(self.d), self.settings.normalization, kernel.correlation)
             step, self._step_state = self.settings.step.update(ascent, self._step_state)
             self._iterate = self.clip(before + step * self.scale)  # line 13
-        self._log.step(self._knowledge(model, internal, before))
+        self.log.step(self._knowledge(model, internal, before))
         self._iteration += 1
         self._iterate_asked = False
 
@@ -183,7 +183,7 @@ class GIBO(Optimizer):
             if not self._scale_found:
                 self._surrogate = self._surrogate.rescaled(WIDEN)
             return self._iterate
-        before = [e for e in self._log.since(self._iteration - 1) if e.iteration == self._iteration - 1]
+        before = [e for e in self.log.since(self._iteration - 1) if e.iteration == self._iteration - 1]
         factor, self._scale_found, back = look(self._model(), window, batch, before, self._scale_found)
         if factor != 1.0:
             self._surrogate = self._surrogate.rescaled(factor)
@@ -215,7 +215,7 @@ class GIBO(Optimizer):
             recent = self._window(self._N_m)
             expecting = self._surrogate.expecting_gradient(window, recent, self._iterate, noise, N_g)
         gi = GradientInformation(self._surrogate.given(window, N_g).gp if expecting is None else expecting, at=z)
-        for query in self._log.pending.values():  # of earlier iterations; see `proceed`
+        for query in self.log.pending.values():  # of earlier iterations; see `proceed`
             gi = gi.extend(query.x / self.scale)
         return gi.extend(z) if iterate_comes and expecting is None else gi
 
@@ -224,7 +224,7 @@ class GIBO(Optimizer):
 
         What came with gradients in the iteration before will come with them again.
         """
-        before = [e for e in self._log.since(self._iteration - 1) if e.iteration == self._iteration - 1]
+        before = [e for e in self.log.since(self._iteration - 1) if e.iteration == self._iteration - 1]
         coming = sum(e.gradient is not None for e in before if e.kind == QUERY)
         room = max(0, self._N_g - coming)  # these come later than the iterate's
         last = self._last_iterate() if iterate_comes else None
@@ -236,7 +236,7 @@ class GIBO(Optimizer):
 
         Old data would lead further into where evaluations fail; a single failure here and there is no reason to go.
         """
-        failed = [e for e in self._log.since(self._iteration) if e.value is None]
+        failed = [e for e in self.log.since(self._iteration) if e.value is None]
         if not any(e.kind == ITERATE for e in failed) or 2 * len(failed) <= len(batch):
             return None
         last = self._last_iterate()
@@ -263,15 +263,15 @@ class GIBO(Optimizer):
 
     def _window(self, size: int) -> list[Evaluation]:
         """The last evaluations that have a value, by id, after those that are kept."""
-        recent = self._log.valued[-size:] if size > 0 else []
-        first = recent[0].id if recent else self._log.next_id
-        return [self._log.evaluations[i] for i in self._kept if i < first] + recent
+        recent = self.log.valued[-size:] if size > 0 else []
+        first = recent[0].id if recent else self.log.next_id
+        return [self.log.evaluations[i] for i in self._kept if i < first] + recent
 
     def _worth_keeping(self, model: Model) -> tuple[int, ...]:
         """Ids of the first value, the start's, and of the point that is best by its lower bound."""
         window = self._window(self._N_m)
         bound = model.lower_bound(np.array([e.x for e in window]), max(self.settings.caution, 1.0))
-        return tuple(sorted({self._log.valued[0].id, window[int(bound.argmax())].id}))
+        return tuple(sorted({self.log.valued[0].id, window[int(bound.argmax())].id}))
 
     def _model(self) -> Model:
         """The posterior given the window."""
@@ -279,7 +279,7 @@ class GIBO(Optimizer):
 
     def _last_iterate(self) -> Evaluation | None:
         """The last iterate that had a value."""
-        return next((e for e in reversed(self._log.valued) if e.kind == ITERATE), None)
+        return next((e for e in reversed(self.log.valued) if e.kind == ITERATE), None)
 
     def _used_again(self) -> Sequence[Evaluation]:
         last = self._last_iterate()
@@ -292,7 +292,7 @@ class GIBO(Optimizer):
         step = self._iterate - before
         return Iteration(
             number=self._iteration,
-            evaluations=len(self._log.evaluations),
+            evaluations=len(self.log.evaluations),
             x=before,
             gradient=jacobian.mean,
             uncertainty=float(jacobian.covariance.trace()),
@@ -320,7 +320,7 @@ class GIBO(Optimizer):
 
     def _known_ids(self, given: Any) -> tuple[int, ...]:
         kept = tuple(given)
-        known = (self._log.evaluations.get(i) for i in kept)
+        known = (self.log.evaluations.get(i) for i in kept)
         if len(kept) > 2 or any(e is None or e.value is None for e in known):
             raise InputError(f"memo: kept: expected ids of evaluations with values, got {given!r:.80}")
         return kept

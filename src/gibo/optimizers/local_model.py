@@ -92,7 +92,7 @@ class LocalModelSearch(Optimizer):
         return Best(X[i].copy(), float(mean[i]))
 
     def at_start(self) -> Best | None:
-        return self._surrogate.at_start(self._log, self.x0)
+        return self._surrogate.at_start(self.log, self.x0)
 
     def jacobian(self) -> Jacobian:
         """Posterior of the objective's gradient at the iterate, from the window's data."""
@@ -139,7 +139,7 @@ class LocalModelSearch(Optimizer):
 
     def _window(self) -> list[Evaluation]:
         """The last evaluations that have a value, by id."""
-        return self._log.valued[-self._N_m :]
+        return self.log.valued[-self._N_m :]
 
     def _model(self) -> Model:
         """The posterior given the window."""

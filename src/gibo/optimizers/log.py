@@ -179,13 +179,14 @@ class Log:
             self.valued = [each for each in valued if each.id != e.id]
             raise
 
-    def close(self) -> tuple[int, ...]:
-        """The batch is over; returns its ids."""
+    def close(self) -> list[Evaluation]:
+        """The batch is over; returns its evaluations, by id, where what is still pending has no value."""
         batch, self.batch = self.batch, ()
-        return batch
+        missing = Outcome(None, failure="not told yet")
+        return [self.evaluations.get(i) or Evaluation(self.pending[i], missing) for i in batch]
 
-    def proceed(self) -> tuple[int, ...]:
-        """The batch is over although not all of it is told; returns its ids."""
+    def proceed(self) -> list[Evaluation]:
+        """`close`, although not all of the batch is told."""
         self.events.append(Proceeded())
         return self.close()
 
@@ -285,7 +286,7 @@ class AllOrNothing:
         self._optimizer = optimizer
         self._attributes: dict[str, Any] = dict(optimizer.__dict__)
         self._generator = optimizer._rng.bit_generator.state
-        self._mark = optimizer._log.mark()
+        self._mark = optimizer.log.mark()
         self._threads: AbstractContextManager[None] = single_thread()
 
     def __enter__(self) -> None:
@@ -298,6 +299,6 @@ class AllOrNothing:
                 delattr(optimizer, name)
             optimizer.__dict__.update(self._attributes)
             optimizer._rng.bit_generator.state = self._generator
-            optimizer._log.rewind(self._mark)
+            optimizer.log.rewind(self._mark)
             optimizer._broken = optimizer.changes_in_place
         self._threads.__exit__(None, None, None)

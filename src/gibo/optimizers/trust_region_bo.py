@@ -75,7 +75,7 @@ class TrustRegionBO(Optimizer):
         self._open_region(self.x0)
 
     def _open_region(self, start: Array) -> None:
-        self._start, self._first = start, self._log.next_id
+        self._start, self._first = start, self.log.next_id
         self._centre: int | None = None
         self._length, self._successes, self._failures, self._fitted = self.half_width, 0, 0, 0
         self._surrogate = Surrogate.initial(standard_model(self.d), self.scale)
@@ -91,7 +91,7 @@ class TrustRegionBO(Optimizer):
             return Best(found[0].x.copy(), found[1])
         if self._champion is None:
             return None
-        return Best(self._log.evaluations[self._champion[0]].x.copy(), self._champion[1])
+        return Best(self.log.evaluations[self._champion[0]].x.copy(), self._champion[1])
 
     def jacobian(self) -> Jacobian:
         """Posterior of the objective's gradient at the iterate, under the model of this region."""
@@ -106,12 +106,12 @@ class TrustRegionBO(Optimizer):
             lower, upper = self._box(self._start / self.scale)
             count = max(1, self.initial - len(data))
             Z = lower + (upper - lower) * self._rng.random((count, self.d))
-            if self._first == self._log.next_id:  # nothing of this region has been asked
+            if self._first == self.log.next_id:  # nothing of this region has been asked
                 return [(self._start, QUERY), *((z * self.scale, QUERY) for z in Z[1:])]
             return [(z * self.scale, QUERY) for z in Z]
         if len(data) >= max(1.1 * self._fitted, self._fitted + 1):
             self._surrogate, self._fitted = self._surrogate.fit(data), len(data)
-        centre = self._log.evaluations[self._centre].x / self.scale
+        centre = self.log.evaluations[self._centre].x / self.scale
         candidates = self._candidates(centre, *self._box(centre))
         return [(z * self.scale, QUERY) for z in self._thompson(self._model(), candidates)]
 
@@ -144,7 +144,7 @@ class TrustRegionBO(Optimizer):
             self._centre = found[0].id
         elif found is not None and before is not None:
             model = self._model()
-            gain = (found[1] - float(model.mean(self._log.evaluations[before].x[None])[0])) / model.units.spread
+            gain = (found[1] - float(model.mean(self.log.evaluations[before].x[None])[0])) / model.units.spread
             self._count(success=found[0].id in {e.id for e in batch} and gain > BETTER)
             self._centre = found[0].id
         if self._length < SMALLEST * self.half_width:
@@ -185,7 +185,7 @@ class TrustRegionBO(Optimizer):
 
     def _data(self) -> list[Evaluation]:
         """The region's last values, and its centre's."""
-        data = [e for e in self._log.valued if e.id >= self._first]
+        data = [e for e in self.log.valued if e.id >= self._first]
         old = [e for e in data[:-WINDOW] if e.id == self._centre]
         return old + data[-WINDOW:]
 
@@ -204,7 +204,7 @@ class TrustRegionBO(Optimizer):
         return data[i], float(model.units.shift + model.units.spread * mean[i])
 
     def _used_again(self) -> Sequence[Evaluation]:
-        champion = [] if self._champion is None else [self._log.evaluations[self._champion[0]]]
+        champion = [] if self._champion is None else [self.log.evaluations[self._champion[0]]]
         return [*champion, *self._data()]
 
     # -- memo ---------------------------------------------------------------------------------------------------------

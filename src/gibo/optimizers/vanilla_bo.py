@@ -164,7 +164,7 @@ class VanillaBO(Optimizer):
             return [(self.x0, QUERY)]
         assert self.bounds is not None
         lower, upper = self.bounds
-        if not self._log.valued:
+        if not self.log.valued:
             return [(lower + (upper - lower) * self._rng.random(self.d), QUERY)]
         self._fit()
         model, rows = self._model()
@@ -182,14 +182,14 @@ class VanillaBO(Optimizer):
 
     def _fit(self) -> None:
         """Now and then: standardise anew, MAP hyperparameters from the present ones on, and start the model afresh."""
-        n = len(self._log.valued)
+        n = len(self.log.valued)
         due = self._fit_size + min(self.fit_every, max(self._fit_size, 1))
         priors = self.settings.priors
         if n < due or not (priors or self.settings.standardize):
             return
-        self._fit_below, self._fit_size, self._grown = self._log.next_id, n, None
+        self._fit_below, self._fit_size, self._grown = self.log.next_id, n, None
         if priors and n >= self.settings.sizes[-1]:
-            self._surrogate = self._surrogate.fit(self._log.valued)
+            self._surrogate = self._surrogate.fit(self.log.valued)
 
     def _model(self) -> _Grown:
         """The model given all that was told: what the last fit saw, then the others, one by one as they came.
@@ -218,7 +218,7 @@ class VanillaBO(Optimizer):
     def _recall(self, memo: dict[str, Any]) -> None:
         self._surrogate = self._surrogate.recall(memo)
         below, size = memo["fit_below"], memo["fit_size"]
-        if not (type(below) is type(size) is int and 0 <= size <= below <= self._log.next_id):
+        if not (type(below) is type(size) is int and 0 <= size <= below <= self.log.next_id):
             raise InputError(f"memo: a fit of {shown(size)} values with ids below {shown(below)} was not made")
         self._fit_below, self._fit_size = below, size
         self._grown = None  # to be made from all values when it is needed next

@@ -24,7 +24,7 @@ from gibo.runs.fingerprint import fingerprint
 from gibo.runs.interrupts import for_run, preparing
 from gibo.runs.journal import Journal
 from gibo.runs.loop import REMEMBERED, Loop, RunOptions
-from gibo.runs.pools import Futures, InProcess, Named, Objective, Pool, check_call
+from gibo.runs.pools import Futures, InProcess, Named, Objective, Pool, asked_for
 from gibo.runs.progress import Progress, progress_bar
 from gibo.runs.result import Result, Status
 from gibo.runs.session import Reparametrizer, Session
@@ -324,7 +324,7 @@ def run(
         known = None if training is not None or journal is None else fingerprint(objective)
         if parameters is not None:
             objective = Named(objective, parameters)
-        check_call(objective, reparametrizer)
+        wanted = asked_for(objective, reparametrizer)
         naming = None if parameters is None else Naming(list(parameters), parameters)
         pool = make_pool(objective, options, executor)
         closing.callback(pool.close)
@@ -355,7 +355,7 @@ def run(
             closing.enter_context(page_beside(session.journal.folder, control=watch == "control"))
         bar = closing.enter_context(progress_bar(budget)) if progress is True else progress or None
         try:
-            status, reason = Loop(session, options, pool, interrupts, bar).until_done()
+            status, reason = Loop(session, options, pool, wanted, interrupts, bar).until_done()
         except Exception as error:
             with suppress(JournalError):
                 session.end(f"stopped: {describe_error(error)}")

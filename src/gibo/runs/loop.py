@@ -106,9 +106,16 @@ class Loop:
     """One start of a run; see the module's text."""
 
     def __init__(
-        self, session: Session, options: RunOptions, pool: Pool, interrupts: Interrupts, bar: Progress | None
+        self,
+        session: Session,
+        options: RunOptions,
+        pool: Pool,
+        wanted: Sequence[str],  # by the objective, of a query; see `gibo.runs.pools.asked_for`
+        interrupts: Interrupts,
+        bar: Progress | None,
     ) -> None:
-        self.session, self.options, self.pool, self.interrupts, self.bar = session, options, pool, interrupts, bar
+        self.session, self.options, self.pool, self.wanted = session, options, pool, wanted
+        self.interrupts, self.bar = interrupts, bar
         self.optimizer = session.optimizer
         self.running: dict[int, Query] = {}
         folder = None if session.journal is None else session.journal.folder
@@ -172,7 +179,12 @@ class Loop:
         room = self.options.budget - self.spent - len(self.running)
         for query in [query for query in queries if query.id not in self.running][:room]:
             self.running[query.id] = query
-            self.pool.submit(query, self.session.options)
+            self.submit(query)
+
+    def submit(self, query: Query) -> None:
+        """Have a query evaluated, with what the objective wants to know besides its point."""
+        of_query = {name: getattr(query, name) for name in self.wanted}
+        self.pool.submit(query, {**self.session.options, **of_query})
 
     def moment(self) -> None:
         """Wait for outcomes or, where nothing is being evaluated in a pause, for a person; and take in what came."""
@@ -207,7 +219,7 @@ class Loop:
             if self.session.journal is not None:
                 self.session.journal.attempted(e)
             self.warn(e, "tried again")
-            self.pool.submit(e.query, self.session.options)
+            self.submit(e.query)
         return len(arrived)
 
     def settle(self, evaluations: Sequence[Evaluation], actions: Sequence[tuple[str, dict[str, Any]]] = ()) -> None:

@@ -37,10 +37,8 @@ def evaluate(
 ) -> Outcome:
     """Call the objective and turn whatever happens into an `Outcome`; only KeyboardInterrupt gets out.
 
-    An objective with a parameter named ``seed`` gets the query's, and one with a parameter named ``kind`` its kind.
     The call, and nothing else, is made in the context that is given.
     """
-    options = {**options, **{name: getattr(query, name) for name in _asked_for(objective)}}
     call = partial(objective, **options) if options else objective
     returned: list[Any] = []
     started = time.perf_counter()
@@ -87,7 +85,7 @@ class Named:
         extra = [own[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in OFFERED if name in own]
         self.__signature__ = inspect.Signature([x, *extra])
         values = dict.fromkeys(parameters)
-        given = dict.fromkeys(_asked_for(objective))
+        given = dict.fromkeys(_offered(found))
         _bind(found, *([] if self.by_keyword else [values]), **(values if self.by_keyword else {}), **given)
 
     def __call__(self, x: Array, **options: Any) -> Any:
@@ -95,18 +93,22 @@ class Named:
         return self.objective(**values, **options) if self.by_keyword else self.objective(values, **options)
 
 
-def check_call(objective: Callable[..., Any], reparametrizer: Any = None) -> None:
-    """That the objective can be called with a vector, before anything is evaluated."""
+def asked_for(objective: Callable[..., Any], reparametrizer: Any = None) -> list[str]:
+    """What the objective wants to know of a query; before anything is evaluated, and it can be called so.
+
+    One with a parameter named ``seed`` gets the query's, and one with a parameter named ``kind`` its kind.
+    """
     found = _signature(objective)
-    if found is not None:
-        given = dict.fromkeys(_asked_for(objective))
-        _bind(found, None, **given, **({} if reparametrizer is None else reparametrizer.options()))
+    if found is None:
+        return []
+    names = _offered(found)
+    _bind(found, None, **dict.fromkeys(names), **({} if reparametrizer is None else reparametrizer.options()))
+    return names
 
 
-def _asked_for(objective: Callable[..., Any]) -> list[str]:
-    """Of what is offered, that for which the objective has a parameter of that name."""
-    found = _signature(objective)
-    own = {} if found is None else found.parameters
+def _offered(found: inspect.Signature) -> list[str]:
+    """Of what is offered, that for which there is a parameter of that name."""
+    own = found.parameters
     return [name for name in OFFERED if name in own and own[name].kind is not inspect.Parameter.POSITIONAL_ONLY]
 
 

@@ -45,7 +45,7 @@ class Foreign(Optimizer):
 
     def _worst(self) -> float:
         """For a failure."""
-        return min((e.value for e in self._log.valued if e.value is not None), default=0.0)
+        return min((e.value for e in self.log.valued if e.value is not None), default=0.0)
 
     def _told(self, x: Array, value: float) -> None:
         raise NotImplementedError

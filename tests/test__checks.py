@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import Bounds
 
-from gibo._checks import as_bounds, as_finite, as_number, as_points, as_vector, positive, positive_int, printable
-from gibo.errors import InputError
+from gibo._checks import as_bounds, as_finite, as_number, as_points, as_vector, positive, positive_int
+from gibo.errors import InputError, printable
 
 # -- bounds -----------------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from gibo._linalg import Array
 from gibo.errors import InputError
-from gibo.errors import printable as printable
 
 # Squares and sums of anything smaller stay far inside the range of floats, so no formula needs a guard of its own.
 LARGEST = 1e100
@@ -80,12 +79,14 @@ def not_too_many(d: int, most: int | None, name: str) -> None:
         )
 
 
-def one_or_many(name: str, x: npt.ArrayLike) -> tuple[Array, bool]:
-    """One point (d,) or several (p, d) as (p, d), d at least 1; and whether it is one."""
+def one_or_many(name: str, x: npt.ArrayLike, d: int | None = None) -> tuple[Array, bool]:
+    """One point (d,) or several (p, d) as (p, d), d as given or at least 1; and whether it is one."""
     array = as_finite(name, x)
-    points = as_finite(name, array, ndim=2) if array.ndim == 2 else as_vector(name, array)[None]
+    points = array if array.ndim == 2 else as_vector(name, array)[None]
     if not points.shape[1]:
         raise InputError(f"{name}: expected points of one or more dimensions, got shape {points.shape}")
+    if d is not None and points.shape[1] != d:
+        raise InputError(f"{name}: expected points of {d} dimensions, got {points.shape[1]}")
     return moderate(name, points), array.ndim == 1
 
 

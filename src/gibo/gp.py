@@ -193,7 +193,7 @@ class GaussianProcess:
         new = _observations(X, y, gradient_X, gradients, gradient_noise)
         old = self.observations
         if old is None or self.factor is None:
-            return self.condition(X, y, gradient_X, gradients, gradient_noise)
+            return self.given(new)
         if new.X.shape[1] != old.X.shape[1]:
             raise InputError(f"X: expected points of {old.X.shape[1]} dimensions, got {new.X.shape[1]}")
         if len(new.G):
@@ -300,8 +300,7 @@ class GaussianProcess:
 
     def _points(self, x: npt.ArrayLike) -> tuple[Array, bool]:
         """x, (d,) or (p, d), as (p, d); and whether it is one."""
-        points, one = one_or_many("x", x)
-        return points if self.observations is None else as_points("x", points, self.observations.X.shape[1]), one
+        return one_or_many("x", x, None if self.observations is None else self.observations.X.shape[1])
 
 
 def known(what: str, *arrays: Array) -> None:

@@ -48,17 +48,12 @@ class PosteriorAtPoint:
         self._squares = np.einsum("nd,nd->n", self._Z, self._Z)
 
     def __call__(self, x: Array) -> Moments:
-        found, mean = self._about_the_mean(x), self._gp.mean
-        if not isinstance(mean, Mean):
-            return found
-        value, slope = float(mean(x[None])[0]), mean.gradient(x[None])[0]
-        return found._replace(mean=found.mean + value, mean_gradient=found.mean_gradient + slope)
-
-    def _about_the_mean(self, x: Array) -> Moments:
-        """With a constant prior mean, or what comes on top of one that is a function."""
         gp, s2 = self._gp, self._gp.kernel.variance
+        m, slope = gp.prior_mean, np.zeros(len(x))
+        if isinstance(gp.mean, Mean):
+            m, slope = float(gp.mean(x[None])[0]), gp.mean.gradient(x[None])[0]
         if gp.observations is None or gp.factor is None:
-            return Moments(gp.prior_mean, s2, np.zeros(len(x)), np.zeros(len(x)))
+            return Moments(m, s2, slope, np.zeros(len(x)))
         L, a = gp.factor.L, gp.a
         if len(gp.observations.G):
             k, D = gp.cross(x[None])[:, 0], gp.cross_gradient(x)
@@ -81,7 +76,7 @@ class PosteriorAtPoint:
             if self._white is not None:
                 by_a, by_b = by_a @ self._white, by_b @ self._white
             by_a, by_b = by_a / self._ell, by_b / self._ell
-        return Moments(gp.prior_mean + float(k @ a), max(s2 - float(w @ w), 0.0), by_a, -2.0 * by_b)
+        return Moments(m + float(k @ a), max(s2 - float(w @ w), 0.0), by_a + slope, -2.0 * by_b)
 
 
 class LowerConfidenceBound:

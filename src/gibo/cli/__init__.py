@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from gibo._checks import printable
-from gibo.errors import GiboError, InUseError
+from gibo.errors import GiboError, InUseError, printable
 
 # The commands, by the module that has them; it is loaded when one of them is called.
 COMMANDS = {

@@ -10,15 +10,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gibo._checks import printable
 from gibo.cli import columns, say
-from gibo.errors import InputError
+from gibo.errors import InputError, printable
 from gibo.outcome import ITERATE
 
 if TYPE_CHECKING:
     from gibo.outcome import Best
     from gibo.runs.journal import Journal
-    from gibo.runs.manual import Status
+    from gibo.runs.manual import Overview
     from gibo.runs.spec import Naming
 
 WORDS = """
@@ -67,7 +66,7 @@ def _status(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _say_one(s: Status) -> None:
+def _say_one(s: Overview) -> None:
     from gibo.runs.advice import estimate
 
     result, names = s.result, s.spec.naming.names
@@ -96,12 +95,12 @@ def _say_one(s: Status) -> None:
         say(f"last start {when}, process {start.process} on {start.host}: {start.reason or s.state}")
 
 
-def _row(folder: Path, s: Status) -> list[Any]:
+def _row(folder: Path, s: Overview) -> list[Any]:
     known = [folder.name, s.state, s.result.evaluations, len(s.result.failures)]
     return [*known, *(_returns(s) or ("", "", "")), _codes(s)[0].replace("_", " ")]
 
 
-def _returns(s: Status) -> tuple[float, float, float] | None:
+def _returns(s: Overview) -> tuple[float, float, float] | None:
     """Of values, or of a training's returns: the first at an iterate, the mean of the last there, the best of all."""
     columns = s.result.columns()
     rows = zip(columns["kind"], columns["value"], columns.get("info.return", columns["value"]), strict=True)
@@ -113,17 +112,17 @@ def _returns(s: Status) -> tuple[float, float, float] | None:
     return at_iterates[0], statistics.fmean(at_iterates[-LAST:]), (min if s.spec.sign < 0 else max)(every)
 
 
-def _last_step(s: Status) -> tuple[float, float] | tuple[None, None]:
+def _last_step(s: Overview) -> tuple[float, float] | tuple[None, None]:
     """Its probability of ascent and its certainty, where there is a model."""
     history = s.result.history
     return (history.probability_of_ascent[-1], history.certainty[-1]) if len(history.evaluations) else (None, None)
 
 
-def _codes(s: Status) -> list[str]:
+def _codes(s: Overview) -> list[str]:
     return [advice.code for advice in s.result.advice]
 
 
-def _plain(s: Status) -> dict[str, Any]:
+def _plain(s: Overview) -> dict[str, Any]:
     result, naming, (ascent, certainty) = s.result, s.spec.naming, _last_step(s)
     return {
         "optimizer": s.spec.optimizer,

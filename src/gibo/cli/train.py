@@ -15,9 +15,9 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gibo._checks import printable, shown
+from gibo._checks import shown
 from gibo.cli import say
-from gibo.errors import InputError, missing_extra
+from gibo.errors import InputError, missing_extra, printable
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -346,7 +346,7 @@ def _page(out: Path, wanted: bool, control: bool) -> Iterator[None]:
     if not wanted:
         yield
         return
-    from gibo.server.beside import page_beside
+    from gibo.server.watch import page_beside
 
     with page_beside(out, control, trials=True):
         yield

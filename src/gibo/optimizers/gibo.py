@@ -12,6 +12,7 @@ The model is never carried along: whenever it is needed it is made from the wind
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -126,8 +127,7 @@ class GIBO(Optimizer):
             proposals.append((self._iterate, ITERATE))  # line 4
             if self.settings.priors and self.settings.fit_after_iterate:
                 return proposals
-        if self.settings.fit_at == "plan" and self._fit_is_due():
-            self._surrogate = self._surrogate.fit(self._window(self._N_m))  # line 6
+        self._fit_if_due("plan")  # line 6
         lower, upper = self._box()
         if self.settings.sampling == "random":
             Z = lower + (upper - lower) * self._rng.random((self._M, self.d))
@@ -152,14 +152,13 @@ class GIBO(Optimizer):
     def _update(self, batch: list[Evaluation]) -> None:
         if all(e.kind == ITERATE for e in batch):
             return  # the queries of this iteration come next
-        if self.settings.fit_at == "step" and self._fit_is_due():
-            self._surrogate = self._surrogate.fit(self._window(self._N_m))
+        self._fit_if_due("step")
         before, retreat = self._iterate, self._retreat(batch)
         if retreat is None and self.settings.scale_search:
             retreat = self._look_at_scale(batch)
         model = self._model()
         if self.settings.remember and self.log.valued:
-            self._kept = self._worth_keeping(model)
+            self._kept = worth_keeping(self.settings, model, self._window(self._N_m), self.log.valued[0].id)
         internal = model.gp.jacobian(before / self.scale)
         if retreat is not None:
             self._iterate = retreat
@@ -183,7 +182,7 @@ class GIBO(Optimizer):
             if not self._scale_found:
                 self._surrogate = self._surrogate.rescaled(WIDEN)
             return self._iterate
-        before = [e for e in self.log.since(self._iteration - 1) if e.iteration == self._iteration - 1]
+        before = self.log.of_iteration(self._iteration - 1)
         factor, self._scale_found, back = look(self._model(), window, batch, before, self._scale_found)
         if factor != 1.0:
             self._surrogate = self._surrogate.rescaled(factor)
@@ -199,9 +198,10 @@ class GIBO(Optimizer):
         starts = [np.clip(start, lower, upper)[None] for start in (z, ascent, best)]
         return climb(LowerConfidenceBound(model.gp, self.settings.beta), starts, lower, upper, scale=ell)[0]
 
-    def _fit_is_due(self) -> bool:
-        needed = {"each": self._fit_from, "full": self._N_m, "never": None}[self.settings.fit]
-        return bool(self.settings.priors) and needed is not None and len(self._window(self._N_m)) >= needed
+    def _fit_if_due(self, at: str) -> None:
+        window, needed = self._window(self._N_m), {"each": self._fit_from, "full": self._N_m, "never": math.inf}
+        if self.settings.fit_at == at and self.settings.priors and len(window) >= needed[self.settings.fit]:
+            self._surrogate = self._surrogate.fit(window)
 
     def _information(self, iterate_comes: bool) -> GradientInformation:
         """What queries would tell about the gradient at the iterate, given all that the step will see besides them.
@@ -224,7 +224,7 @@ class GIBO(Optimizer):
 
         What came with gradients in the iteration before will come with them again.
         """
-        before = [e for e in self.log.since(self._iteration - 1) if e.iteration == self._iteration - 1]
+        before = self.log.of_iteration(self._iteration - 1)
         coming = sum(e.gradient is not None for e in before if e.kind == QUERY)
         room = max(0, self._N_g - coming)  # these come later than the iterate's
         last = self._last_iterate() if iterate_comes else None
@@ -236,7 +236,7 @@ class GIBO(Optimizer):
 
         Old data would lead further into where evaluations fail; a single failure here and there is no reason to go.
         """
-        failed = [e for e in self.log.since(self._iteration) if e.value is None]
+        failed = [e for e in self.log.of_iteration(self._iteration) if e.value is None]
         if not any(e.kind == ITERATE for e in failed) or 2 * len(failed) <= len(batch):
             return None
         last = self._last_iterate()
@@ -266,12 +266,6 @@ class GIBO(Optimizer):
         recent = self.log.valued[-size:] if size > 0 else []
         first = recent[0].id if recent else self.log.next_id
         return [self.log.evaluations[i] for i in self._kept if i < first] + recent
-
-    def _worth_keeping(self, model: Model) -> tuple[int, ...]:
-        """Ids of the first value, the start's, and of the point that is best by its lower bound."""
-        window = self._window(self._N_m)
-        bound = model.lower_bound(np.array([e.x for e in window]), max(self.settings.caution, 1.0))
-        return tuple(sorted({self.log.valued[0].id, window[int(bound.argmax())].id}))
 
     def _model(self) -> Model:
         """The posterior given the window."""
@@ -360,6 +354,12 @@ def recommended(
         X.append(optimizer.evaluated(iterate))
     best: Array = X[int(model.lower_bound(np.array(X), settings.caution).argmax())]
     return best
+
+
+def worth_keeping(settings: Settings, model: Model, window: Sequence[Evaluation], first: int) -> tuple[int, ...]:
+    """Ids of the first value, the start's, and of the point of the window that is best by its lower bound."""
+    bound = model.lower_bound(np.array([e.x for e in window]), max(settings.caution, 1.0))
+    return tuple(sorted({first, window[int(bound.argmax())].id}))
 
 
 def _shapes(state: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:

@@ -209,14 +209,14 @@ class Log:
             self.best_seen = moved[self.best_seen.id]
         self.events.append(event)
 
-    def since(self, iteration: int) -> list[Evaluation]:
-        """What was told of the queries of this iteration and of later ones, by id."""
+    def of_iteration(self, iteration: int) -> list[Evaluation]:
+        """What was told of this iteration's queries, and from elsewhere during it, by id."""
         found: list[Evaluation] = []
         for i in range(self.next_id - 1, -1, -1):
             e = self.evaluations.get(i)
             if e is not None and e.iteration < iteration:
                 break
-            found += [] if e is None else [e]
+            found += [e] if e is not None and e.iteration == iteration else []
         return found[::-1]
 
     def since_id(self, number: int) -> list[Evaluation]:

@@ -263,13 +263,14 @@ class Surrogate:
 
     def given(self, evaluations: Sequence[Evaluation], N_g: int = 0) -> Model:
         """The posterior given evaluations that have values, with the last N_g gradients among them."""
-        units = self._units(evaluations)
+        y = _values(evaluations)
+        units = Units.of(y, self.settings.standardize)
         gp = self._prior(units)
         if not evaluations:
             return Model(gp, units, self.scale)
-        X, u = np.array([e.x for e in evaluations]) / self.scale, units.apply(_values(evaluations))
+        X, u = np.array([e.x for e in evaluations]) / self.scale, units.apply(y)
         if N_g == 0 or not any(e.gradient is not None for e in evaluations):  # they would need warping, too
-            return self._likeliest(Model(gp.condition(X, u), units, self.scale), _values(evaluations))
+            return self._likeliest(Model(gp.condition(X, u), units, self.scale), y)
         known = [(e.x, e.gradient, e.gradient_noise) for e in evaluations if e.gradient is not None]
         G, g, g_noise = (part[-N_g:] for part in self._gradients(units, known))
         return Model(gp.condition(X, u, G, g, g_noise), units, self.scale)
@@ -310,7 +311,7 @@ class Surrogate:
         nothing. If there are no evaluations, the units are those of the recent ones.
         """
         model = self.given(evaluations, N_g)
-        units = model.units if model.gp.n else self._units(recent)
+        units = model.units if model.gp.n else Units.of(_values(recent), self.settings.standardize)
         _, g, g_noise = self._gradients(units, [(x, np.zeros(len(x)), noise)])
         z = x / self.scale
         return model.gp.extend(z, 0.0, z[None], g, g_noise) if len(g) else None
@@ -373,9 +374,6 @@ class Surrogate:
         best = int((scores >= scores.max() - 1e-9 * len(y)).argmax())  # the first: of those that change no value, none
         gp = replace(model.gp, observations=replace(data, y=U[best]))
         return Model(gp, candidates[best], model.scale)
-
-    def _units(self, evaluations: Sequence[Evaluation]) -> Units:
-        return Units.of(_values(evaluations), self.settings.standardize)
 
     def _gradients(self, units: Units, given: list[Any]) -> tuple[Array, Array, Array]:
         """Of gradients (x, gradient, noise) those that say something, in z and u: where, what and their noise (m, d).

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibo._checks import printable
+from gibo.errors import printable
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Iteration
 from gibo.outcome import ITERATE, Best, Evaluation

@@ -11,6 +11,7 @@ import math
 import os
 import platform
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import fields
@@ -44,6 +45,7 @@ class Journal:
 
     def __init__(self, store: Store) -> None:
         self._store, self.folder = store, store.folder
+        self._spec: RunSpec | None = None  # once it was read
         self._start: int | None = None
         self._full: JournalError | None = None  # once the reserve was needed
 
@@ -167,6 +169,7 @@ class Journal:
 
     def change_training(self, training: dict[str, Any] | None, why: str) -> None:
         """Another objective in the same run, because a person says so."""
+        self._spec = None
         with self._store:
             self._store.delete("facts", IN_FILE["training"])
             self._store.insert("facts", IN_FILE["training"], json.dumps(training))
@@ -208,10 +211,12 @@ class Journal:
 
     def spec(self) -> RunSpec:
         """What the run is."""
-        in_program = {theirs: ours for ours, theirs in IN_FILE.items()}
-        with sound(self.folder):
-            found = {in_program.get(name, name): json.loads(text) for name, text in self._store.rows("facts")}
-            return RunSpec(**found)
+        if self._spec is None:
+            in_program = {theirs: ours for ours, theirs in IN_FILE.items()}
+            with sound(self.folder):
+                found = {in_program.get(name, name): json.loads(text) for name, text in self._store.rows("facts")}
+                self._spec = RunSpec(**found)
+        return self._spec
 
     def starts(self) -> list[Start]:
         """The processes that worked on the run."""
@@ -280,31 +285,29 @@ class Journal:
             return list(self._events())
 
     def _events(self) -> Iterator[Event]:
-        asked, moves = self._queries(), dict(self._store.rows("moves"))
-        batches, told = self._batches(asked), self._store.rows("evaluations")
+        asked, moves, told = self._queries(), dict(self._store.rows("moves")), self._store.rows("evaluations")
+        batches, steps = deque(self._batches(asked)), deque(self._store.rows("iterations"))
         if any(not 0 <= after < len(told) for after in moves):
             raise ValueError("an iteration went on after an evaluation that is not there")
         # Of the memos that hold all that is needed only the last one is of use.
-        whole = max((i for i, row in enumerate(batches) if '"iterate"' in row[-1]), default=None)
-        steps, made, known, at = self._store.rows("iterations"), 0, 0, 0
+        whole = max((number for number, *_, memo in batches if '"iterate"' in memo), default=None)
+        known = 0  # queries so far
 
         def steps_before(iteration: int, evaluations: int) -> Iterator[Event]:
-            nonlocal made
-            while made < len(steps) and (steps[made][0] < iteration or steps[made][1] <= evaluations):
-                yield Stepped(self._iteration(steps[made]))
-                made += 1
+            while steps and (steps[0][0] < iteration or steps[0][1] <= evaluations):
+                yield Stepped(self._iteration(steps.popleft()))
 
         def next_batch() -> Iterator[Event]:
-            nonlocal known, at
-            _, iteration, first, size, _, _, thought = batches[at]
+            nonlocal known
+            number, iteration, first, size, _, _, thought = batches.popleft()
             yield from steps_before(iteration, 0)
-            memo = json.loads(thought) if whole in (None, at) else {}
+            memo = json.loads(thought) if whole in (None, number) else {}
             memo.pop(AFTER, None)
             yield Asked(tuple(asked[first + i] for i in range(size)), memo or None)
-            known, at = first + size, at + 1
+            known = first + size
 
         def asked_by(number: int) -> bool:
-            return at < len(batches) and json.loads(batches[at][-1]).get(AFTER, len(told)) <= number
+            return bool(batches) and json.loads(batches[0][-1]).get(AFTER, len(told)) <= number
 
         for number, row in enumerate(told):
             query = asked[row[1]]
@@ -315,7 +318,7 @@ class Journal:
             if number in moves:
                 yield Proceeded()
             yield from steps_before(0, number + 1)
-        while at < len(batches):
+        while batches:
             yield from next_batch()
 
     def _queries(self) -> dict[int, Query]:

@@ -27,9 +27,8 @@ from gibo._checks import (
     natural,
     positive,
     positive_int,
-    printable,
 )
-from gibo.errors import InputError, JournalError, RunError
+from gibo.errors import InputError, JournalError, RunError, printable
 from gibo.outcome import EXTERNAL, NO_NUMBER, Evaluation, Outcome, Query
 from gibo.runs.interrupts import Interrupts
 from gibo.runs.mailbox import MAILED, Mailbox, Now
@@ -212,8 +211,8 @@ class Loop:
             if e.failure is not None and self.attempts.get(e.id, 0) < self.options.retries and not last:
                 failed.append(e)
             else:
-                settled.append(self.with_penalty(e))
-        self.settle(settled)  # first, for it is all that can be lost
+                settled.append(e)
+        self.tell(settled)  # first, for it is all that can be lost
         for e in failed:
             self.attempts[e.id] = self.attempts.get(e.id, 0) + 1
             if self.session.journal is not None:
@@ -222,8 +221,13 @@ class Loop:
             self.submit(e.query)
         return len(arrived)
 
-    def settle(self, evaluations: Sequence[Evaluation], actions: Sequence[tuple[str, dict[str, Any]]] = ()) -> None:
-        """Count, record and tell."""
+    def tell(self, evaluations: Sequence[Evaluation], actions: Sequence[tuple[str, dict[str, Any]]] = ()) -> None:
+        """Count, record and tell; a failure counts as the penalty, if there is one."""
+        penalty = self.options.penalty
+        if penalty is not None:
+            evaluations = [
+                e if e.failure is None else Evaluation(e.query, replace(e.outcome, value=penalty)) for e in evaluations
+            ]
         for e in evaluations:
             del self.running[e.id]
             self.spent += 1
@@ -233,12 +237,6 @@ class Loop:
         self.session.tell(evaluations, actions)
         if evaluations:
             self.show(evaluations)
-
-    def with_penalty(self, e: Evaluation) -> Evaluation:
-        """A failure counts as the penalty, if there is one."""
-        if e.failure is None or self.options.penalty is None:
-            return e
-        return Evaluation(e.query, replace(e.outcome, value=self.options.penalty))
 
     def finish(self, again: str = "") -> str:
         """Wait for what is running, and record it, unless Ctrl-C is pressed; returns what could not be recorded."""
@@ -278,7 +276,7 @@ class Loop:
                 return
             outcome = Outcome(float(body["value"])) if kind == "told" else Outcome.failed(body["reason"])
             self.pool.abandon(query.id)
-            self.settle([self.with_penalty(Evaluation(query, outcome))], [(kind, body)])
+            self.tell([Evaluation(query, outcome)], [(kind, body)])
             return
         if self.paused == (kind == "paused") and kind in ("paused", "continued"):
             return

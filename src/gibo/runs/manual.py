@@ -26,8 +26,7 @@ from gibo.parameters import Parameters
 from gibo.parameters.named import read_toml
 from gibo.runs.journal import Journal
 from gibo.runs.records import BY_HAND, Start
-from gibo.runs.result import Result
-from gibo.runs.result import Status as Ending
+from gibo.runs.result import Result, Status
 from gibo.runs.session import Reparametrizer, Session
 from gibo.runs.spec import Naming, RunSpec
 
@@ -87,7 +86,7 @@ class Description:
         return known[self.method](self.start, **options)
 
 
-class Status(NamedTuple):
+class Overview(NamedTuple):
     """How a run stands.
 
     Attributes:
@@ -264,12 +263,12 @@ def names_of(folder: Path | str) -> list[str]:
         return journal.spec().naming.names
 
 
-def status(folder: Path | str, learns: Callable[[Journal], Reparametrizer | None] = lambda journal: None) -> Status:
+def status(folder: Path | str, learns: Callable[[Journal], Reparametrizer | None] = lambda journal: None) -> Overview:
     """How a run stands, also while it is running; `learns` gives what learnt between the iterations."""
     with Journal.read(folder) as journal:
         session = Session.of(journal, learns(journal))
-        result = Result.of(session, Ending.CALLBACK, "")
-        return Status(journal.spec(), result, session.optimizer.pending, journal.starts(), journal.state())
+        result = Result.of(session, Status.CALLBACK, "")
+        return Overview(journal.spec(), result, session.optimizer.pending, journal.starts(), journal.state())
 
 
 def _refuse_normalized(journal: Journal) -> None:

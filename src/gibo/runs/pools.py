@@ -94,7 +94,7 @@ class Named:
 
 
 def asked_for(objective: Callable[..., Any], reparametrizer: Any = None) -> list[str]:
-    """What the objective wants to know of a query; before anything is evaluated, and it can be called so.
+    """What the objective wants to know of a query; an error, before anything is evaluated, if it cannot be called so.
 
     One with a parameter named ``seed`` gets the query's, and one with a parameter named ``kind`` its kind.
     """

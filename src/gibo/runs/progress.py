@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from gibo._checks import printable
+from gibo.errors import printable
 from gibo.optimizers.base import Optimizer
 from gibo.outcome import Evaluation
 

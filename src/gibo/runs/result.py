@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import printable
 from gibo._linalg import Array
-from gibo.errors import NumericalError
+from gibo.errors import NumericalError, printable
 from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Iteration

@@ -249,13 +249,10 @@ class Session:
 
     def lesson(self, events: Iterable[Event]) -> Iterator[Event]:
         """A journal's events as the optimiser saw them: in its sign, and with what was learnt between iterations."""
-        for event in events:
+        for event in events:  # an iteration begins with what is asked, or with what is told from elsewhere
             query = event.queries[0] if isinstance(event, Asked) else event.query if isinstance(event, Told) else None
-            if query is not None and query.iteration > self._learnt:  # asked, or told from elsewhere
-                self._learnt = query.iteration
-                change = self._lesson()
-                if change is not None:
-                    yield change
+            if query is not None and (change := self._lesson(query.iteration)) is not None:
+                yield change
             if isinstance(event, Told):
                 if self.reparametrizer is not None:
                     self._infos[event.query.id] = event.outcome.info
@@ -264,16 +261,16 @@ class Session:
                 yield event
 
     def _learn_if_over(self) -> None:
-        if self.optimizer.iteration > self._learnt:
-            self._learnt = self.optimizer.iteration
-            change = self._lesson()
-            if change is not None:
-                self.optimizer.reparametrize(change.transform, change.moves_iterate)
-                self._recorded = len(self.optimizer.log.events)
+        change = self._lesson(self.optimizer.iteration)
+        if change is not None:
+            self.optimizer.reparametrize(change.transform, change.moves_iterate)
+            self._recorded = len(self.optimizer.log.events)
 
-    def _lesson(self) -> Reparametrized | None:
-        if self.reparametrizer is None:
+    def _lesson(self, iteration: int) -> Reparametrized | None:
+        """What was learnt by the time that this iteration begins; None if that is known, or changes nothing."""
+        if self.reparametrizer is None or iteration <= self._learnt:
             return None
+        self._learnt = iteration
         infos, self._infos = [self._infos[i] for i in sorted(self._infos)], {}
         return self.reparametrizer.learn(infos)
 

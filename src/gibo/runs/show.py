@@ -8,8 +8,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import printable
 from gibo._linalg import Array
+from gibo.errors import printable
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 420, 150, 52, 22
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#9a9a9a"

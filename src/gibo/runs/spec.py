@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from gibo._checks import as_number, as_vector, finite, shown
@@ -100,7 +101,7 @@ class RunSpec:
         if not 0.0 < as_number("quorum", self.quorum) <= 1.0:
             raise InputError("the quorum is a share")
 
-    @property
+    @cached_property
     def naming(self) -> Naming:
         """How a person calls a point."""
         if self.parameters is not None:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gibo._checks import one_of, printable
-from gibo.errors import MissingExtraError, missing_extra
+from gibo._checks import one_of
+from gibo.errors import MissingExtraError, missing_extra, printable
 from gibo.outcome import Outcome, Query
 from gibo.runs.spec import Naming
 

@@ -91,7 +91,7 @@ class Belief:
         if not window:
             return None
         try:
-            model = self._model(surrogate, window)
+            model = self.model(surrogate, window)
             best = recommended(self.optimizer, surrogate.settings, model, window, iterate, failed, least)
             jacobian, ends = model.jacobian(iterate), sorted(self.sign * end for end in model.interval(best))
         except GiboError:
@@ -106,7 +106,7 @@ class Belief:
     def at(self, surrogate: Surrogate, window: Sequence[Evaluation], x: Array) -> tuple[float, float] | None:
         """Mean and standard deviation of the objective at x; None before any value."""
         try:
-            return self._pair(self._model(surrogate, window), x) if window else None
+            return self._pair(self.model(surrogate, window), x) if window else None
         except GiboError:
             return None
 
@@ -123,7 +123,7 @@ class Belief:
         found, least = self._read(before, step, plain), math.inf
         for units in (plain, *list(Units.candidates(y))[1:]) if warped else ():
             surrogate = self._read(before, step, units)
-            model = self._model(surrogate, window)
+            model = self.model(surrogate, window)
             off = float(np.linalg.norm(model.jacobian(step.x).mean - step.gradient))
             if model.units == units and off < least:
                 found, least = surrogate, off
@@ -138,14 +138,8 @@ class Belief:
         )
         return replace(self.surrogate, hyperparameters=own)
 
-    def worth_keeping(self, surrogate: Surrogate, window: Sequence[Evaluation], first: int) -> list[int]:
-        """The ids that stay in the model when they have left the window, after a step; as in `GIBO`."""
-        bound = self._model(surrogate, window).lower_bound(
-            np.array([e.x for e in window]), max(surrogate.settings.caution, 1.0)
-        )
-        return sorted({first, window[int(bound.argmax())].id})
-
-    def _model(self, surrogate: Surrogate, window: Sequence[Evaluation]) -> Model:
+    def model(self, surrogate: Surrogate, window: Sequence[Evaluation]) -> Model:
+        """The posterior given the window, as the run has it."""
         return surrogate.given(window, surrogate.settings.sizes[2])
 
     def _pair(self, model: Model, x: Array) -> tuple[float, float]:

@@ -12,10 +12,11 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
+import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,25 @@ def watch(
         return Watch(folder, PORT, control, trials, allow_module)
     except InputError:
         return Watch(folder, 0, control, trials, allow_module)
+
+
+@contextmanager
+def page_beside(folder: Path, control: bool = False, trials: bool = False) -> Iterator[None]:
+    """While the block runs, the page of the run in this folder is served; its address goes to standard error.
+
+    It reads the journal in a thread of its own, as any other process would.
+
+    Args:
+        folder: of the run, or of trials.
+        control: whether the page can act on it; then the address has a token.
+        trials: whether these are trials, of which none need be there yet.
+    """
+    acts = Control if control else None
+    # A run of this process has made its environment, so it may be made again; of other trials nothing is known.
+    with watch(folder, control=acts, trials=trials, allow_module=not trials) as server:
+        sys.stderr.write(f"gibo: watch {'these trials' if trials else 'this run'} at {server.page_address}\n")
+        sys.stderr.flush()
+        yield
 
 
 def report(folder: Path | str, replay: bool = False, allow_module: bool = False) -> str:

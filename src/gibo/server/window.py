@@ -19,6 +19,7 @@ import numpy as np
 from gibo._checks import as_number
 from gibo._linalg import Array
 from gibo.errors import GiboError
+from gibo.optimizers.gibo import worth_keeping
 from gibo.optimizers.state import outcome_from_plain, query_from_plain
 from gibo.outcome import Evaluation, Outcome
 from gibo.policies.architecture import Architecture, with_parameters
@@ -65,7 +66,7 @@ class Window:
                 surrogate = self.belief.as_recorded(surrogate, window, recorded)
                 if surrogate.settings.remember:
                     (first,) = self._one("SELECT min(query) FROM evaluations WHERE value IS NOT NULL")
-                    kept = self.belief.worth_keeping(surrogate, window, first)
+                    kept = worth_keeping(surrogate.settings, self.belief.model(surrogate, window), window, first)
             iterate = np.array(json.loads(step[2])) + np.array(json.loads(step[3]))
             if self._iterate_moves:
                 iterate = self._moved(iterate, iteration, iteration + 1)
@@ -91,9 +92,10 @@ class Window:
         )
         last = self._one("SELECT thought FROM batches ORDER BY number DESC LIMIT 1")
         for row in chosen:
-            number, told, x, memo = row[0], row[1], np.array(json.loads(row[2])), thoughts.get(row[0] + 1)
-            if memo is not None:
-                surrogate, window = self._recalled(json.loads(memo), number + 1, told)
+            number, told, x, thought = row[0], row[1], np.array(json.loads(row[2])), thoughts.get(row[0] + 1)
+            if thought is not None:
+                memo = json.loads(thought)
+                surrogate, window = self.belief.surrogate.recall(memo), self._values(number + 1, _ids(memo), told)
                 x = self._moved(x, number, number + 1)
             elif (recorded := _recorded(row)) is not None and (window := self._values(number, (), told)):
                 before = self.belief.surrogate.recall(json.loads(last[0]))
@@ -103,9 +105,6 @@ class Window:
             pair = self.belief.at(surrogate, window, x)
             if pair is not None:
                 yield number, pair
-
-    def _recalled(self, memo: dict[str, Any], iteration: int, told: int) -> tuple[Any, list[Evaluation]]:
-        return self.belief.surrogate.recall(memo), self._values(iteration, _ids(memo), told)
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
@@ -199,8 +198,8 @@ class _States:
         return reexpress(self._architecture, one, other).parameters(x)
 
 
-def _ids(memo: dict[str, Any]) -> list[int]:
-    return [i for i in memo.get("kept", ()) if isinstance(i, int)]
+def _ids(memo: dict[str, Any]) -> tuple[int, ...]:
+    return tuple(i for i in memo.get("kept", ()) if isinstance(i, int))
 
 
 def _recorded(row: Sequence[Any]) -> Recorded | None:

@@ -27,7 +27,10 @@ def single(draw):
         return linear(low, high, start=start, scale=draw(st.none() | POSITIVE))
     if kind == "log":
         low, high = sorted(draw(st.tuples(POSITIVE, POSITIVE).filter(lambda pair: max(pair) / min(pair) > 1.001)))
-        start = draw(st.none() | st.floats(low, high))
+        # One next to an end may have its logarithm, and then they are one entry of the vector.
+        ends = {math.log(low), math.log(high)}
+        apart = st.floats(low, high).filter(lambda start: start in (low, high) or math.log(start) not in ends)
+        start = draw(st.none() | apart)
         return log(low, high, start=start, scale=draw(st.none() | st.floats(1.01, 100.0)))
     numbers = WHOLE if kind == "integer" else st.integers(1, 1000)
     low, high = sorted(draw(st.tuples(numbers, numbers).filter(lambda pair: pair[0] != pair[1])))

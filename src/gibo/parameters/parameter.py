@@ -164,7 +164,10 @@ class Parameter:
         return self._inner(number)
 
     def value(self, x: float) -> float:
-        """The value for an entry of the vector: within the bounds, the ends and the start exact, whole if it is."""
+        """The value for an entry of the vector: within the bounds, the ends and the start exact, whole if it is.
+
+        Of two whose logarithms are one float, next to each other, it is the end.
+        """
         x = finite("x", x)
         # The logarithm's inverse may miss these by a rounding error; the user wrote them down.
         for known in (self.low, self.high, self.start):

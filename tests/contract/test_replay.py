@@ -119,12 +119,11 @@ def test_a_saved_one_is_the_same_at_any_time(make, seed, bounds):
 
 
 @every_optimizer
-@pytest.mark.parametrize("seed", [2, 3])
-def test_loading_equals_repeating(make, seed):
-    optimizer, rng = make(X0, seed=4), np.random.default_rng(seed)
+def test_loading_equals_repeating(make):
+    optimizer, rng = make(X0, seed=4), np.random.default_rng(2)
     for i, event in enumerate(rng.permutation(EVENTS)):
         happens(optimizer, event, rng)
-        if (i + seed) % 7 and i < len(EVENTS) - 1:
+        if (i + 2) % 7 and i < len(EVENTS) - 1:
             continue
         events, loaded = optimizer.log.events, make(X0, seed=4)
         loaded.replay(events)

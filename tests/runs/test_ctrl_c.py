@@ -18,7 +18,7 @@ from gibo.runs.journal import has_journal
 
 BUDGET = 8
 # Moments that are tried: so many in between, and this many at each end of a run.
-TRIES, EDGE = 10, 4
+TRIES, EDGE = 7, 3
 
 
 class Signals:

@@ -258,3 +258,17 @@ def test_a_plateau_is_searched_farther_and_farther_away():
 def test_what_is_combined_in_vain_is_refused():
     with pytest.raises(gibo.InputError, match="leave standardize at True"):
         Settings(warp="chosen", standardize=False)
+
+
+@pytest.mark.parametrize("factor", [SHRINK, WIDEN])
+def test_the_scale_is_searched_within_a_factor_of_ten(factor):
+    """Memos of runs that began when it was a hundred are still understood."""
+    surrogate = first = Surrogate.initial(Settings.default().resolve(D), np.ones(D))
+    for _ in range(20):
+        surrogate = surrogate.rescaled(factor)
+    ratio = surrogate.hyperparameters.lengthscale / first.hyperparameters.lengthscale
+    np.testing.assert_allclose(ratio, 10.0 if factor > 1.0 else 0.1)
+    older = {**first.memo(), "log_factor": np.log(99.0)}
+    assert first.recall(older).log_factor == np.log(99.0)
+    with pytest.raises(gibo.InputError, match="log_factor"):
+        first.recall({**older, "log_factor": np.log(101.0)})

@@ -20,11 +20,13 @@ from watching import Deeds, noisy
 
 import gibo
 from gibo.cli import main
-from gibo.errors import InputError, QueryError
+from gibo.errors import InputError, NumericalError, QueryError
+from gibo.optimizers.surrogate import Surrogate
 from gibo.priors import LKJ
 from gibo.runs import manual
 from gibo.runs.store import BOX, FILE
 from gibo.server.advice import advice
+from gibo.server.belief import Belief, Recorded
 from gibo.server.bench import ManualBench
 from gibo.server.control import ACTIONS, Control
 from gibo.server.snapshot import Reader, Since, snapshot
@@ -74,6 +76,29 @@ def test_the_belief_is_the_runs_own(tmp_path):
         assert (s["belief"]["low"], s["belief"]["high"]) == pytest.approx(result.interval, rel=1e-6)
         assert s["gradient"]["mean"] == pytest.approx(result.jacobian.mean.tolist(), rel=1e-5, abs=1e-6)
         assert s["belief"]["sd"] > 0.0
+
+
+def test_a_reading_of_the_record_that_cannot_be_computed_with_is_passed_over(monkeypatch):
+    opt = gibo.GIBO(np.zeros(4), scale=0.2)
+    while len(opt.evaluations) < 20:
+        for query in opt.ask():
+            opt.tell(query, -float(((query.x - 1.0) ** 2).sum()))
+    belief, window, model = Belief(Surrogate.initial(opt.settings, opt.scale), 1.0, opt), opt.evaluations, Belief.model
+    gradient = model(belief, belief.surrogate, window).jacobian(opt.iterate).mean
+    own = belief.surrogate.hyperparameters
+    step = Recorded(opt.iterate, gradient, own.lengthscale * opt.scale, own.variance, own.noise)
+    tried = []
+
+    def none_of_the_first(belief, surrogate, window):
+        tried.append(surrogate)
+        if len(tried) == 1:
+            raise NumericalError("no factor")
+        return model(belief, surrogate, window)
+
+    monkeypatch.setattr(Belief, "model", none_of_the_first)
+    found = belief.as_recorded(belief.surrogate, window, step)
+    assert len(tried) > 2
+    assert found.hyperparameters.lengthscale == pytest.approx(own.lengthscale)
 
 
 @pytest.mark.parametrize("correlation", [((1.0, 0.7), (0.7, 1.0)), LKJ(2.0)], ids=["given", "learnt"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -123,10 +124,11 @@ class Belief:
         found, least = self._read(before, step, plain), math.inf
         for units in (plain, *list(Units.candidates(y))[1:]) if warped else ():
             surrogate = self._read(before, step, units)
-            model = self.model(surrogate, window)
-            off = float(np.linalg.norm(model.jacobian(step.x).mean - step.gradient))
-            if model.units == units and off < least:
-                found, least = surrogate, off
+            with suppress(GiboError):  # a reading that is not the run's may be none to compute with
+                model = self.model(surrogate, window)
+                off = float(np.linalg.norm(model.jacobian(step.x).mean - step.gradient))
+                if model.units == units and off < least:
+                    found, least = surrogate, off
         return found
 
     def _read(self, before: Surrogate, step: Recorded, units: Units) -> Surrogate:

@@ -9,9 +9,11 @@ import pytest
 
 from gibo import InputError, RandomSearch
 from gibo.cli import main
+from gibo.figures.style import pyplot
 from gibo.optimizers.base import Optimizer
 from gibo.outcome import QUERY, Best
 from gibo.studies.engine import run_study
+from gibo.studies.figures.leaderboard import _legend
 from gibo.studies.leaderboard import methods as methods_module
 from gibo.studies.leaderboard import tasks as tasks_module
 from gibo.studies.leaderboard.functions import Shifted, sphere
@@ -271,6 +273,18 @@ def test_both_halves_are_shown_together_where_both_were_run(tiny):
     )
     assert {row[0] for row in ranks_table(one).rows} == {CHOOSE}
     assert {row[0] for row in ranks_table(one + other).rows} == {CHOOSE, JUDGE, "both"}
+
+
+@pytest.mark.parametrize("width", [2.6, 4.2, 7.4, 13.0])
+def test_a_legend_stays_within_its_figure(width):
+    with pyplot() as plt:
+        figure, _ = plt.subplots(figsize=(width, 6.0), layout="constrained")
+        _legend(figure, list(METHODS)[:9])
+        figure.canvas.draw()
+        box = figure.legends[0].get_window_extent()
+        assert box.x0 >= 0.0
+        assert box.x1 <= figure.bbox.x1
+        plt.close(figure)
 
 
 # -- the study --------------------------------------------------------------------------------------------------------

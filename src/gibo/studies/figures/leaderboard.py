@@ -35,6 +35,7 @@ LINE_STYLES = {
     "nevergrad": LineStyle(ORANGE, ":"),
     "COBYQA": LineStyle(YELLOW, ":"),
 }
+INCHES_PER_NAME = 2.1  # in a legend
 
 
 def figures(out: Path) -> list[Path]:
@@ -152,4 +153,5 @@ def _legend(figure: Any, methods: Iterable[str]) -> None:
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], **_style(method), label=method) for method in methods]
-    figure.legend(handles=handles, loc="outside upper center", ncols=min(4, len(handles)), fontsize=8)
+    columns = max(1, min(4, len(handles), int(figure.get_figwidth() / INCHES_PER_NAME)))
+    figure.legend(handles=handles, loc="outside upper center", ncols=columns, fontsize=8)

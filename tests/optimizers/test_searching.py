@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 import gibo
 from gibo.acquisition.confidence import LowerConfidenceBound
-from gibo.optimizers.scale_search import SHRINK, VARIES, WIDEN, by_chance, look, varies
+from gibo.optimizers.scale_search import (
+    SHRINK,
+    VARIES,
+    WIDEN,
+    by_chance,
+    look,
+    shrunk,
+    varies,
+)
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.surrogate import Surrogate, Units
 from gibo.outcome import Evaluation, Outcome, Query
@@ -115,7 +123,9 @@ def test_an_iterate_above_its_queries_means_too_wide():
     X = [[0.0, 0.0], *np.random.default_rng(0).normal(size=(6, 2)) * 9.0]
     y = [1.0, -5.0, -6.0, -7.0, -8.0, -9.0, -6.5]
     batch = evaluated(X, y, ["iterate", *["query"] * 6])
-    assert look(model_of(X, y), batch, batch, [], found=False).factor == SHRINK
+    finding = look(model_of(X, y), batch, batch, [], found=False)
+    assert finding.factor == shrunk(y[:1], y[1:]) == pytest.approx(0.19, abs=0.02)
+    assert finding.back is None
     assert look(model_of(X, y), batch, batch, [], found=True).factor == 1.0
     few = batch[:4]  # three queries: a quarter of all iterates would be above them by chance, which is no hint to widen
     assert look(model_of(X[:4], y[:4]), few, few, [], found=False).factor == 1.0
@@ -138,7 +148,39 @@ def test_two_queries_below_the_iterate_are_no_reason_to_shrink_and_twice_in_a_ro
     first, second = evaluated(X, [1.0, 0.0, 0.5], kinds, 0), evaluated(X + 0.1, [1.2, 0.0, 0.5], kinds, 1)
     model = model_of(X, [1.0, 0.0, 0.5])
     assert look(model, first, first, [], False).factor == 1.0
-    assert look(model, [*first, *second], second, first, False).factor == SHRINK
+    assert look(model, [*first, *second], second, first, False).factor == shrunk([1.2], [0.0, 0.5]) < 1.0
+
+
+def test_queries_on_a_bowl_say_by_how_much_they_are_too_far_away():
+    """Seen from the distance r, queries at a distance D in d dimensions: r/D of 2/√d, within the limits."""
+    rng = np.random.default_rng(0)
+    d, r = 16, 4.0
+    bottom = np.full(d, r / np.sqrt(d))
+    for D in (1.0, 4.0, 8.0, 1000.0):
+        U = rng.normal(size=(2000, d))
+        X = D * U / np.linalg.norm(U, axis=1, keepdims=True)
+        factor = shrunk([-(r**2)], (-((X - bottom) ** 2).sum(axis=1)).tolist())
+        assert factor == pytest.approx(np.clip(2.0 * r / (D * np.sqrt(d)), 0.1, 1.0), rel=0.1)
+    assert shrunk([0.0], [1.0, 2.0]) == 1.0
+    assert shrunk([2.0], [1.0, 1.0]) == 0.1
+    assert shrunk([2.0], [1.0]) == SHRINK
+    assert shrunk([3.0], [0.0, 1.0]) > shrunk([3.0], [0.0, 1.0] * 50)  # of two values the deviation is hardly known
+
+
+def test_what_the_fit_has_shortened_is_not_shortened_again():
+    """In a bowl that is narrower than the scale the first batch makes the fit shorten the lengthscales."""
+    opt = gibo.GIBO(np.zeros(12), scale=1.0, seed=0)
+    planned = opt._surrogate
+    for query in opt.ask():
+        opt.tell(query, -float(((query.x - 0.5) ** 2).sum()))
+    fitted = planned.fit(opt.log.valued)
+    before, after, now = (
+        np.exp(np.log(s.hyperparameters.lengthscale).mean()) for s in (planned, fitted, opt._surrogate)
+    )
+    values = [e.value for e in opt.log.valued]
+    factor = shrunk(values[:1], values[1:])
+    assert factor * before < after < before
+    assert now == pytest.approx(factor * before)
 
 
 def test_while_the_scale_is_not_found_nothing_below_the_start_is_recommended():

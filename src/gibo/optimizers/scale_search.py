@@ -2,15 +2,18 @@
 
 Until a signal is found, the lengthscales and their prior are rescaled after each iteration:
 
-    too wide     the iterate's value is above most of its queries', more often than by chance, or the last step
-                 failed, or the queries' values differ by more than noise and the model does not explain them  × 0.5
-    too narrow   the model explains the values hardly better than noise alone does, and the iterate is not
-                 above most of its queries                                                                     × 2.5
+    too wide     the iterate's value is above most of its queries', more often than by chance:            × 0.1 to 1
+                 by how much their values differ over how far they are below it, see `shrunk`
+                 or the last step failed, or the queries' values differ by more than noise and the
+                 model does not explain them                                                              × 0.5
+    too narrow   the model explains the values hardly better than noise alone does, and the iterate is
+                 not above most of its queries                                                            × 2.5
 
-How large the noise is shows in the iterate, which is evaluated twice while the scale is not found. Once the model beats
-noise by a quarter of a nat per value the scale counts as found. A step counts as failed when the new iterate's value is
-two median absolute deviations of the last batch below the last iterate's and the model agrees which of the two is
-better; then the search goes back, found or not.
+What the fit to a batch has shortened counts: where the start is on a bowl's slope the queries around it lie below it,
+and the model sees why. How large the noise is shows in the iterate, which is evaluated twice while the scale is not
+found. Once the model beats noise by a quarter of a nat per value the scale counts as found. A step counts as failed
+when the new iterate's value is two median absolute deviations of the last batch below the last iterate's and the model
+agrees which of the two is better; then the search goes back, found or not.
 """
 
 from __future__ import annotations
@@ -20,21 +23,24 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtri, stdtrit
 
 from gibo._linalg import Array
 from gibo.optimizers.surrogate import Model
 from gibo.outcome import ITERATE, QUERY, Evaluation
 
-WIDEN, SHRINK = 2.5, 0.5
+WIDEN, SHRINK, LEAST = 2.5, 0.5, 0.1
 EVIDENCE = 0.25  # nats per value
 ABOVE = 0.85  # share of its queries that the iterate beats
 CHANCE = 0.15  # how likely that may be where nothing differs: of two queries one beats both in a third of all cases
 FAILED = 2.0  # median absolute deviations
 VARIES = 2.0  # nats
+SURE = 0.8  # how sure it is that a standard deviation of few values is no larger than it is taken for
 
 
 class Finding(NamedTuple):
-    """By which factor to rescale (1: not at all), whether the scale is found, and where to go back to, if anywhere."""
+    """How many times as long lengthscales should be as those that the batch was planned with (1: as they are), whether
+    the scale is found, and where to go back to, if anywhere."""
 
     factor: float
     found: bool
@@ -52,7 +58,9 @@ def look(
     if found:
         return Finding(1.0, True, back)
     chance = by_chance((values, queries), _apart(last)[1:])
-    if back is not None or chance <= CHANCE:
+    if chance <= CHANCE:
+        return Finding(min(shrunk(values, queries), SHRINK if back is not None else 1.0), False, back)
+    if back is not None:
         return Finding(SHRINK, False, back)
     if here.iteration == 0:
         return Finding(1.0, False, None)
@@ -74,6 +82,20 @@ def by_chance(*iterations: tuple[Sequence[float], Sequence[float]]) -> float:
             break
         p /= len(queries) + 1
     return p
+
+
+def shrunk(values: Sequence[float], queries: Sequence[float]) -> float:
+    """How many times as far away queries should be that lie below the iterate.
+
+    On a bowl whose top is r away, queries at the distance D are lower by D² on average, with a standard deviation of
+    2Dr/√d: the smaller it is beside the drop, the farther away they are from where a slope is seen. That of few values
+    is taken for larger than it is, as Student's distribution has it.
+    """
+    m, drop = len(queries), float(np.mean(values) - np.mean(queries))
+    if m < 2:
+        return SHRINK
+    deviation = float(np.std(queries, ddof=1)) * float(stdtrit(m - 1, SURE) / ndtri(SURE))
+    return float(np.clip(deviation / drop, LEAST, 1.0)) if drop > 0.0 else 1.0
 
 
 def _apart(batch: Sequence[Evaluation]) -> tuple[Evaluation | None, list[float], list[float]]:

@@ -100,8 +100,9 @@ class Units(NamedTuple):
         widths += [("asinh", c * middle) for c in ASINH]
         for warp, width in widths:
             v = cls(0.0, 1.0, warp, centre, width).warped(y)
-            if v.std() > 0.0:
-                yield cls(float(v.mean()), float(v.std()), warp, centre, width)
+            spread = float(v.std())
+            if spread > 0.0:
+                yield cls(float(v.mean()), spread, warp, centre, width)
 
     def warped(self, y: Array) -> Array:
         """T(y)."""

@@ -197,7 +197,8 @@ def test_a_missing_library_for_drawing_is_named(tmp_path, monkeypatch, capsys):
         (["CartPole-v1", "--trials", "0"], "--trials: expected at least 1, got 0"),
         (
             ["CartPole-v1", "--method", "sgd"],
-            "method: expected one of 'ars', 'cma-es', 'gibo', 'min-ucb', 'mpd', "
+            "method: expected one of 'ars', 'cma-es', 'gibo', 'local-entropy-search', 'min-ucb', "
+            "'mpd', "
             "'random-search', 'trust-region-bo', 'vanilla-bo', got "
             "'sgd'",
         ),

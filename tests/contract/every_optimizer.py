@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gibo import ARS, CMAES, GIBO, InputError, RandomSearch, Settings, VanillaBO, out_of_model, within_model
+from gibo.optimizers.local_entropy_search import LocalEntropySearch
 from gibo.optimizers.min_ucb import MinUCB
 from gibo.optimizers.mpd import MPD
 from gibo.optimizers.settings import lengthscale_distribution
@@ -63,6 +64,7 @@ OPTIMIZERS = [
     pytest.param(vanilla_bo("log_noisy_ei"), id="vanilla-bo-noisy"),
     pytest.param(plain(MPD), id="mpd"),
     pytest.param(plain(MinUCB), id="min-ucb"),
+    pytest.param(plain(LocalEntropySearch, batch=2, ways=8), id="local-entropy-search"),
     pytest.param(plain(TrustRegionBO, batch=2), id="trust-region-bo"),
     pytest.param(plain(RandomSearch, batch=2), id="random-search"),
 ]
@@ -77,7 +79,17 @@ DRAWN = [
 every_optimizer = pytest.mark.parametrize("make", OPTIMIZERS)
 
 # One of each class, for what no option changes: what is refused at the door.
-ONE_EACH = ("gibo", "ars", "cma-es", "vanilla-bo", "mpd", "min-ucb", "trust-region-bo", "random-search")
+ONE_EACH = (
+    "gibo",
+    "ars",
+    "cma-es",
+    "vanilla-bo",
+    "mpd",
+    "min-ucb",
+    "local-entropy-search",
+    "trust-region-bo",
+    "random-search",
+)
 every_class = pytest.mark.parametrize("make", [parameter for parameter in OPTIMIZERS if parameter.id in ONE_EACH])
 
 # Those that go on only when all values of an iteration are there, and the others.

@@ -26,7 +26,7 @@ from gibo.integrations.optuna import GIBOSampler
 from gibo.integrations.tensorboard import TensorBoard
 from gibo.kernels import as_correlation
 from gibo.map_fit import log_posterior
-from gibo.optimizers import MPD, MinUCB, TrustRegionBO
+from gibo.optimizers import MPD, LocalEntropySearch, MinUCB, TrustRegionBO
 from gibo.optimizers.settings import lengthscale_distribution, mean_distance
 from gibo.parameters import Parameter, Parameters, free, integer, linear, log
 from gibo.policies import (
@@ -395,6 +395,7 @@ TARGETS = {
     "gibo.RandomSearch": make_optimizer(gibo.RandomSearch, batch=2),
     "gibo.optimizers.MPD": make_optimizer(MPD, settings=None, step=0.05, most_steps=3, least_probability=0.65),
     "gibo.optimizers.MinUCB": make_optimizer(MinUCB, settings=None, beta=1.0),
+    "gibo.optimizers.LocalEntropySearch": make_optimizer(LocalEntropySearch, settings=None, batch=2, ways=4, points=3),
     "gibo.optimizers.TrustRegionBO": make_optimizer(TrustRegionBO, batch=2, initial=3, half_width=1.0),
     "gibo.Optimizer.tell": tell,
     "gibo.Optimizer.external": lambda folder: Call(told()[0].external, {"x": X0}),

@@ -54,7 +54,8 @@ def test_all_methods_are_here():
     assert REACH == 5.0  # ours
     assert METHODS.keys() == {
         "GIBO", "GIBO (gradient steps)", "GIBO (full matrix)", "GIBO (paper)", "CMA-ES", "CMA-ES (noise handling)",
-        "ARS", "Vanilla BO", "Vanilla BO (best practice)", "Trust region BO", "MPD", "MinUCB", "Random search",
+        "ARS", "Vanilla BO", "Vanilla BO (best practice)", "Trust region BO", "MPD", "MinUCB",
+        "Local entropy search", "Random search",
         "Optuna TPE", "Optuna GP", "BoTorch", "nevergrad", "COBYQA",
     }  # fmt: skip
     everywhere = {name for name, method in METHODS.items() if method.everywhere}
@@ -234,6 +235,7 @@ OTHERS = {
     # Nguyen et al. 2022: steps while the probability of ascent is at least 0.65; the length, in lengthscales, is ours.
     "MPD": {"step": 0.05, "most_steps": 20, "least_probability": 0.65},
     "MinUCB": {"beta": 1.0},  # Fan et al. 2024; beta ours
+    "Local entropy search": {"batch": 1, "ways": 64, "points": 8},  # Stenger et al. 2026 have 250 ways
     "Random search": {"batch": 1},
     # As their packages have them.
     "Optuna TPE": {},
@@ -249,6 +251,8 @@ def test_the_others(method):
     found, expected = options(method, FREE), dict(OTHERS[method])
     if method in ("MPD", "MinUCB"):
         assert_settings(found.pop("settings"), **MODEL)
+    if method == "Local entropy search":
+        assert_settings(found.pop("settings"), **{**MODEL, "N_m": 1000})
     assert found.keys() == expected.keys()
     for name, value in expected.items():
         given = found[name]

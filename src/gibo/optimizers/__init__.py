@@ -4,6 +4,7 @@ from gibo.optimizers.ars import ARS
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.cma import CMAES
 from gibo.optimizers.gibo import GIBO
+from gibo.optimizers.local_entropy_search import LocalEntropySearch
 from gibo.optimizers.min_ucb import MinUCB
 from gibo.optimizers.mpd import MPD
 from gibo.optimizers.random_search import RandomSearch
@@ -15,6 +16,7 @@ __all__ = [
     "CMAES",
     "GIBO",
     "MPD",
+    "LocalEntropySearch",
     "MinUCB",
     "Optimizer",
     "RandomSearch",

@@ -28,7 +28,7 @@ from gibo.outcome import ITERATE, QUERY, Best, Evaluation
 from gibo.priors import LogNormal, SharedLogNormal
 
 
-def standard_model(d: int) -> Settings:
+def standard_model(d: int, N_m: int | None = None) -> Settings:
     """How a search models an objective of which it knows only the scale; every choice is written down here.
 
     Values are standardised, parameters are in units of the scale. What is not about the model is left at its default
@@ -42,7 +42,7 @@ def standard_model(d: int) -> Settings:
         mean="estimated",
         standardize=True,
         M=max(1, d // 2),
-        N_m=max(20, min(5 * d, 2000)),
+        N_m=max(20, min(5 * d, 2000)) if N_m is None else N_m,
         delta=1.0,
         delta_unit="lengthscales",
         fit="each",
@@ -51,7 +51,7 @@ def standard_model(d: int) -> Settings:
 
 
 class LocalModelSearch(Optimizer):
-    """Base of `MPD` and `MinUCB`; see the module's text.
+    """Base of `MPD`, `MinUCB` and `LocalEntropySearch`; see the module's text.
 
     Used of `settings`: the model (kernel, lengthscale, variance, noise, mean, standardize), M, N_m, delta, delta_unit
     and fit_from. Gradients are not used. A failed evaluation is passed over.
@@ -60,6 +60,8 @@ class LocalModelSearch(Optimizer):
         x0, scale, bounds, seed: see `Optimizer`.
         settings: by default `standard_model`.
     """
+
+    default_window: int | None = None  # N_m, if it is not `standard_model`'s
 
     def __init__(
         self,
@@ -73,7 +75,7 @@ class LocalModelSearch(Optimizer):
         super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
         if settings is not None and not isinstance(settings, Settings):
             raise InputError(f"settings: expected gibo.Settings(...), got {shown(settings)}")
-        self.settings = standard_model(self.d) if settings is None else settings.resolve(self.d)
+        self.settings = standard_model(self.d, self.default_window) if settings is None else settings.resolve(self.d)
         self._M, self._N_m, _, self._fit_from = self.settings.sizes
         self._surrogate = Surrogate.initial(self.settings, self.scale)
 
@@ -110,13 +112,16 @@ class LocalModelSearch(Optimizer):
         """The next iterate (d,), in z."""
 
     def _propose(self) -> list[tuple[Array, str]]:
-        if len(self._window()) >= self._fit_from:
-            self._surrogate = self._surrogate.fit(self._window())
+        self._fit_if_due()
         model, z = self._model(), self._iterate / self.scale
         # The value at the iterate comes with the others; until then the model takes its own mean for it.
         expecting = Model(model.gp.extend(z, model.gp.predict(z).mean), model.units, self.scale)
         Z = self._queries(expecting, *self._box())
         return [(self._iterate, ITERATE), *((z * self.scale, QUERY) for z in Z)]
+
+    def _fit_if_due(self) -> None:
+        if len(self._window()) >= self._fit_from:
+            self._surrogate = self._surrogate.fit(self._window())
 
     def _update(self, batch: list[Evaluation]) -> None:
         if any(e.value is not None for e in batch):  # otherwise nothing is known here that was not known before

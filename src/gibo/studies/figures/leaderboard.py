@@ -28,6 +28,7 @@ LINE_STYLES = {
     "Trust region BO": LineStyle(YELLOW, "-"),
     "MPD": LineStyle(BROWN, "--"),
     "MinUCB": LineStyle("black", "-."),
+    "Local entropy search": LineStyle(BROWN, ":"),
     "Random search": LineStyle(GREY, ":"),
     "Optuna TPE": LineStyle(SKY, "--"),
     "Optuna GP": LineStyle(SKY, ":"),

@@ -18,6 +18,7 @@ from gibo.optimizers.ars import ARS
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.cma import CMAES
 from gibo.optimizers.gibo import GIBO
+from gibo.optimizers.local_entropy_search import LocalEntropySearch
 from gibo.optimizers.min_ucb import MinUCB
 from gibo.optimizers.mpd import MPD
 from gibo.optimizers.random_search import RandomSearch
@@ -146,6 +147,7 @@ METHODS: dict[str, Method] = {
     "Trust region BO": Method(_plain(TrustRegionBO)),
     "MPD": Method(_plain(MPD)),
     "MinUCB": Method(_plain(MinUCB)),
+    "Local entropy search": Method(_plain(LocalEntropySearch)),
     "Random search": Method(_plain(RandomSearch), everywhere=True),
     "Optuna TPE": Method(_in_a_box(extras.OptunaTPE), needs=("optuna",), extra=True),
     "Optuna GP": Method(_in_a_box(extras.OptunaGP), needs=("optuna", "torch"), extra=True),

@@ -146,9 +146,8 @@ def test_what_is_said_of_the_leaderboard():
         best = max(each, key=each.__getitem__)
         if each["GIBO"] < 0.8 * each[best]:
             ahead.append((best, task, round(100 * each[best]), round(100 * each["GIBO"])))
-    said = "{} is ahead on {} ({} % of the improvement against {} %) and {} on {} ({} % against {} %)."
-    assert said.format(*ahead[0], *ahead[1]) in text(ever)
-    assert len(ahead) == 2
+    assert not ahead
+    assert "at least 80 % of the best of all nine's in the four trials that these have" in text(ever)
     (mean,) = [float(r["mean"]) for r in rows("leaderboard-judge/times.csv") if r["method"] == "GIBO"]
     assert f"{1000 * mean:.0f} ms on average with the default" in text("README.md")
 
@@ -212,24 +211,24 @@ def test_what_is_said_of_other_packages():
     assert_table_of_rivals(name, body)
     share = {task: {m: list(each.values())[-1] for m, each in methods.items()} for task, methods in ends(name).items()}
     ahead = {(task, m): v - each["GIBO"] for task, each in share.items() for m, v in each.items() if v > each["GIBO"]}
-    clear = {("pid", "Optuna TPE"), ("pid", "CMA-ES"), ("levy10", "CMA-ES")}
     slight = {
         ("MountainCarContinuous-v0", "Optuna TPE"),
         ("MountainCarContinuous-v0", "nevergrad"),
         ("Acrobot-v1", "COBYQA"),
     }
-    assert ahead.keys() == clear | slight
-    assert max(ahead[each] for each in slight) < 0.01
-    gibo, tpe, cma = (100 * share["pid"][method] for method in ("GIBO", "Optuna TPE", "CMA-ES"))
-    assert f"behind Optuna TPE on pid ({gibo:.0f} % against {tpe:.0f} %)" in page
-    levy = [100 * share["levy10"][method] for method in ("CMA-ES", "GIBO")]
-    assert f"ahead on levy10 ({levy[0]:.0f} % against {levy[1]:.0f} %) and pid ({cma:.0f} %)" in page
-    for task, shown in (("axis-ellipsoid20", "axis-ellipsoid20"), ("Acrobot-v1", "Acrobot")):
-        at = {method: f"{100 * each[50]:.0f}" for method, each in ends(name)[task].items()}
-        others = ", ".join(f"{method} {at[method]}" for method in ("COBYQA", "nevergrad", "Optuna TPE"))
-        assert f"{shown} ({at['GIBO']} %; {others})" in page
-    for task in ("plateau6", "bbob-110 rosenbrock", "bbob-116 ellipsoid"):
-        assert ends(name)[task]["Optuna TPE"][50] > ends(name)[task]["GIBO"][50]
+    assert ahead.keys() == slight | {("levy10", "CMA-ES")}
+    assert f"by at most {100 * max(ahead[each] for each in slight):.1f} % behind Optuna TPE and nevergrad" in page
+    levy = [100 * share["levy10"][method] for method in ("GIBO", "CMA-ES")]
+    assert f"behind CMA-ES on levy10 ({levy[0]:.0f} % against {levy[1]:.0f} %)" in page
+    named = ("Acrobot-v1", "axis-ellipsoid20", "bbob-116 ellipsoid")
+    at = {task: {method: f"{100 * each[50]:.0f}" for method, each in ends(name)[task].items()} for task in named}
+    others = ", ".join(f"{method} {at['Acrobot-v1'][method]}" for method in ("COBYQA", "nevergrad", "Optuna TPE"))
+    assert f"Acrobot ({at['Acrobot-v1']['GIBO']} %; {others})" in page
+    for task, shown, method in (
+        ("axis-ellipsoid20", "axis-ellipsoid20", "COBYQA"),
+        ("bbob-116 ellipsoid", "bbob-116", "Optuna TPE"),
+    ):
+        assert f"behind {method} on {shown} ({at[task][method]} % against {at[task]['GIBO']} %)" in page
     noisy = [100 * share[task]["COBYQA"] for task in ("bbob-101 sphere", "plateau6")]
     assert (
         "at {:.0f} % on bbob-101, whose noise fades towards the optimum, and at {:.0f} % on plateau6".format(*noisy)
@@ -263,7 +262,9 @@ def test_what_is_said_of_dear_packages():
     assert f"Gaussian process is ahead of GIBO on {early[0]} and {early[1]}." in page
     assert all(list(found["pid"][m].values())[-1] > list(found["pid"]["GIBO"].values())[-1] for m in header[2:])
     trials = list(ends("leaderboard-extras")["pid"]["GIBO"].values())
-    assert f"(over the four trials above it has {100 * trials[-1]:.0f} % there)" in page
+    every = list(ends("leaderboard-judge")["pid"]["GIBO"].values())
+    shares = f"{100 * trials[-1]:.0f} % there, over all twenty {100 * every[-1]:.0f} %"
+    assert f"(over the four trials above it has {shares})" in page
 
 
 def test_what_is_said_of_a_full_matrix():

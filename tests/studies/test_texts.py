@@ -267,6 +267,26 @@ def test_what_is_said_of_dear_packages():
     assert f"(over the four trials above it has {shares})" in page
 
 
+def test_what_is_said_of_local_entropy_search():
+    name, page, method = "leaderboard-les", text("docs/leaderboard.md"), "Local entropy search"
+    ranks = {r["method"]: r for r in rows(f"{name}/ranks.csv") if (r["half"], r["among"]) == ("judge", "all")}
+    each = [
+        f"{m} {float(r['mean_rank']):.2f} ({float(r['low']):.2f} to {float(r['high']):.2f})" for m, r in ranks.items()
+    ]
+    assert f"GIBO, MinUCB and CMA-ES: {', '.join(each)}." in page
+    share = {task: [list(e[m].values())[-1] for m in (method, "GIBO")] for task, e in ends(name).items()}
+    assert sum(abs(gibo - other) <= 0.03 for other, gibo in share.values()) == 8
+    for task, shown in (
+        ("bbob-107 sphere", "bbob-107 ({} % of the improvement against {} %)"),
+        ("bbob-110 rosenbrock", "bbob-110 ({} % against {} %)"),
+        ("bbob-116 ellipsoid", "bbob-116 ({} % against {} %)"),
+        ("pid", "pid ({} % against {} %)"),
+    ):
+        assert shown.format(*(f"{100 * v:.0f}".replace("-", "−") for v in share[task])) in page
+    (seconds,) = [float(r["mean"]) for r in rows(f"{name}/times.csv") if r["method"] == method]
+    assert f"takes {seconds:.2f} s per value" in page
+
+
 def test_what_is_said_of_a_full_matrix():
     """Ends, and marks in between, of results/leaderboard-full."""
     name, found = "docs/leaderboard.md", {}

@@ -216,6 +216,10 @@ def test_a_missing_library_for_drawing_is_named(tmp_path, monkeypatch, capsys):
             ["CartPole-v1", "--method", "ars", "--set", "steps=1"],
             "'steps' is unknown; expected one of step_size, noise",
         ),
+        (
+            ["CartPole-v1", "--method", "local-entropy-search", "--set", "kernel=matern52"],
+            "--set: 'kernel' is unknown; expected one of batch, ways, points\n",
+        ),
         (["CartPole-v1", "--preset", "papre"], "--preset: expected one of paper, published, gibo, none, got 'papre'"),
         (["CartPole-v1", "--preset", "paper", "--method", "cma-es"], "none for CartPole-v1 with cma-es; there are: "),
         (["Pendulum-v1", "--preset", "paper"], "CartPole-v1 with gibo, CartPole-v1 with ars, Swimmer-v5 with gibo"),

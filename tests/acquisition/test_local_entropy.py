@@ -101,5 +101,6 @@ def test_it_climbs_a_noisy_bowl_and_says_what_it_cannot_do():
         for query in opt.ask():
             opt.tell(query, -float(((query.x - top) ** 2).sum()) + 0.01 * rng.standard_normal())
     assert ((opt.best.x - top) ** 2).sum() < 0.1 * (top @ top)
+    assert {e.kind for e in opt.evaluations} == {"query"}  # none is evaluated to stay there
     with pytest.raises(gibo.InputError, match="squared exponential"):
         LocalEntropySearch(np.zeros(3), settings=gibo.Settings(kernel="matern52"))

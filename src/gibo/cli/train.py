@@ -202,7 +202,8 @@ def _options(training: Training, given: dict[str, Any]) -> dict[str, Any]:
         return options
     if training.method != "gibo":
         common = ("self", "x0", "scale", "bounds", "seed")
-        known = [name for name in inspect.signature(methods()[training.method]).parameters if name not in common]
+        parameters = inspect.signature(methods()[training.method]).parameters
+        known = [name for name, p in parameters.items() if name not in common and p.kind is not p.VAR_KEYWORD]
         _refuse_unknown(given, known)
         return options | given
     _refuse_unknown(given, [*(name for name in Settings.__dataclass_fields__ if name != "step"), "eta"])

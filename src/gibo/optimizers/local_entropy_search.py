@@ -18,7 +18,7 @@ from gibo.acquisition.local_entropy import Paths, ascents, plan
 from gibo.errors import InputError
 from gibo.optimizers.local_model import LocalModelSearch
 from gibo.optimizers.surrogate import Model
-from gibo.outcome import ITERATE, QUERY
+from gibo.outcome import QUERY
 
 
 class LocalEntropySearch(LocalModelSearch):
@@ -56,7 +56,7 @@ class LocalEntropySearch(LocalModelSearch):
 
     def _propose(self) -> list[tuple[Array, str]]:
         if self._iteration == 0:
-            return [(self._iterate, ITERATE)]
+            return [(self._iterate, QUERY)]
         self._fit_if_due()
         unbounded = np.full(self.d, np.inf)
         Z = self._queries(self._model(), self._within_bounds(-unbounded), self._within_bounds(unbounded))

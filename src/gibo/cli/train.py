@@ -203,8 +203,7 @@ def _options(training: Training, given: dict[str, Any]) -> dict[str, Any]:
     if training.method != "gibo":
         common = ("self", "x0", "scale", "bounds", "seed")
         parameters = inspect.signature(methods()[training.method]).parameters
-        known = [name for name, p in parameters.items() if name not in common and p.kind is not p.VAR_KEYWORD]
-        _refuse_unknown(given, known)
+        _refuse_unknown(given, [n for n, p in parameters.items() if n not in common and p.kind is not p.VAR_KEYWORD])
         return options | given
     _refuse_unknown(given, [*(name for name in Settings.__dataclass_fields__ if name != "step"), "eta"])
     if "eta" in given:

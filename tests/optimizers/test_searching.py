@@ -119,16 +119,28 @@ def model_of(X, y, **options):
     )
 
 
+def looked(model, *data, **found):
+    """Where the fit changed nothing."""
+    return look(model, model.gp.kernel.ell(2), *data, **found)
+
+
 def test_an_iterate_above_its_queries_means_too_wide():
     X = [[0.0, 0.0], *np.random.default_rng(0).normal(size=(6, 2)) * 9.0]
     y = [1.0, -5.0, -6.0, -7.0, -8.0, -9.0, -6.5]
     batch = evaluated(X, y, ["iterate", *["query"] * 6])
-    finding = look(model_of(X, y), batch, batch, [], found=False)
+    finding = looked(model_of(X, y), batch, batch, [], found=False)
     assert finding.factor == shrunk(y[:1], y[1:]) == pytest.approx(0.19, abs=0.02)
     assert finding.back is None
-    assert look(model_of(X, y), batch, batch, [], found=True).factor == 1.0
+    fitted = model_of(X, y)
+    assert look(fitted, 2.0 * fitted.gp.kernel.ell(2), batch, batch, [], False).factor == pytest.approx(
+        2.0 * finding.factor
+    )
+    assert look(fitted, 9.0 * fitted.gp.kernel.ell(2), batch, batch, [], False).factor == 1.0  # the fit was enough
+    near = evaluated(X, [1.0, 0.9, 0.0, -1.0, 0.8, -5.0, 0.7], ["iterate", *["query"] * 6])  # below, but not too far
+    assert look(fitted, 0.1 * fitted.gp.kernel.ell(2), near, near, [], False).factor == 1.0  # longer by the fit
+    assert looked(model_of(X, y), batch, batch, [], found=True).factor == 1.0
     few = batch[:4]  # three queries: a quarter of all iterates would be above them by chance, which is no hint to widen
-    assert look(model_of(X[:4], y[:4]), few, few, [], found=False).factor == 1.0
+    assert looked(model_of(X[:4], y[:4]), few, few, [], found=False).factor == 1.0
 
 
 def test_how_often_chance_puts_the_iterate_on_top():
@@ -147,8 +159,8 @@ def test_two_queries_below_the_iterate_are_no_reason_to_shrink_and_twice_in_a_ro
     X, kinds = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), ["iterate", "query", "query"]
     first, second = evaluated(X, [1.0, 0.0, 0.5], kinds, 0), evaluated(X + 0.1, [1.2, 0.0, 0.5], kinds, 1)
     model = model_of(X, [1.0, 0.0, 0.5])
-    assert look(model, first, first, [], False).factor == 1.0
-    assert look(model, [*first, *second], second, first, False).factor == shrunk([1.2], [0.0, 0.5]) < 1.0
+    assert looked(model, first, first, [], False).factor == 1.0
+    assert looked(model, [*first, *second], second, first, False).factor == shrunk([1.2], [0.0, 0.5]) < 1.0
 
 
 def test_queries_on_a_bowl_say_by_how_much_they_are_too_far_away():
@@ -206,10 +218,10 @@ def test_noise_alone_means_too_narrow_and_a_signal_that_it_is_found():
     noise[0] = signal[0] = 0.0
     nothing = Surrogate.initial(Settings(lengthscale=1.0, noise=0.95, variance=0.05).resolve(2), np.ones(2))
     told = evaluated(X, noise, kinds)
-    found = look(nothing.given(told), told, told, [], found=False)
+    found = looked(nothing.given(told), told, told, [], found=False)
     assert (found.factor, found.found) == (WIDEN, False)
     told = evaluated(X, signal, kinds)
-    found = look(model_of(X, signal), told, told, [], found=False)
+    found = looked(model_of(X, signal), told, told, [], found=False)
     assert (found.factor, found.found) == (1.0, True)
 
 
@@ -217,9 +229,9 @@ def test_a_failed_step_goes_back():
     X = [[0.0, 0.0], [0.2, 0.0], [0.0, 0.2], [2.0, 2.0], [2.2, 2.0], [2.0, 2.2]]
     y = [1.0, 0.9, 1.1, -9.0, -8.0, -9.5]
     told = evaluated(X, y, ["iterate", "query", "query"] * 2)
-    assert look(model_of(X, y), told, told[3:], told[:3], found=True).back is told[0]
+    assert looked(model_of(X, y), told, told[3:], told[:3], found=True).back is told[0]
     told = evaluated(X, y[::-1], ["iterate", "query", "query"] * 2)
-    assert look(model_of(X, y[::-1]), told, told[3:], [], True).back is None
+    assert looked(model_of(X, y[::-1]), told, told[3:], [], True).back is None
 
 
 def repeated_iterates(differences, spread, rng):
@@ -250,8 +262,8 @@ def test_what_is_detail_shrinks_the_scale():
     told = [Evaluation(replace(e.query, iteration=1), e.outcome) for e in told]
     twice = Evaluation(Query(99, told[0].x, 0, "query", 1), Outcome(told[0].value + 1e-3))
     nothing = Surrogate.initial(Settings(lengthscale=1.0, noise=0.95, variance=0.05).resolve(2), np.ones(2))
-    assert look(nothing.given(told), told, told, [], False).factor == WIDEN
-    assert look(nothing.given(told), [*told, twice], [*told, twice], [], False).factor == SHRINK
+    assert looked(nothing.given(told), told, told, [], False).factor == WIDEN
+    assert looked(nothing.given(told), [*told, twice], [*told, twice], [], False).factor == SHRINK
 
 
 def test_the_start_and_the_best_point_outlive_the_window():

@@ -152,12 +152,12 @@ class GIBO(Optimizer):
     def _update(self, batch: list[Evaluation]) -> None:
         if all(e.kind == ITERATE for e in batch):
             return  # the queries of this iteration come next
-        planned = self._surrogate
+        planned = self._surrogate.hyperparameters.lengthscale
         self._fit_if_due("step")
         before, retreat, model = self._iterate, self._retreat(batch), self._model()
         if retreat is None and self.settings.scale_search:
             fitted = self._surrogate
-            retreat = self._look_at_scale(batch, planned, model)
+            retreat = self._look_at_scale(batch, model, planned)
             model = model if self._surrogate is fitted else self._model()
         if self.settings.remember and self.log.valued:
             self._kept = worth_keeping(self.settings, model, self._window(self._N_m), self.log.valued[0].id)
@@ -175,11 +175,8 @@ class GIBO(Optimizer):
         self._iteration += 1
         self._iterate_asked = False
 
-    def _look_at_scale(self, batch: list[Evaluation], planned: Surrogate, model: Model) -> Array | None:
-        """Rescale until a signal is found; returns where to stay or to go back to, if no step should be made.
-
-        `planned` is the surrogate that the batch was planned with, before the fit to it; `model` is the fitted one's.
-        """
+    def _look_at_scale(self, batch: list[Evaluation], model: Model, planned: Array) -> Array | None:
+        """Rescale until a signal is found; returns where to stay or to go back to, if no step should be made."""
         window = self._window(self._N_m)
         if not window or not self._surrogate.can_be_rescaled:
             return None
@@ -188,10 +185,7 @@ class GIBO(Optimizer):
                 self._surrogate = self._surrogate.rescaled(WIDEN)
             return self._iterate
         before = self.log.of_iteration(self._iteration - 1)
-        factor, self._scale_found, back = look(model, window, batch, before, self._scale_found)
-        if factor < 1.0:
-            now = self._surrogate.hyperparameters.lengthscale
-            factor = min(1.0, factor * math.exp(float(np.log(planned.hyperparameters.lengthscale / now).mean())))
+        factor, self._scale_found, back = look(model, planned, window, batch, before, self._scale_found)
         if factor != 1.0:
             self._surrogate = self._surrogate.rescaled(factor)
         return None if back is None else back.x.copy()

@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from gibo._checks import batch_size, positive_int
 from gibo._linalg import Array
-from gibo.acquisition.local_entropy import Paths, ascents, plan
+from gibo.acquisition.local_entropy import STEPS, Paths, ascents, plan
 from gibo.errors import InputError
+from gibo.means import Mean
 from gibo.optimizers.local_model import LocalModelSearch
 from gibo.optimizers.surrogate import Model
 from gibo.outcome import QUERY
@@ -26,10 +27,10 @@ class LocalEntropySearch(LocalModelSearch):
 
     Args:
         x0, scale, bounds, seed, settings: see `gibo.optimizers.local_model.LocalModelSearch`; here by default with a
-            window of 1000 values. The kernel must be the squared exponential.
+            window of 1000 values. The kernel must be the squared exponential, and the mean no function.
         batch: queries per iteration.
         ways: how many functions are drawn, and ascended. The paper has 250.
-        points: on each way, of which the values are taken for known. The paper has 8.
+        points: on each way, 100 at most, of which the values are taken for known. The paper has 8.
 
     Reference: Stenger, Lindicke, von Rohr, Trimpe: Local entropy search over descent sequences for Bayesian
     optimization, ICLR 2026.
@@ -49,10 +50,16 @@ class LocalEntropySearch(LocalModelSearch):
         **search: Any,
     ) -> None:
         super().__init__(x0, **search)
-        if self.settings.kernel != "squared_exponential" or self.settings.correlation is not None:
-            raise InputError("settings: functions are drawn from squared exponential kernels without correlation alone")
+        s = self.settings
+        if s.kernel != "squared_exponential" or s.correlation is not None or isinstance(s.mean, Mean):
+            raise InputError(
+                "settings: functions can be drawn for the squared exponential kernel alone, without a correlation and "
+                "with a mean that is no function"
+            )
         self.batch = batch_size("batch", batch)
         self.ways, self.points = positive_int("ways", ways), positive_int("points", points)
+        if self.points > STEPS:
+            raise InputError(f"points: expected at most {STEPS}, the steps of an ascent, got {self.points}")
 
     def _propose(self) -> list[tuple[Array, str]]:
         if self._iteration == 0:

@@ -39,8 +39,7 @@ SURE = 0.8  # how sure it is that a standard deviation of few values is no large
 
 
 class Finding(NamedTuple):
-    """How many times as long lengthscales should be as those that the batch was planned with (1: as they are), whether
-    the scale is found, and where to go back to, if anywhere."""
+    """By which factor to rescale (1: not at all), whether the scale is found, and where to go back to, if anywhere."""
 
     factor: float
     found: bool
@@ -48,9 +47,23 @@ class Finding(NamedTuple):
 
 
 def look(
-    model: Model, window: Sequence[Evaluation], batch: Sequence[Evaluation], last: Sequence[Evaluation], found: bool
+    model: Model,
+    planned: Array,
+    window: Sequence[Evaluation],
+    batch: Sequence[Evaluation],
+    last: Sequence[Evaluation],
+    found: bool,
 ) -> Finding:
-    """What a batch says about the scale; `last` are the evaluations of the iteration before."""
+    """What a batch says about the scale.
+
+    Args:
+        model: fitted to the window.
+        planned: (d,) the lengthscales with which the batch was planned.
+        window: the values that the model sees.
+        batch: the iteration's evaluations.
+        last: those of the iteration before.
+        found: whether the scale was found before.
+    """
     here, values, queries = _apart(batch)
     if not queries or here is None:
         return Finding(1.0, found, None)
@@ -58,16 +71,15 @@ def look(
     if found:
         return Finding(1.0, True, back)
     chance = by_chance((values, queries), _apart(last)[1:])
-    if chance <= CHANCE:
-        return Finding(min(shrunk(values, queries), SHRINK if back is not None else 1.0), False, back)
-    if back is not None:
-        return Finding(SHRINK, False, back)
+    if back is not None or chance <= CHANCE:
+        factor = min(SHRINK if back is not None else 1.0, shrunk(values, queries) if chance <= CHANCE else 1.0)
+        return Finding(_left(factor, model, planned), False, back)
     if here.iteration == 0:
         return Finding(1.0, False, None)
     if evidence(model) >= EVIDENCE * model.gp.n:
         return Finding(1.0, True, None)
     if varies(window, queries) > VARIES:
-        return Finding(SHRINK, False, None)
+        return Finding(_left(SHRINK, model, planned), False, None)
     return Finding(WIDEN if chance == 1.0 else 1.0, False, None)  # an iterate on top may be a hint of the opposite
 
 
@@ -96,6 +108,13 @@ def shrunk(values: Sequence[float], queries: Sequence[float]) -> float:
         return SHRINK
     deviation = float(np.std(queries, ddof=1)) * float(stdtrit(m - 1, SURE) / ndtri(SURE))
     return float(np.clip(deviation / drop, LEAST, 1.0)) if drop > 0.0 else 1.0
+
+
+def _left(factor: float, model: Model, planned: Array) -> float:
+    """What is left of shrinking the planned lengthscales by a factor after the fit, which may have shortened them."""
+    if factor == 1.0:
+        return 1.0
+    return min(1.0, factor * math.exp(float(np.log(planned / model.gp.kernel.ell(len(planned))).mean())))
 
 
 def _apart(batch: Sequence[Evaluation]) -> tuple[Evaluation | None, list[float], list[float]]:

@@ -131,7 +131,7 @@ def test_a_preset_and_what_overrides_it(runs, tmp_path):
 def test_without_a_preset_the_defaults_are_ours(runs):
     ars = training_of(runs / "ars" / "trial-00")
     names = ("policy", "method", "scale", "episodes", "normalize_states", "reexpressed", "reward_scale")
-    assert [ars[name] for name in names] == ["linear", "ars", 0.1, 1, False, "off", 1.0]
+    assert [ars[name] for name in names] == ["linear", "ars", 0.1, 1, False, "data", 1.0]
 
 
 def test_a_preset_is_used_where_it_is_named(tmp_path, monkeypatch, capsys):

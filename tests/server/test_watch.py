@@ -130,12 +130,13 @@ def test_gradient_observations_are_part_of_the_belief_and_signs_are_the_users(tm
     assert s["gradient"]["mean"] == pytest.approx(result.jacobian.mean.tolist(), rel=1e-5, abs=1e-6)
 
 
-@pytest.mark.parametrize("reexpressed", ["data", "iterate", "off"])
-def test_the_belief_moves_with_what_is_learnt_of_the_states(tmp_path, reexpressed):
+@pytest.mark.parametrize("policy", ["affine", "linear"])
+@pytest.mark.parametrize("reexpressed", ["exact", "data", "iterate", "off"])
+def test_the_belief_moves_with_what_is_learnt_of_the_states(tmp_path, reexpressed, policy):
     pytest.importorskip("gymnasium")
     from gibo.training.training import Training, train
 
-    options = {"policy": "affine", "normalize_states": True, "max_steps": 30, "reexpressed": reexpressed}
+    options = {"policy": policy, "normalize_states": True, "max_steps": 30, "reexpressed": reexpressed}
     for budget in (18, 19, 20):
         result = train(Training("Pendulum-v1", **options), tmp_path, budget=budget)
         s = snapshot(tmp_path)

@@ -22,7 +22,7 @@ import gibo.policies.task
 import gibo.runs.records
 from gibo.cli import main as command_line
 from gibo.errors import QueryError
-from gibo.optimizers import MPD, MinUCB, TrustRegionBO
+from gibo.optimizers import MPD, LocalEntropySearch, MinUCB, TrustRegionBO
 from gibo.runs import manual
 from soak import SEED, Row, share_of
 
@@ -36,6 +36,7 @@ OPTIMIZERS = {
     "RandomSearch": lambda seed: gibo.RandomSearch(X0, scale=0.3, seed=seed, batch=4),
     "MPD": lambda seed: MPD(X0, scale=0.3, seed=seed),
     "MinUCB": lambda seed: MinUCB(X0, scale=0.3, seed=seed),
+    "LocalEntropySearch": lambda seed: LocalEntropySearch(X0, scale=0.3, seed=seed, ways=4),
     "TrustRegionBO": lambda seed: TrustRegionBO(X0, scale=0.3, seed=seed, batch=2),
 }
 KILLS = {**dict.fromkeys(OPTIMIZERS, 80), "workers": 160, "by hand": 120, "gibo train": 80}

@@ -31,6 +31,7 @@ from gibo.studies.leaderboard.tables import ranks_table
 from gibo.studies.leaderboard.task import CHOOSE, JUDGE, Task
 from gibo.studies.leaderboard.tasks import TASKS, missing
 from gibo.studies.table import STUDIES
+from gibo.training.training import usual_reexpression
 
 TINY = {
     name: Task(name, half, np.zeros(2), 1.0, 24, Shifted(name, sphere, 2, "small"), "small", (12, 24), solved=0.5)
@@ -83,19 +84,24 @@ def test_looking_takes_no_part_in_the_run():
     assert often.curve[-1] == once.curve[-1]
 
 
-def test_states_are_normalised_for_every_method_as_in_training():
+@pytest.mark.parametrize(("method", "keeps"), [("ARS", False), ("GIBO", True)])
+def test_states_are_normalised_for_every_method_as_in_training(method, keeps):
     name = "MountainCarContinuous-v0"
     if missing(TASKS[name].needs):
         pytest.skip("needs Gymnasium")
     problem = TASKS[name].make(0)
-    normalizer = problem.normalizer()
+    optimizer = METHODS[method].make(TASKS[name], 1.0, 0)
+    normalizer = problem.normalizer(usual_reexpression(optimizer.method))
     before = normalizer.options()["normalization"]
     outcome = problem.evaluate(np.array([1.0, 5.0]), seed=1, normalization=before)
     normalizer.learn([outcome.info])
     after = normalizer.options()["normalization"]
+    assert after.mean.all()
+    normalizer.learn([problem.evaluate(np.array([1.0, -5.0]), seed=1, normalization=after).info])
+    assert np.array_equal(normalizer.options()["normalization"].mean, after.mean) == keeps
     x = np.array([3.0, 2.0])
     assert problem.truth(x, normalization=before) != problem.truth(x, normalization=after)
-    looked = look_at_a_run(TASKS[name], problem, METHODS["ARS"].make(TASKS[name], 1.0, 0), [0, 6])
+    looked = look_at_a_run(TASKS[name], problem, optimizer, [0, 6])
     assert np.isfinite(looked.curve[-1][1])
 
 

@@ -24,7 +24,7 @@ def problem(name, number=0):
 
 
 def options(problem):
-    normalizer = problem.normalizer()
+    normalizer = problem.normalizer("exact")
     return {} if normalizer is None else normalizer.options()
 
 

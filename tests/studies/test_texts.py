@@ -179,6 +179,22 @@ def test_what_is_said_of_wrong_scales_and_of_environments():
     assert f"| CartPole-v1, after 32, {len(pole)} trials | {np.mean(pole):.0f} on average |" in page
     for task, after in (("Swimmer-v5 action noise 0.5", "150"), ("Hopper-v5 affine without bonus", "600")):
         assert f" | {' '.join(f'{value:.0f}' for value in gibo(task, after))} |" in page
+    cheetah = [f"{np.mean(gibo('HalfCheetah-v5', f'{n}00')):.0f}" for n in range(1, 6)]
+    assert f" | {' / '.join(cheetah)} |" in page
+    assert f"Judged, HalfCheetah-v5 has {cheetah[-1]} after 500" in page
+
+
+def test_the_table_of_the_dear_tasks():
+    found = rows("leaderboard-environments/values.csv")
+    ((header, body),) = [each for each in tables("docs/leaderboard.md") if each[0][:2] == ["after", "start"]]
+    assert len(body) > 4
+    for name, _, *cells in body:
+        task, after = name.split(", ")
+        for method, cell in zip(header[2:], cells, strict=True):
+            key = (task, method, after)
+            values = [float(r["value"]) for r in found if (r["task"], r["method"], r["evaluations"]) == key]
+            assert values
+            assert cell == " ".join(f"{value:.0f}" for value in values).replace("-", "−")
 
 
 def ends(folder):

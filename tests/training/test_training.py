@@ -10,7 +10,7 @@ import pytest
 
 from gibo import InputError, Journal, QueryError, Settings, resume
 from gibo.optimizers.gibo import GIBO
-from gibo.policies import Affine, Normalization, Statistics, load_policy, reexpress
+from gibo.policies import Affine, Linear, Normalization, Statistics, load_policy, reexpress
 from gibo.policies.rollout import rollout
 from gibo.runs.session import Session
 from gibo.training.training import StateNormalizer, Training, last_episode, read_trial, train
@@ -151,8 +151,47 @@ def test_what_is_reexpressed():
         assert StateNormalizer(task.architecture, "off").learn(infos) is None
         assert StateNormalizer(task.architecture, "data").learn(infos).moves_iterate is False
         assert StateNormalizer(task.architecture, "iterate").learn(infos).moves_iterate is True
-        with pytest.raises(InputError, match="reexpressed: expected one of 'data', 'iterate', 'off', got 'all'"):
+        assert StateNormalizer(task.architecture, "exact").learn(infos).moves_iterate is False
+        with pytest.raises(InputError, match=r"reexpressed: expected one of .*'exact'.*, got 'all'"):
             StateNormalizer(task.architecture, "all")
+
+
+@pytest.mark.parametrize(("net", "keeps"), [(Linear(3, 2), True), (Affine(3, 2), False)])
+def test_what_was_told_keeps_its_behaviour_exactly_once_something_is_learnt(net, keeps):
+    rng = np.random.default_rng(3)
+    normalizer, theta, state = StateNormalizer(net), rng.standard_normal(net.d), rng.standard_normal(3)
+
+    def learn():
+        states = 5.0 + 2.0 * rng.standard_normal((9, 3))
+        return normalizer.learn([{"statistics": Statistics.of(states).to_plain()}]).transform
+
+    def acts(theta):
+        ((W, b),) = net.layers(theta)
+        return W @ normalizer.normalization(state) + (0.0 if b is None else b)
+
+    normalizer.learn([{}])  # no episode ended well
+    np.testing.assert_array_equal(normalizer.normalization.mean, np.zeros(3))
+    learn()
+    first, before = normalizer.normalization.mean, acts(theta)
+    np.testing.assert_array_equal(first, normalizer.statistics.mean)
+    for _ in range(3):
+        theta = learn().parameters(theta)
+        np.testing.assert_allclose(acts(theta), before, rtol=0.0, atol=1e-9)
+    np.testing.assert_array_equal(normalizer.normalization.mean, first if keeps else normalizer.statistics.mean)
+    assert (normalizer.statistics.mean != first).all()
+    np.testing.assert_array_equal(normalizer.normalization.std, normalizer.statistics.std)
+
+
+@pytest.mark.parametrize("begun", ["data", "off"])
+def test_a_trial_goes_on_with_what_it_began_with(tmp_path, begun):
+    linear = replace(PENDULUM, policy="linear", normalize_states=True)
+    assert linear.reexpressed == "exact"
+    train(replace(linear, reexpressed=begun), tmp_path / "a", budget=6)
+    train(replace(linear, reexpressed=begun), tmp_path / "b", budget=12)
+    train(linear, tmp_path / "a", budget=12)
+    assert records(tmp_path / "a") == records(tmp_path / "b")
+    with pytest.raises(InputError, match="holds another run: reexpressed was"):
+        train(replace(linear, reexpressed="iterate"), tmp_path / "a", budget=14)
 
 
 def test_a_training_survives_being_written_down():

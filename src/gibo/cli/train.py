@@ -169,8 +169,7 @@ def _training(arguments: argparse.Namespace) -> tuple[Training, int]:
     from gibo.training.training import Training
 
     if arguments.preset in (None, "none"):
-        reexpressed: Any = "data" if arguments.method == "gibo" else "off"
-        training = Training(arguments.environment, "linear", arguments.method, reexpressed=reexpressed)
+        training = Training(arguments.environment, "linear", arguments.method)
         budget = BUDGET
     else:
         training, budget = _preset(arguments.preset, arguments.environment, arguments.method)

@@ -39,10 +39,16 @@ def _gibo(source: str, longest: float, noise: float, M: int, N_m: int, delta: fl
     return {"settings": settings}
 
 
-_CARTPOLE = Training("CartPole-v1", policy="linear", scale=1.0, reward_scale=1 / 500)
-_SWIMMER = Training("Swimmer-v5", policy="linear", scale=1.0, reward_scale=1 / 350)
+_CARTPOLE = Training("CartPole-v1", policy="linear", scale=1.0, reward_scale=1 / 500, reexpressed="data")
+_SWIMMER = Training("Swimmer-v5", policy="linear", scale=1.0, reward_scale=1 / 350, reexpressed="data")
 _HOPPER = Training(
-    "Hopper-v5", policy="affine", scale=1.0, reward_shift=1.0, reward_scale=1 / 1000, normalize_states=True
+    "Hopper-v5",
+    policy="affine",
+    scale=1.0,
+    reward_shift=1.0,
+    reward_scale=1 / 1000,
+    normalize_states=True,
+    reexpressed="data",
 )
 _ARS_CARTPOLE = replace(_CARTPOLE, method="ars", options={"step_size": 0.025, "noise": 0.02, "directions": 8, "top": 4})
 _ARS_SWIMMER = replace(_SWIMMER, method="ars", options={"step_size": 0.02, "noise": 0.01, "directions": 1})
@@ -73,7 +79,9 @@ def _own(noise: float) -> dict[str, Settings]:
 
 
 # Not in the paper, 108 parameters.
-_CHEETAH = Training("HalfCheetah-v5", policy="affine", scale=1.0, reward_scale=1 / 1000, normalize_states=True)
+_CHEETAH = Training(
+    "HalfCheetah-v5", policy="affine", scale=1.0, reward_scale=1 / 1000, normalize_states=True, reexpressed="data"
+)
 
 # By source, environment and method.
 PRESETS: dict[str, dict[tuple[str, str], Training]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -16,21 +16,22 @@ from gibo._serialize import to_plain
 from gibo.errors import InputError
 from gibo.optimizers import methods
 from gibo.optimizers.base import Optimizer
+from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.log import Asked, Reparametrized
 from gibo.optimizers.settings import Settings
 from gibo.outcome import EXTERNAL, ITERATE, Evaluation
 from gibo.policies.actions import Act
 from gibo.policies.architecture import Architecture, architecture, with_parameters
-from gibo.policies.normalizer import Normalization, Statistics, reexpress
+from gibo.policies.normalizer import Normalization, Statistics, reexpress, seen
 from gibo.policies.policy import Policy
 from gibo.policies.task import Task
 from gibo.runs.api import Callback, run
-from gibo.runs.journal import Journal
+from gibo.runs.journal import Journal, has_journal
 from gibo.runs.progress import Progress
 from gibo.runs.result import Result
 from gibo.runs.session import Session
 
-REEXPRESSIONS = ("data", "iterate", "off")
+REEXPRESSIONS = ("exact", "data", "iterate", "off")
 
 
 class StateNormalizer:
@@ -38,14 +39,16 @@ class StateNormalizer:
 
     Args:
         architecture: of the policy.
-        reexpressed: what moves when the statistics change, so that the same behaviour keeps the same value: ``"data"``,
-            what the optimiser was told; ``"iterate"``, that and the iterate; ``"off"``, nothing, as in ARS V2.
+        reexpressed: what moves when the statistics change, so that the same behaviour keeps the same value: ``"exact"``
+            and ``"data"``, what the optimiser was told; ``"iterate"``, that and the iterate; ``"off"``, nothing, as in
+            ARS V2. Of a policy without biases the behaviour cannot be kept when the states' mean changes; with
+            ``"exact"`` it keeps the mean that it learnt first. What that gains is in docs/leaderboard.md.
     """
 
-    def __init__(self, architecture: Architecture, reexpressed: str = "data") -> None:
+    def __init__(self, architecture: Architecture, reexpressed: str = "exact") -> None:
         one_of("reexpressed", reexpressed, REEXPRESSIONS)
         self.architecture, self.reexpressed = architecture, reexpressed
-        self.statistics = Statistics.empty(architecture.inputs)
+        self.statistics = self._first = Statistics.empty(architecture.inputs)
         self.normalization = Normalization.identity(architecture.inputs)
 
     def options(self) -> dict[str, Any]:
@@ -55,10 +58,18 @@ class StateNormalizer:
         for info in infos:
             if "statistics" in info:  # a failed episode has none
                 self.statistics = self.statistics.merge(Statistics.from_plain(info["statistics"]))
-        old, self.normalization = self.normalization, self.statistics.normalization
+        if not self._first.count:
+            self._first = self.statistics
+        old = self.normalization
+        self.normalization = seen(self.statistics, self._first, self.architecture, self.reexpressed)
         if self.reexpressed == "off":
             return None
         return Reparametrized(reexpress(self.architecture, old, self.normalization), self.reexpressed == "iterate")
+
+
+def usual_reexpression(method: str | None) -> Literal["exact", "data"]:
+    """Exact for GIBO, which keeps what it was told; others have nothing to move, or have it moved by mean and std."""
+    return "exact" if method == GIBO.method else "data"
 
 
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
@@ -84,7 +95,7 @@ class Training:
         options: of the method: ``{"settings": gibo.Settings(...)}`` for gibo, ``{"step_size": ...}`` for ars.
         episodes: per evaluation.
         normalize_states: whether the policy sees normalised states.
-        reexpressed: what moves when the normalisation changes; see `StateNormalizer`.
+        reexpressed: what moves when the normalisation changes; see `StateNormalizer`. None is `usual_reexpression`.
         reward_shift, reward_scale: what the optimiser sees of a reward r is (r − shift)·scale.
         action_noise: on continuous actions while parameters are searched; see `gibo.policies.Task`.
         max_steps: cut episodes off after this many steps.
@@ -97,7 +108,7 @@ class Training:
     options: Mapping[str, Any] = field(default_factory=dict)
     episodes: int = 1
     normalize_states: bool = False
-    reexpressed: Literal["data", "iterate", "off"] = "data"
+    reexpressed: Literal["exact", "data", "iterate", "off"] | None = None
     reward_shift: float = 0.0
     reward_scale: float = 1.0
     action_noise: float = 0.0
@@ -106,6 +117,8 @@ class Training:
     def __post_init__(self) -> None:
         instance("environment", self.environment, str, "a Gymnasium id")
         one_of("method", self.method, methods())
+        if self.reexpressed is None:
+            object.__setattr__(self, "reexpressed", usual_reexpression(self.method))
         one_of("reexpressed", self.reexpressed, REEXPRESSIONS)
         architecture(self.policy, 1, 1)
         for name, check in _CHECKS.items():
@@ -133,7 +146,7 @@ class Training:
 
     def normalizer(self, architecture: Architecture) -> StateNormalizer | None:
         """What learns between the iterations, if anything does."""
-        return StateNormalizer(architecture, self.reexpressed) if self.normalize_states else None
+        return StateNormalizer(architecture, str(self.reexpressed)) if self.normalize_states else None
 
     def to_plain(self) -> dict[str, Any]:
         """As data that JSON can hold; without an `action_noise` that is 0, which older trials have not either."""
@@ -182,7 +195,8 @@ def train(
     """
     positive_int("budget", budget)
     folder = as_path("folder", folder)
-    with instance("training", training, Training, "a Training").task() as task:
+    training = _as_begun(instance("training", training, Training, "a Training"), folder)
+    with training.task() as task:
         normalizer = training.normalizer(task.architecture)
         result = run(
             training.optimizer(task, seed),
@@ -202,6 +216,15 @@ def train(
         policy = task.bind(result.x, None if normalizer is None else normalizer.normalization)
     policy.save(folder / "policy.json")
     return result
+
+
+def _as_begun(training: Training, folder: Path) -> Training:
+    """With what moves in a trial that is begun, if it was a default: "data", or "off" for other methods than GIBO."""
+    if training.reexpressed != usual_reexpression(training.method) or not has_journal(folder):
+        return training
+    with Journal.read(folder) as journal:
+        begun = (journal.spec().training or {}).get("reexpressed")
+    return replace(training, reexpressed=begun) if begun in ("data", "off") else training
 
 
 class Trial(NamedTuple):

@@ -56,8 +56,8 @@ class Environment:
             played = self._task.evaluate(x, self.episodes, seed=JUDGING_SEED, normalization=normalization)
             return math.fsum(episode.value for episode in played) / len(played)
 
-        def normalizer() -> StateNormalizer | None:
-            return StateNormalizer(self._task.architecture) if self.normalize else None
+        def normalizer(reexpressed: str) -> StateNormalizer | None:
+            return StateNormalizer(self._task.architecture, reexpressed) if self.normalize else None
 
         return Problem(evaluate, truth, self.reference, normalizer=normalizer)
 

@@ -27,6 +27,7 @@ from gibo.studies.leaderboard.task import Problem, Task
 from gibo.studies.leaderboard.tasks import TASKS, chosen_tasks, missing
 from gibo.studies.options import PER_SEED, Options, choose
 from gibo.studies.report import Columns, Curve, Curves, More, Report, record_of
+from gibo.training.training import usual_reexpression
 
 NAME = "leaderboard"
 COLUMNS = Columns(arm=("task", "scale", "method"), repeat="trial", spent="evaluations", value="improvement")
@@ -149,7 +150,7 @@ def look_at_a_run(task: Task, problem: Problem, optimizer: Optimizer, looks: Seq
 
     Looking takes no part in the run, and the method does not learn of it.
     """
-    normalizer = problem.normalizer()
+    normalizer = problem.normalizer(usual_reexpression(optimizer.method))
     recommended: list[tuple[int, Array, float | None, dict[str, Any]]] = []
     outside = 0.0
 

@@ -40,8 +40,8 @@ class Problem:
             ``(x, **options)``.
         reference: the best known value.
         optimum: (d,) a point that has it, where one is known.
-        normalizer: a fresh one of what is learnt of the states between iterations, or None; its options are those of
-            `evaluate` and `truth`.
+        normalizer: a fresh one of what is learnt of the states between iterations, given what is re-expressed, or None;
+            its options are those of `evaluate` and `truth`.
         truth_is_the_value: whether `truth` is the mean of what `evaluate` gives, or another measure of it.
     """
 
@@ -49,7 +49,7 @@ class Problem:
     truth: Callable[..., float]
     reference: float
     optimum: Array | None = None
-    normalizer: Callable[[], StateNormalizer | None] = field(default=lambda: None)
+    normalizer: Callable[[str], StateNormalizer | None] = field(default=lambda reexpressed: None)
     truth_is_the_value: bool = True
 
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -101,7 +102,14 @@ def test_states_are_normalised_for_every_method_as_in_training(method, keeps):
     assert np.array_equal(normalizer.options()["normalization"].mean, after.mean) == keeps
     x = np.array([3.0, 2.0])
     assert problem.truth(x, normalization=before) != problem.truth(x, normalization=after)
-    looked = look_at_a_run(TASKS[name], problem, optimizer, [0, 6])
+    asked = []
+
+    def noting(reexpressed):
+        asked.append(reexpressed)
+        return problem.normalizer(reexpressed)
+
+    looked = look_at_a_run(TASKS[name], replace(problem, normalizer=noting), optimizer, [0, 6])
+    assert asked == ["exact" if keeps else "data"]
     assert np.isfinite(looked.curve[-1][1])
 
 

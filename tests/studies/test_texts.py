@@ -197,6 +197,20 @@ def test_the_table_of_the_dear_tasks():
             assert cell == " ".join(f"{value:.0f}" for value in values).replace("-", "−")
 
 
+def test_what_is_said_of_the_papers_functions():
+    found = rows("leaderboard-environments/paper-functions.csv")
+    pairs = {}
+    for known in ("unknown", "known"):
+        for task in ("gp8", "gp20", "gp36"):
+            one = [r for r in found if (r["task"], r["hyperparameters"]) == (task, known)]
+            means = [np.mean([float(r["regret"]) for r in one if r["evaluations"] == n]) for n in ("100", "300")]
+            pairs[known, task[2:]] = f"{means[0]:.3f} / {means[1]:.3f}"
+    page = text("docs/leaderboard.md")
+    assert "; ".join(f"d = {d} {pairs['unknown', d]}" for d in ("8", "20", "36")) in page
+    a, b, c = (pairs["known", d] for d in ("8", "20", "36"))
+    assert f"it has {a}, {b} and {c}" in page
+
+
 def ends(folder):
     """Tasks, and by method the mean share of the improvement after so many values."""
     found = {}

@@ -273,15 +273,6 @@ class Reexpression:
         return copy, W, copy[..., weights : weights + self.units]
 
 
-def seen(statistics: Statistics, first: Statistics, architecture: Architecture, reexpressed: str) -> Normalization:
-    """How a policy sees the states, given their statistics, and as they were when something was first known of them.
-
-    If what was told is to move exactly, a policy without biases keeps the mean that it learnt first: see `reexpress`.
-    """
-    keeps = reexpressed == "exact" and not architecture.has_bias
-    return Normalization(first.mean, statistics.std) if keeps else statistics.normalization
-
-
 def reexpress(architecture: Architecture, old: Normalization, new: Normalization) -> Reexpression:
     """The map of parameters that keeps a policy's behaviour when its normalisation changes from old to new.
 

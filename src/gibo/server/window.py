@@ -23,7 +23,7 @@ from gibo.optimizers.gibo import worth_keeping
 from gibo.optimizers.state import outcome_from_plain, query_from_plain
 from gibo.outcome import Evaluation, Outcome
 from gibo.policies.architecture import Architecture, with_parameters
-from gibo.policies.normalizer import Normalization, Statistics, reexpress, seen
+from gibo.policies.normalizer import Normalization, Statistics, reexpress
 from gibo.runs.spec import RunSpec
 from gibo.server.belief import Belief, Believed, Recorded
 
@@ -46,10 +46,9 @@ class Window:
     def __init__(self, spec: RunSpec, belief: Belief, connection: sqlite3.Connection) -> None:
         self.spec, self.belief, self._connection = spec, belief, connection
         training = spec.training or {}
-        how = str(training.get("reexpressed", "data"))
-        moves = training.get("normalize_states") and how != "off"
-        self._states = _States(str(training["policy"]), len(spec.arguments["x0"]), how) if moves else None
-        self._iterate_moves = how == "iterate"
+        moves = training.get("normalize_states") and training.get("reexpressed", "data") != "off"
+        self._states = _States(str(training["policy"]), len(spec.arguments["x0"])) if moves else None
+        self._iterate_moves = training.get("reexpressed") == "iterate"
 
     def now(self) -> Believed | None:
         """What is believed at this moment; None before any value."""
@@ -167,33 +166,34 @@ class Window:
 class _States:
     """How the states were normalised in each iteration of a training, from what its episodes told."""
 
-    def __init__(self, policy: str, d: int, reexpressed: str) -> None:
-        self.policy, self.d, self.reexpressed, self.rows = policy, d, reexpressed, 0
+    def __init__(self, policy: str, d: int) -> None:
+        self.policy, self.d, self.rows = policy, d, 0
         self._architecture: Architecture | None = None
         self._sum: Statistics | None = None
-        self._known: list[Statistics | None] = []  # by iteration; None before anything was seen
+        self._known: list[Normalization | None] = []  # by iteration; None before anything was seen
 
     def learn(self, rows: Sequence[tuple[int, str | None]]) -> None:
         for iteration, text in rows:
             while len(self._known) <= iteration:
-                self._known.append(self._sum)
+                self._known.append(self._present)
             if text is not None:
                 with suppress(GiboError):
-                    told = Statistics.from_plain(json.loads(text))
-                    self._sum = told if self._sum is None else self._sum.merge(told)
+                    seen = Statistics.from_plain(json.loads(text))
+                    self._sum = seen if self._sum is None else self._sum.merge(seen)
         self.rows += len(rows)
+
+    @property
+    def _present(self) -> Normalization | None:
+        return None if self._sum is None else self._sum.normalization
 
     def moved(self, x: Array, before: int, after: int) -> Array:
         if self._sum is None:
             return x
         if self._architecture is None:
             self._architecture = with_parameters(self.policy, self._sum.k, self.d)
-        first = next((known for known in self._known if known is not None), self._sum)
         one, other = (
-            Normalization.identity(self._sum.k)
-            if known is None
-            else seen(known, first, self._architecture, self.reexpressed)
-            for known in (self._known[i] if i < len(self._known) else self._sum for i in (before, after))
+            (self._known[i] if i < len(self._known) else self._present) or Normalization.identity(self._sum.k)
+            for i in (before, after)
         )
         return reexpress(self._architecture, one, other).parameters(x)
 

@@ -22,7 +22,7 @@ from gibo.optimizers.settings import Settings
 from gibo.outcome import EXTERNAL, ITERATE, Evaluation
 from gibo.policies.actions import Act
 from gibo.policies.architecture import Architecture, architecture, with_parameters
-from gibo.policies.normalizer import Normalization, Statistics, reexpress, seen
+from gibo.policies.normalizer import Normalization, Statistics, reexpress
 from gibo.policies.policy import Policy
 from gibo.policies.task import Task
 from gibo.runs.api import Callback, run
@@ -48,20 +48,21 @@ class StateNormalizer:
     def __init__(self, architecture: Architecture, reexpressed: str = "exact") -> None:
         one_of("reexpressed", reexpressed, REEXPRESSIONS)
         self.architecture, self.reexpressed = architecture, reexpressed
-        self.statistics = self._first = Statistics.empty(architecture.inputs)
+        self.statistics = Statistics.empty(architecture.inputs)
         self.normalization = Normalization.identity(architecture.inputs)
 
     def options(self) -> dict[str, Any]:
         return {"normalization": self.normalization}
 
     def learn(self, infos: Sequence[Mapping[str, Any]]) -> Reparametrized | None:
+        known = self.statistics.count > 0
         for info in infos:
             if "statistics" in info:  # a failed episode has none
                 self.statistics = self.statistics.merge(Statistics.from_plain(info["statistics"]))
-        if not self._first.count:
-            self._first = self.statistics
-        old = self.normalization
-        self.normalization = seen(self.statistics, self._first, self.architecture, self.reexpressed)
+        old, new = self.normalization, self.statistics.normalization
+        if known and self.reexpressed == "exact" and not self.architecture.has_bias:
+            new = Normalization(old.mean, new.std)
+        self.normalization = new
         if self.reexpressed == "off":
             return None
         return Reparametrized(reexpress(self.architecture, old, self.normalization), self.reexpressed == "iterate")

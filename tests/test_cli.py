@@ -194,7 +194,9 @@ def test_no_process_stays_behind(tmp_path, how):
     else:
         os.kill(process.pid, signal.SIGINT)
         while "finishing the cells that are running" not in said:
-            said += process.stderr.read(1)
+            more = process.stderr.read(1)
+            assert more, said  # it has ended
+            said += more
         os.kill(process.pid, signal.SIGTERM)
     _, error = process.communicate(timeout=60)
     until(lambda: not alive(process.pid))

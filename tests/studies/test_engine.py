@@ -1,4 +1,5 @@
 import json
+import multiprocessing
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -186,3 +187,18 @@ def test_what_is_not_installed_is_noticed_first():
     need("json")
     with pytest.raises(MissingExtraError, match=r"needs no_such_thing, .*extra 'reproduce'"):
         need("json", "no_such_thing")
+
+
+def test_an_interrupt_while_the_pool_starts_is_a_stop_like_any_other(tmp_path, marks, monkeypatch):
+    def start(thread):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("concurrent.futures.process._ExecutorManagerThread.start", start)
+        outcome = run_study(Squares(str(marks)), tmp_path / "out", 2, lambda done: None)
+    assert not outcome.complete
+    assert outcome.records == []
+    assert run_study(Squares(str(marks)), tmp_path / "out", 2, lambda done: None).complete
+    for process in multiprocessing.active_children():
+        process.join(timeout=10)
+    assert multiprocessing.active_children() == []

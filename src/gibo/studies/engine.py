@@ -125,11 +125,18 @@ def _run_cells(
         raise StudyError(message) from None
     except KeyboardInterrupt:
         stopping = True
-        for process in list((getattr(pool, "_processes", None) or {}).values()):
-            process.kill()  # a run would take SIGTERM for a wish to end soon; journals stand a kill
+        _kill_workers(pool)
     finally:
-        pool.shutdown(cancel_futures=True)  # and wait: at the exit Python would trip over a pool that is ending
+        try:
+            pool.shutdown(cancel_futures=True)  # and wait: at the exit Python would trip over a pool that is ending
+        except RuntimeError:  # Ctrl-C came while the pool's thread was started: nobody leads its workers
+            _kill_workers(pool)
     return StudyResult(records, failures, not stopping and not failures)
+
+
+def _kill_workers(pool: ProcessPoolExecutor) -> None:
+    for process in list((getattr(pool, "_processes", None) or {}).values()):
+        process.kill()  # a run would take SIGTERM for a wish to end soon; journals stand a kill
 
 
 def _run_cell(study: Study, cell: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from gibo import InputError
 from gibo.outcome import Outcome
 from gibo.studies.leaderboard import functions, plants
 from gibo.studies.leaderboard.environments import lander_action
-from gibo.studies.leaderboard.task import CHOOSE, JUDGE, NOISE, Task
+from gibo.studies.leaderboard.task import BBOB, CHOOSE, JUDGE, NOISE, Task
 from gibo.studies.leaderboard.tasks import TASKS, chosen_tasks, missing
 
 CHEAP = [name for name, task in TASKS.items() if not task.dear]
@@ -42,7 +42,9 @@ def test_the_halves_are_those_that_were_fixed():
     }
     assert len(halves[JUDGE]) == 25
     assert not halves[CHOOSE] & halves[JUDGE]
-    assert set(TASKS) == halves[CHOOSE] | halves[JUDGE]
+    rest = {task.make.number for task in TASKS.values() if task.half == BBOB}
+    assert rest == set(range(101, 131)) - {101, 107, 110, 116}
+    assert len(TASKS) == 16 + 25 + 26
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
@@ -196,7 +198,9 @@ def test_the_landers_controller(state, action):
 
 
 def test_tasks_are_chosen_by_name_or_by_half():
-    assert chosen_tasks(()) == tuple(TASKS)
+    assert chosen_tasks(()) == tuple(name for name, task in TASKS.items() if task.half in (CHOOSE, JUDGE))
+    assert len(chosen_tasks(("bbob",))) == 26
+    assert not set(chosen_tasks(("bbob",))) & set(chosen_tasks(("cheap",)))
     assert chosen_tasks(("LQR", "gp8")) == ("gp8", "lqr")
     assert all(TASKS[name].half == JUDGE for name in chosen_tasks(("judge",)))
     assert "Ant-v5" not in chosen_tasks(("cheap",))

@@ -317,6 +317,27 @@ def test_what_is_said_of_local_entropy_search():
     assert f"takes {seconds:.2f} s per value" in page
 
 
+def test_what_is_said_of_the_rest_of_noisy_bbob():
+    name, page = "leaderboard-bbob", text("docs/leaderboard.md")
+    ranks = [r for r in rows(f"{name}/ranks.csv") if r["among"] == "all"]
+    each = [
+        f"{r['method']} {float(r['mean_rank']):.2f} ({float(r['low']):.2f} to {float(r['high']):.2f})" for r in ranks
+    ]
+    assert f"Mean rank: {', '.join(each)}." in page
+    gibo, cma = (float(ranks[i]["mean_rank"]) for i in (0, 1))
+    assert f"26 functions, it is first, too ({gibo:.2f}; CMA-ES {cma:.2f})" in text("README.md")
+    last = {task: {m: list(c.values())[-1] for m, c in e.items()} for task, e in ends(name).items()}
+    assert f"GIBO is first on {sum(max(e, key=e.__getitem__) == 'GIBO' for e in last.values())} of them" in page
+    needed = [[float(r[m] or "inf") for m in ("GIBO", "CMA-ES")] for r in rows(f"{name}/needed.csv")]
+    above = [(gibo, cma) for gibo, cma in needed if cma > 0]
+    half = sum(gibo <= 0.5 * cma for gibo, cma in above)
+    assert f"at most half of its evaluations on {half} of {len(above)}." in page
+    uniform = [last[task] for task in last if (int(task[5:8]) - 108) % 3 == 0 and task > "bbob-107"]
+    assert len(uniform) == 8
+    assert sum(max(e.values()) <= 0 for e in uniform) == 7
+    assert sum(e["GIBO"] < e["CMA-ES"] for e in uniform) == 7
+
+
 def test_what_is_said_of_a_full_matrix():
     """Ends, and marks in between, of results/leaderboard-full."""
     name, found = "docs/leaderboard.md", {}

@@ -26,6 +26,7 @@ from gibo.training.training import StateNormalizer
 NOISE: Mapping[str, float] = {"small": 0.01, "middle": 0.05, "large": 0.2}
 CHOOSE: Final = "choose"
 JUDGE: Final = "judge"
+BBOB: Final = "bbob"
 # Looks along a run, about; fewer where a look takes many episodes.
 LOOKS, DEAR_LOOKS = 40, 10
 
@@ -59,7 +60,7 @@ class Task:
 
     Attributes:
         name: of the task.
-        half: "choose", what a default may be chosen by, or "judge", what it is judged by.
+        half: "choose", what a default may be chosen by, "judge", what it is judged by; or "bbob", see `TASKS`.
         start: (d,) where every method starts.
         scale: by how much a parameter must change to matter, roughly: the right one, for all parameters.
         budget: evaluations.
@@ -74,7 +75,7 @@ class Task:
     """
 
     name: str
-    half: Literal["choose", "judge"]
+    half: Literal["choose", "judge", "bbob"]
     start: Array
     scale: float
     budget: int

@@ -1,6 +1,7 @@
 """All tasks of the leaderboard, in two halves that are fixed: one to choose a default by, one to judge it by.
 
-A new task is one more entry. The halves must not be changed once a default has been chosen.
+A new task is one more entry. The halves must not be changed once a default has been chosen. Beside them stands the rest
+of the noisy BBOB suite, a choice that others made; it is run when it is named.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from gibo.studies.leaderboard import functions as f
 from gibo.studies.leaderboard import plants
 from gibo.studies.leaderboard.bbob import Bbob
 from gibo.studies.leaderboard.environments import Environment, lander
-from gibo.studies.leaderboard.task import CHOOSE, JUDGE, Problem, Task
+from gibo.studies.leaderboard.task import BBOB, CHOOSE, JUDGE, Problem, Task
 
 GYM, MUJOCO, BOX2D = ("gymnasium",), ("gymnasium", "mujoco"), ("gymnasium", "Box2D")
-Half = Literal["choose", "judge"]
+Half = Literal["choose", "judge", "bbob"]
 
 
 def _paper(d: int) -> Task:
@@ -52,11 +53,11 @@ def _ellipsoid(condition: float) -> f.Function:
     return functools.partial(f.ellipsoid, condition=condition)
 
 
-def _bbob(number: int, d: int, name: str) -> Task:
+def _bbob(number: int, d: int, name: str, half: Half = JUDGE) -> Task:
     """Start in the middle of the suite's box; its best points are within 4 of it in every parameter."""
     bounds, needs = (-5.0, 5.0), ("cma",)
     return Task(
-        f"bbob-{number} {name}", JUDGE, np.zeros(d), 1.5, 300, Bbob(number, d), "own", _marks(300), 0.95, bounds,
+        f"bbob-{number} {name}", half, np.zeros(d), 1.5, 300, Bbob(number, d), "own", _marks(300), 0.95, bounds,
         needs=needs,
     )  # fmt: skip
 
@@ -158,15 +159,25 @@ _ALL = [
     ),
 ]  # fmt: skip
 
+# The suite's functions from 101 on, each with normal, uniform and Cauchy noise; the first six with little of it.
+_SUITE = [
+    *("sphere", "sphere", "sphere", "rosenbrock", "rosenbrock", "rosenbrock"),
+    *(name for name in ("sphere", "rosenbrock", "step-ellipsoid", "ellipsoid", "powers") for _ in range(3)),
+    *(name for name in ("schaffer", "griewank-rosenbrock", "gallagher") for _ in range(3)),
+]
+_JUDGED = (101, 107, 110, 116)
+_ALL += [_bbob(i, 10, name, BBOB) for i, name in enumerate(_SUITE, start=101) if i not in _JUDGED]
+
 TASKS: dict[str, Task] = {task.name: task for task in _ALL}
 
 
 def chosen_tasks(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Tasks by names in any case, or by halves ("choose", "judge"), in the order of the table; all if none is named."""
+    """Tasks by names in any case, or by halves, in the order of the table; both halves if none is named."""
     by_name: dict[str, Callable[[Task], bool]] = {
         CHOOSE: lambda task: task.half == CHOOSE,
         JUDGE: lambda task: task.half == JUDGE,
-        "cheap": lambda task: not task.dear,
+        BBOB: lambda task: task.half == BBOB,
+        "cheap": lambda task: task.half != BBOB and not task.dear,
     }
     wanted = []
     for name in names:
@@ -175,9 +186,9 @@ def chosen_tasks(names: tuple[str, ...]) -> tuple[str, ...]:
         if lower in by_name:
             found = [task.name for task in TASKS.values() if by_name[lower](task)]
         if not found:
-            raise InputError(f"tasks: {name!r} is not known; there are choose, judge, cheap, {', '.join(TASKS)}")
+            raise InputError(f"tasks: {name!r} is not known; there are choose, judge, bbob, cheap, {', '.join(TASKS)}")
         wanted += found
-    return tuple(name for name in TASKS if name in wanted or not names)
+    return tuple(name for name, task in TASKS.items() if name in wanted or (not names and task.half != BBOB))
 
 
 def missing(needs: tuple[str, ...]) -> list[str]:

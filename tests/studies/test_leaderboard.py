@@ -29,7 +29,7 @@ from gibo.studies.leaderboard.statistics import (
 )
 from gibo.studies.leaderboard.study import Leaderboard, improvement, look_at_a_run
 from gibo.studies.leaderboard.tables import ranks_table
-from gibo.studies.leaderboard.task import CHOOSE, JUDGE, Task
+from gibo.studies.leaderboard.task import BBOB, CHOOSE, JUDGE, Task
 from gibo.studies.leaderboard.tasks import TASKS, missing
 from gibo.studies.table import STUDIES
 from gibo.training.training import usual_reexpression
@@ -287,6 +287,16 @@ def test_both_halves_are_shown_together_where_both_were_run(tiny):
     )
     assert {row[0] for row in ranks_table(one).rows} == {CHOOSE}
     assert {row[0] for row in ranks_table(one + other).rows} == {CHOOSE, JUDGE, "both"}
+
+
+def test_the_suite_beside_the_halves_is_ranked_by_itself(tiny, monkeypatch):
+    suite = {**tiny, "beside": replace(tiny["tiny"], name="beside", half=BBOB)}
+    monkeypatch.setattr("gibo.studies.leaderboard.tables.TASKS", suite)
+    runs = [made_run(m, [0, share], task=t) for m, share in (("GIBO", 0.9), ("CMA-ES", 0.5)) for t in suite]
+    rows = ranks_table(runs).rows
+    assert {row[0] for row in rows} == {CHOOSE, JUDGE, BBOB, "both"}
+    assert {row[4] for row in rows if row[0] == "both"} == {2}  # tasks: those of the halves
+    assert {row[0] for row in ranks_table([run for run in runs if run.task != "small"]).rows} == {CHOOSE, BBOB}
 
 
 @pytest.mark.parametrize("width", [2.6, 4.2, 7.4, 13.0])

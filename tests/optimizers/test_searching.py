@@ -13,8 +13,11 @@ from gibo.optimizers.scale_search import (
     SHRINK,
     VARIES,
     WIDEN,
+    Finding,
     by_chance,
+    is_lower_far_away,
     look,
+    lower_by_chance,
     shrunk,
     varies,
 )
@@ -326,3 +329,116 @@ def test_the_scale_is_searched_within_a_factor_of_ten(factor):
     assert first.recall(older).log_factor == np.log(99.0)
     with pytest.raises(gibo.InputError, match="log_factor"):
         first.recall({**older, "log_factor": np.log(101.0)})
+
+
+def asked(*iterations):
+    """Iterations (how far away the queries were, their values), at one iterate that was told twice."""
+    told = []
+    for k, (far, queries) in enumerate(iterations):
+        at = [("iterate", 0.0, 9.0), ("query", 0.0, -9.0), *(("query", far, value) for value in queries)]
+        told += [
+            Evaluation(Query(len(told) + i, np.array([x]), 0, kind, k), Outcome(v)) for i, (kind, x, v) in enumerate(at)
+        ]
+    return told
+
+
+@pytest.mark.parametrize(
+    ("iterations", "lower"),
+    [
+        ([(1.0, [3.0, 4.0, 5.0]), (3.0, [0.0, 1.0, 2.0])], True),
+        ([(1.0, [3.0, 4.0, 5.0]), (3.0, [-1e9, 1.0, 2.0])], True),  # ranks count
+        ([(1.0, [3.0, 4.0, 5.0]), (1.9, [0.0, 1.0, 2.0])], False),  # it is not far
+        ([(1.0, [3.0, 4.0]), (1.4, [5.0]), (3.0, [0.0, 1.0, 2.0])], True),  # about as near as the first
+        ([(1.0, [3.0, 4.0]), (1.6, [-5.0]), (3.0, [0.0, 1.0, 2.0]), (0.5, [6.0])], True),  # and in between
+        ([(1.0, [0.0, 1.0, 2.0]), (3.0, [3.0, 4.0, 5.0])], False),  # it is higher
+        ([(3.0, [3.0, 4.0, 5.0]), (1.0, [0.0, 1.0, 2.0])], False),  # the first ones were the far ones
+        ([(1.0, [1.0, 4.0, 5.0]), (3.0, [0.0, 2.0, 3.0])], False),  # by chance
+        ([(1.0, [1.0] * 9), (3.0, [1.0] * 9)], False),  # level
+        ([(1.0, [9.0]), (3.0, [0.0] * 9)], False),  # too few
+        ([(1.0, [9.0] * 9), (3.0, [0.0])], False),
+    ],
+)
+def test_what_is_asked_far_away_is_lower_by_its_ranks(iterations, lower):
+    told = asked(*iterations)
+    assert is_lower_far_away(told, np.ones(1)) == lower
+    assert is_lower_far_away(told, np.full(1, 1e-3)) == lower
+    assert not is_lower_far_away([e for e in told if e.iteration > 0], np.ones(1))  # the first ones left the window
+
+
+@settings(deadline=None)
+@given(st.integers(2, 20), st.integers(2, 20), st.integers(0, 2**32 - 1))
+def test_ranks_are_compared_as_mann_and_whitney_do(m, n, seed):
+    from scipy.stats import mannwhitneyu
+
+    rng = np.random.default_rng(seed)
+    some, others = rng.standard_normal(m), rng.standard_normal(n)
+    expected = mannwhitneyu(some, others, alternative="less", method="asymptotic").pvalue
+    assert lower_by_chance(some, others) == pytest.approx(expected, rel=1e-9)
+    assert lower_by_chance(np.ones(m), np.ones(n)) > 0.5
+
+
+def searched(objective, iterations, **changes):
+    opt, rng = gibo.GIBO(np.zeros(D), scale=0.3, settings=Settings.default(**changes)), np.random.default_rng(3)
+    for k in range(iterations):
+        for query in opt.ask():
+            opt.tell(query, objective(query.x, k, rng))
+    return opt
+
+
+def hill(x, k, rng):
+    return -float(x @ x) + 8.0 * rng.standard_normal()
+
+
+def test_under_noise_that_hides_everything_the_search_for_the_scale_ends():
+    wide, ended = searched(hill, 12, patience=None), searched(hill, 12)
+    assert not wide._scale_found
+    assert wide._surrogate.log_factor == pytest.approx(np.log(10.0))
+    assert ended._scale_found
+    assert ended._surrogate.log_factor == 0.0
+    again = gibo.GIBO.from_state(ended.state())
+    assert again._scale_found
+
+
+@pytest.mark.parametrize("patience", [3, 6])
+def test_the_search_for_the_scale_has_time_until_patience_is_over(monkeypatch, patience):
+    monkeypatch.setattr("gibo.optimizers.gibo.is_lower_far_away", lambda window, scale: True)
+    before, after = (searched(hill, k, patience=patience) for k in (patience - 1, patience))
+    assert not before._scale_found
+    assert before._surrogate.log_factor > 0.0
+    assert after._scale_found
+    assert after._surrogate.log_factor == 0.0
+
+
+def test_patience_begins_when_values_differ(monkeypatch):
+    """On a plateau nothing is said against going farther."""
+    monkeypatch.setattr("gibo.optimizers.gibo.is_lower_far_away", lambda window, scale: True)
+    monkeypatch.setattr("gibo.optimizers.gibo.look", lambda *data: Finding(1.0, False, None))
+
+    def step(x, k, rng):
+        return 0.0 if k < 8 else float(x.any())
+
+    for iterations, found in ((13, False), (14, True)):
+        opt = searched(step, iterations)
+        assert opt._scale_found == found
+        assert opt._surrogate.log_factor == pytest.approx(0.0 if found else np.log(10.0))
+
+
+def test_where_what_is_asked_far_away_is_not_lower_the_search_goes_on(monkeypatch):
+    monkeypatch.setattr("gibo.optimizers.gibo.is_lower_far_away", lambda window, scale: False)
+    opt = searched(hill, 12)
+    assert not opt._scale_found
+    assert opt._surrogate.log_factor == pytest.approx(np.log(10.0))
+
+
+def test_a_search_that_shrinks_the_scale_goes_on(monkeypatch):
+    monkeypatch.setattr("gibo.optimizers.gibo.is_lower_far_away", lambda window, scale: True)
+    monkeypatch.setattr("gibo.optimizers.gibo.look", lambda *data: Finding(0.9, False, None))
+    opt = searched(hill, 8)
+    assert not opt._scale_found
+    assert opt._surrogate.log_factor == pytest.approx(8.0 * np.log(0.9))
+
+
+@pytest.mark.parametrize("patience", [0, -1, 2.5, "six"])
+def test_patience_is_a_number_of_iterations(patience):
+    with pytest.raises(gibo.InputError, match="patience"):
+        Settings.default(patience=patience)

@@ -213,14 +213,24 @@ def test_a_training_with_normalised_states_goes_on_as_it_would_have_then(tmp_pat
         np.testing.assert_allclose(policy["normalization"][name], expected["policy"]["normalization"][name], **CLOSE)
 
 
-def test_a_run_that_began_with_the_earlier_default_keeps_it(tmp_path):
-    """Its queries were climbed to with as many steps as they needed."""
-    earlier = gibo.Settings.default(plan_steps=60)
-    options = {"scale": 0.3, "seed": 3}
-    half = gibo.maximize(objective, [0.0, 0.0], budget=9, journal=tmp_path, settings=earlier, **options)
+@pytest.mark.parametrize("plan_steps", [60, 8])
+def test_a_run_that_began_with_an_earlier_default_keeps_it(tmp_path, plan_steps):
+    """Its queries were climbed to with as many steps as they needed; its search for the scale had no end."""
+    earlier = gibo.Settings.default(plan_steps=plan_steps, patience=None)
+
+    def noise(x, seed):
+        return float(np.random.default_rng(seed).standard_normal()) - float(x @ x)
+
+    options = {"scale": 0.1, "seed": 3}
+    half = gibo.maximize(noise, [0.0, 0.0], budget=9, journal=tmp_path, settings=earlier, **options)
     assert half.evaluations == 9
-    whole = gibo.maximize(objective, [0.0, 0.0], budget=20, journal=tmp_path, **options)
-    expected = gibo.maximize(objective, [0.0, 0.0], budget=20, settings=earlier, **options)
-    assert whole.x.tolist() == expected.x.tolist()
+    whole = gibo.maximize(noise, [0.0, 0.0], budget=50, journal=tmp_path, **options)
+    expected = gibo.maximize(noise, [0.0, 0.0], budget=50, settings=earlier, **options)
+    assert whole.history.x.tolist() == expected.history.x.tolist()
+    today = gibo.maximize(
+        noise, [0.0, 0.0], budget=50, settings=gibo.Settings.default(plan_steps=plan_steps), **options
+    )
+    assert today.history.x.tolist() != expected.history.x.tolist()
     with gibo.Journal.read(tmp_path) as journal:
-        assert journal.spec().arguments["settings"]["plan_steps"] == 60
+        settings = journal.spec().arguments["settings"]
+    assert (settings["plan_steps"], settings["patience"]) == (plan_steps, None)

@@ -98,6 +98,7 @@ DEFAULT = MODEL | {
     "warp": "chosen",
     "fit_at": "step",
     "scale_search": True,
+    "patience": 6,
     "remember": True,
     "caution": 1.0,
 }

@@ -29,7 +29,7 @@ from gibo.errors import InputError, NumericalError
 from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Event, Iteration
-from gibo.optimizers.scale_search import WIDEN, look
+from gibo.optimizers.scale_search import WIDEN, is_lower_far_away, look
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.surrogate import Model, Surrogate
 from gibo.outcome import ITERATE, QUERY, Best, Evaluation
@@ -90,8 +90,8 @@ class GIBO(Optimizer):
 
     def adopt(self, arguments: dict[str, Any]) -> None:
         then = Settings.from_plain(arguments["settings"])
-        earlier = (each.resolve(self.d) for each in (Settings(), Settings.default(plan_steps=60)))  # defaults of old
-        if self._by_default and then in earlier:
+        earlier = (Settings(), *(Settings.default(plan_steps=n, patience=None) for n in (60, 8)))  # defaults of old
+        if self._by_default and then in [each.resolve(self.d) for each in earlier]:
             self.__init__(self.x0, scale=self.scale, bounds=self.bounds, seed=self.seed, settings=then)  # type: ignore[misc]
 
     # -- what it knows ------------------------------------------------------------------------------------------------
@@ -186,9 +186,18 @@ class GIBO(Optimizer):
             return self._iterate
         before = self.log.of_iteration(self._iteration - 1)
         factor, self._scale_found, back = look(model, planned, window, batch, before, self._scale_found)
+        wider = self._surrogate.rescaled(factor).log_factor > 0.0
+        if wider and not self._scale_found and self._has_lost_patience() and is_lower_far_away(window, self.scale):
+            factor, self._scale_found = math.exp(-self._surrogate.log_factor), True  # as given
         if factor != 1.0:
             self._surrogate = self._surrogate.rescaled(factor)
         return None if back is None else back.x.copy()
+
+    def _has_lost_patience(self) -> bool:
+        """Whether values have differed for as many iterations as the search for the scale may take."""
+        first, patience = self.log.valued[0].value, self.settings.patience
+        since = next((e.iteration for e in self.log.valued if e.value != first), self._iteration)
+        return patience is not None and self._iteration - since + 1 >= patience
 
     def _highest_bound(self, model: Model, internal: Jacobian) -> Array:
         """The maximum of mean − beta·sd in the box around the iterate; in z."""

@@ -14,6 +14,10 @@ and the model sees why. How large the noise is shows in the iterate, which is ev
 found. Once the model beats noise by a quarter of a nat per value the scale counts as found. A step counts as failed
 when the new iterate's value is two median absolute deviations of the last batch below the last iterate's and the model
 agrees which of the two is better; then the search goes back, found or not.
+
+Where noise is large no scale shows a signal, and the search may end ten times as far away, where values are worse. So
+when it has widened the scale for some iterations in vain (`Settings.patience`) and the queries that it asked far away
+are lower than the first ones, see `is_lower_far_away`, the given scale is taken for right, and the search ends.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtr, ndtri, stdtrit
 
 from gibo._linalg import Array
 from gibo.optimizers.surrogate import Model
@@ -35,6 +39,8 @@ ABOVE = 0.85  # share of its queries that the iterate beats
 CHANCE = 0.15  # how likely that may be where nothing differs: of two queries one beats both in a third of all cases
 FAILED = 2.0  # median absolute deviations
 VARIES = 2.0  # nats
+NEAR, FAR = 1.5, 2.0  # times as far away as the first queries: less, and more
+LOWER = 0.1  # how likely it may be by chance that what is asked far away is lower
 SURE = 0.8  # how sure it is that a standard deviation of few values is no larger than it is taken for
 
 
@@ -108,6 +114,44 @@ def shrunk(values: Sequence[float], queries: Sequence[float]) -> float:
         return SHRINK
     deviation = float(np.std(queries, ddof=1)) * float(stdtrit(m - 1, SURE) / ndtri(SURE))
     return float(np.clip(deviation / drop, LEAST, 1.0)) if drop > 0.0 else 1.0
+
+
+def is_lower_far_away(window: Sequence[Evaluation], scale: Array) -> bool:
+    """Whether the queries of iterations that asked far away are lower than those asked about as near as the first.
+
+    More often than by chance, as Mann and Whitney's test of their ranks has it: noise may have heavy tails, or grow.
+    """
+    iterations: dict[int, list[Evaluation]] = {}
+    for e in window:
+        if e.kind in (ITERATE, QUERY):
+            iterations.setdefault(e.iteration, []).append(e)
+    distances = {k: _distance(batch, scale) for k, batch in iterations.items()}
+    first = distances.get(0)
+    if first is None:
+        return False
+
+    def asked(least: float, most: float) -> Array:
+        those = (k for k, D in distances.items() if D is not None and least < D / first < most)
+        return np.array([value for k in those for value in _apart(iterations[k])[2]])
+
+    near, far = asked(0.0, NEAR), asked(FAR, math.inf)
+    return min(len(near), len(far)) > 1 and lower_by_chance(far, near) < LOWER
+
+
+def lower_by_chance(some: Array, others: Array) -> float:
+    """How likely some values are to be so much lower than others by their ranks if nothing differs, about."""
+    m, n = len(some), len(others)
+    above = float(np.sum(some[:, None] > others) + 0.5 * np.sum(some[:, None] == others))
+    return float(ndtr((above - 0.5 * m * n + 0.5) / math.sqrt(m * n * (m + n + 1) / 12.0)))
+
+
+def _distance(batch: Sequence[Evaluation], scale: Array) -> float | None:
+    """Of an iteration's queries from its iterate, their median, in scales; None if it has not both."""
+    here, _, queries = _apart(batch)
+    if here is None or not queries:
+        return None
+    apart = np.linalg.norm([(e.x - here.x) / scale for e in batch if e.value is not None], axis=1)
+    return float(np.median(apart[apart > 0.0]))
 
 
 def _left(factor: float, model: Model, planned: Array) -> float:

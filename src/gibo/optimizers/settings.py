@@ -103,6 +103,8 @@ class Settings(Serializable):
             are told, before the step.
         scale_search: True: until a signal is found the lengthscales are widened and shrunk by what the values say, so
             that a wrong `scale` costs less; see `gibo.optimizers.scale_search`. Default False.
+        patience: after so many iterations without a signal the search for the scale may end, and `scale` is taken for
+            right; see there. Default None: never.
         remember: True: the first value, the start's, and that of the best point known stay in the model when they have
             left the window, so that what is recommended is no worse than they are. Default False.
         caution: `best` is the point with the highest mean − caution standard deviations. Default 0.
@@ -140,6 +142,7 @@ class Settings(Serializable):
     warp: Literal["none", "chosen"] = "none"
     fit_at: Literal["plan", "step"] = "plan"
     scale_search: bool = False
+    patience: int | None = None
     remember: bool = False
     caution: float = 0.0
     correlation: LKJ | Sequence[Sequence[float]] | Array | None = None
@@ -171,7 +174,7 @@ class Settings(Serializable):
         elif not isinstance(self.mean, str) or self.mean not in ("estimated", "published"):
             object.__setattr__(self, "mean", finite("mean", self.mean))
         positive_int("plan_steps", self.plan_steps)
-        for name in ("M", "N_m", "N_g", "fit_from"):
+        for name in ("M", "N_m", "N_g", "fit_from", "patience"):
             if getattr(self, name) is not None:
                 (batch_size if name == "M" else positive_int)(name, getattr(self, name))
         for name in ("standardize", "fit_after_iterate", "scale_search", "remember"):
@@ -193,8 +196,8 @@ class Settings(Serializable):
         of d/2 (at least 2) and 4 + 3·ln d; N_m is 10d, at least 100; `delta` is 1.5, because under large noise a value
         from farther away tells more; `plan_steps` is 8, because a query that is near its best place serves as well;
         `move` is ``"bound"``, `warp` ``"chosen"`` and `fit_at` ``"step"``; `scale_search` and `remember` are on;
-        `caution` is 1; the noise has the prior ``LogNormal(1, 1.5)``, because a smaller guess lets the first fits take
-        noise for detail.
+        `patience` is 6, because under large noise no scale shows a signal; `caution` is 1; the noise has the prior
+        ``LogNormal(1, 1.5)``, because a smaller guess lets the first fits take noise for detail.
 
         A step rule of your own makes `move` ``"step"``; values that are not standardised are not warped.
 
@@ -267,6 +270,7 @@ _SEARCHING: dict[str, Any] = {
     "warp": "chosen",
     "fit_at": "step",
     "scale_search": True,
+    "patience": 6,
     "remember": True,
     "caution": 1.0,
 }

@@ -216,7 +216,7 @@ def test_a_training_with_normalised_states_goes_on_as_it_would_have_then(tmp_pat
 @pytest.mark.parametrize("plan_steps", [60, 8])
 def test_a_run_that_began_with_an_earlier_default_keeps_it(tmp_path, plan_steps):
     """Its queries were climbed to with as many steps as they needed; its search for the scale had no end."""
-    earlier = gibo.Settings.default(plan_steps=plan_steps, patience=None)
+    earlier = gibo.Settings.default(plan_steps=plan_steps, patience=0)
 
     def noise(x, seed):
         return float(np.random.default_rng(seed).standard_normal()) - float(x @ x)
@@ -233,4 +233,4 @@ def test_a_run_that_began_with_an_earlier_default_keeps_it(tmp_path, plan_steps)
     assert today.history.x.tolist() != expected.history.x.tolist()
     with gibo.Journal.read(tmp_path) as journal:
         settings = journal.spec().arguments["settings"]
-    assert (settings["plan_steps"], settings["patience"]) == (plan_steps, None)
+    assert (settings["plan_steps"], settings["patience"]) == (plan_steps, 0)

@@ -34,7 +34,7 @@ OTHERWISE = {
     "fit_at": "plan",
     "beta": 0.5,  # of no effect with steps
     "scale_search": False,
-    "patience": None,
+    "patience": 0,
     "remember": False,
     "caution": 0.0,
     "correlation": None,  # section 2.2 and table 1: one lengthscale per parameter

@@ -90,7 +90,7 @@ class GIBO(Optimizer):
 
     def adopt(self, arguments: dict[str, Any]) -> None:
         then = Settings.from_plain(arguments["settings"])
-        earlier = (Settings(), *(Settings.default(plan_steps=n, patience=None) for n in (60, 8)))  # defaults of old
+        earlier = (Settings(), *(Settings.default(plan_steps=n, patience=0) for n in (60, 8)))  # defaults of old
         if self._by_default and then in [each.resolve(self.d) for each in earlier]:
             self.__init__(self.x0, scale=self.scale, bounds=self.bounds, seed=self.seed, settings=then)  # type: ignore[misc]
 
@@ -197,7 +197,7 @@ class GIBO(Optimizer):
         """Whether values have differed for as many iterations as the search for the scale may take."""
         first, patience = self.log.valued[0].value, self.settings.patience
         since = next((e.iteration for e in self.log.valued if e.value != first), self._iteration)
-        return patience is not None and self._iteration - since + 1 >= patience
+        return 0 < patience <= self._iteration - since + 1
 
     def _highest_bound(self, model: Model, internal: Jacobian) -> Array:
         """The maximum of mean − beta·sd in the box around the iterate; in z."""

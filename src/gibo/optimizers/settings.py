@@ -21,6 +21,7 @@ from gibo._checks import (
     batch_size,
     finite,
     instance,
+    natural,
     one_of,
     positive,
     positive_int,
@@ -104,7 +105,7 @@ class Settings(Serializable):
         scale_search: True: until a signal is found the lengthscales are widened and shrunk by what the values say, so
             that a wrong `scale` costs less; see `gibo.optimizers.scale_search`. Default False.
         patience: after so many iterations without a signal the search for the scale may end, and `scale` is taken for
-            right; see there. Default None: never.
+            right; see there. Default 0: never.
         remember: True: the first value, the start's, and that of the best point known stay in the model when they have
             left the window, so that what is recommended is no worse than they are. Default False.
         caution: `best` is the point with the highest mean − caution standard deviations. Default 0.
@@ -142,7 +143,7 @@ class Settings(Serializable):
     warp: Literal["none", "chosen"] = "none"
     fit_at: Literal["plan", "step"] = "plan"
     scale_search: bool = False
-    patience: int | None = None
+    patience: int = 0
     remember: bool = False
     caution: float = 0.0
     correlation: LKJ | Sequence[Sequence[float]] | Array | None = None
@@ -174,7 +175,8 @@ class Settings(Serializable):
         elif not isinstance(self.mean, str) or self.mean not in ("estimated", "published"):
             object.__setattr__(self, "mean", finite("mean", self.mean))
         positive_int("plan_steps", self.plan_steps)
-        for name in ("M", "N_m", "N_g", "fit_from", "patience"):
+        natural("patience", self.patience)
+        for name in ("M", "N_m", "N_g", "fit_from"):
             if getattr(self, name) is not None:
                 (batch_size if name == "M" else positive_int)(name, getattr(self, name))
         for name in ("standardize", "fit_after_iterate", "scale_search", "remember"):

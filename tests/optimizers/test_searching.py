@@ -363,6 +363,7 @@ def test_what_is_asked_far_away_is_lower_by_its_ranks(iterations, lower):
     assert is_lower_far_away(told, np.ones(1)) == lower
     assert is_lower_far_away(told, np.full(1, 1e-3)) == lower
     assert not is_lower_far_away([e for e in told if e.iteration > 0], np.ones(1))  # the first ones left the window
+    assert not is_lower_far_away(told, np.full(1, 1e300))  # distances that floats cannot tell from 0
 
 
 @settings(deadline=None)

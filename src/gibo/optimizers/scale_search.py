@@ -127,7 +127,7 @@ def is_lower_far_away(window: Sequence[Evaluation], scale: Array) -> bool:
             iterations.setdefault(e.iteration, []).append(e)
     distances = {k: _distance(batch, scale) for k, batch in iterations.items()}
     first = distances.get(0)
-    if first is None:
+    if not first:  # it left the window, or is too small for floats
         return False
 
     def asked(least: float, most: float) -> Array:
@@ -150,8 +150,8 @@ def _distance(batch: Sequence[Evaluation], scale: Array) -> float | None:
     here, _, queries = _apart(batch)
     if here is None or not queries:
         return None
-    apart = np.linalg.norm([(e.x - here.x) / scale for e in batch if e.value is not None], axis=1)
-    return float(np.median(apart[apart > 0.0]))
+    X = [e.x for e in batch if e.value is not None and not np.array_equal(e.x, here.x)]
+    return float(np.median(np.linalg.norm((X - here.x) / scale, axis=1)))
 
 
 def _left(factor: float, model: Model, planned: Array) -> float:

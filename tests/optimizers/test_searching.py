@@ -198,7 +198,7 @@ def test_what_the_fit_has_shortened_is_not_shortened_again():
     assert now == pytest.approx(factor * before)
 
 
-def test_while_the_scale_is_not_found_nothing_below_the_start_is_recommended():
+def test_where_the_scale_is_far_too_large_nothing_below_the_start_is_recommended():
     """A scale that is ten times too large: the first steps end far below the start, which the model does not see."""
 
     def valley(x):

@@ -154,6 +154,14 @@ def test_a_model_that_believes_in_luck_is_not_believed():
     assert verdict(facts(values=flat), start, end).code == "no_improvement"
 
 
+def test_where_the_start_is_recommended_the_verdict_says_so():
+    """However the values have risen: the two beliefs are of the same point, seen early and late."""
+    start, end = Best(np.zeros(2), 1.0, (0.9, 1.1)), Best(np.zeros(2), 3.0, (2.9, 3.1))
+    said = verdict(facts(), start, end)
+    assert said.code == "no_improvement"
+    assert "the start is recommended, 3 (2.9 to 3.1); nothing was surely better. Try a" in said.text
+
+
 def test_one_relapse_does_not_hide_a_climb():
     """Values like CartPole's, at the highest score from the sixth episode on but for a fall now and then."""
     start, end = Best(np.zeros(2), 20.0, (-400.0, 380.0)), Best(np.ones(2), 500.0, (499.0, 501.0))
@@ -213,7 +221,7 @@ def test_a_factor_to_try_is_a_plain_number():
 
 
 def test_iterates_that_rose_are_a_witness_also_where_queries_fall_the_lower_the_farther_they_go():
-    start, end = Best(np.zeros(2), -5.0, (-5.2, -4.8)), Best(np.zeros(2), 0.0, (-0.1, 0.1))
+    start, end = Best(np.zeros(2), -5.0, (-5.2, -4.8)), Best(np.ones(2), 0.0, (-0.1, 0.1))
     values = [-5.0, -4.0] * 5 + [-1.0, -8.0] * 10
     risen = [-5.0, -1.6, -0.2, -0.01, 0.0, 0.0, 0.0, 0.0, 0.0]
     assert verdict(facts(values=values, iterates=risen), start, end).code == "improved"

@@ -65,17 +65,36 @@ def events(server, path, count):
 # -- the snapshot -----------------------------------------------------------------------------------------------------
 
 
-def test_the_belief_is_the_runs_own(tmp_path):
-    """In the middle of a batch, after its last value, and with what is remembered."""
+@pytest.mark.parametrize("N_m", [100, 8])
+def test_the_belief_is_the_runs_own(tmp_path, N_m):
+    """In the middle of a batch, after its last value, and with what is remembered: within the window, and of old."""
+    settings = gibo.Settings.default(N_m=N_m)
     for budget in range(58, 64):
         with pytest.warns(gibo.FailedEvaluationWarning) if budget == 58 else nullcontext():
-            result = gibo.maximize(noisy, np.zeros(4), budget=budget, scale=0.2, journal=tmp_path)
+            result = gibo.maximize(noisy, np.zeros(4), budget=budget, scale=0.2, settings=settings, journal=tmp_path)
         s = snapshot(tmp_path)
         assert s["belief"]["x"] == pytest.approx(result.x.tolist(), abs=1e-9)
         assert s["belief"]["value"] == pytest.approx(result.value, rel=1e-6)
         assert (s["belief"]["low"], s["belief"]["high"]) == pytest.approx(result.interval, rel=1e-6)
         assert s["gradient"]["mean"] == pytest.approx(result.jacobian.mean.tolist(), rel=1e-5, abs=1e-6)
         assert s["belief"]["sd"] > 0.0
+
+
+def test_points_are_judged_by_the_same_values_as_in_the_run(tmp_path, monkeypatch):
+    seen = {}
+    for module in ("optimizers.gibo", "server.belief"):
+
+        def noted(optimizer, surrogate, model, window, first, iterate, failed, module=module):
+            seen[module] = [[(e.id, *e.x, e.value) for e in part] for part in (window, first)]
+            return iterate
+
+        monkeypatch.setattr(f"gibo.{module}.recommended", noted)
+    settings = gibo.Settings.default(N_m=8)
+    gibo.minimize(noisy, np.zeros(4), budget=60, scale=0.2, settings=settings, journal=tmp_path)
+    snapshot(tmp_path)
+    run, page = seen.values()
+    assert run == page
+    assert [len(part) for part in page] == [9, 7]  # the start, which is kept, and the other first values
 
 
 def test_a_reading_of_the_record_that_cannot_be_computed_with_is_passed_over(monkeypatch):

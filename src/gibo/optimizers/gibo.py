@@ -20,13 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo._checks import as_finite, shown
-from gibo._linalg import Array, single_thread
+from gibo._linalg import Array, single_thread, solve_lower
 from gibo._serialize import is_own
 from gibo.acquisition.climb import climb
 from gibo.acquisition.confidence import LowerConfidenceBound
 from gibo.acquisition.information import GradientInformation, plan
 from gibo.errors import InputError, NumericalError
-from gibo.gp import Jacobian
+from gibo.gp import Jacobian, conditioned
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Event, Iteration
 from gibo.optimizers.scale_search import WIDEN, is_lower_far_away, look
@@ -37,6 +37,8 @@ from gibo.steps import direction
 
 # Times as far from the iterate as planned, at most, for whole numbers that would be the iterate's own.
 FARTHER = (2.0, 4.0)
+# How probable it must be that a point is better than the start, to be recommended in its place.
+SURE = 0.95
 
 
 class GIBO(Optimizer):
@@ -86,7 +88,6 @@ class GIBO(Optimizer):
         self._kept: tuple[int, ...] = ()  # ids of the start and of the best point, see `Settings.remember`
         self._step_state = self.settings.step.init(self.d)
         self._scale_found = not (self.settings.scale_search and self._surrogate.can_be_rescaled)
-        self._was_found = self._scale_found  # when the last queries were planned, as their memo has it
 
     def adopt(self, arguments: dict[str, Any]) -> None:
         then = Settings.from_plain(arguments["settings"])
@@ -102,12 +103,13 @@ class GIBO(Optimizer):
         window = self._window(self._N_m)
         if not window:
             return None
-        recent = self.log.since_id(self.log.valued[-self._N_m :][0].id)
-        least = -np.inf if self._was_found else self.log.valued[0].value or 0.0
+        recent, beginning = self.log.since_id(self.log.valued[-self._N_m :][0].id), self.settings.beginning
+        ids = {e.id for e in window}
+        first = [e for e in self.log.valued[:beginning] if e.id not in ids]
         with single_thread():
             model = self._model()
             failed = any(e.value is None for e in recent)
-            return model.at(recommended(self, self.settings, model, window, self._iterate, failed, least))
+            return model.at(recommended(self, self._surrogate, model, window, first, self._iterate, failed))
 
     def at_start(self) -> Best | None:
         return self._surrogate.at_start(self.log, self.x0)
@@ -121,7 +123,6 @@ class GIBO(Optimizer):
 
     def _propose(self) -> list[tuple[Array, str]]:
         proposals: list[tuple[Array, str]] = []
-        self._was_found = self._scale_found
         if not self._iterate_asked:
             self._iterate_asked = True
             proposals.append((self._iterate, ITERATE))  # line 4
@@ -333,7 +334,7 @@ class GIBO(Optimizer):
     def _recall(self, memo: dict[str, Any]) -> None:
         self._iterate_asked = True
         self._surrogate = self._surrogate.recall(memo)
-        self._scale_found = self._was_found = bool(memo.get("scale_found", self._scale_found))
+        self._scale_found = bool(memo.get("scale_found", self._scale_found))
         self._kept = self._known_ids(memo.get("kept", ()))
         if "step" in memo:
             state = {name: as_finite(f"step.{name}", value) for name, value in memo["step"].items()}
@@ -346,25 +347,40 @@ class GIBO(Optimizer):
 
 def recommended(
     optimizer: Optimizer,
-    settings: Settings,
+    surrogate: Surrogate,
     model: Model,
     window: Sequence[Evaluation],
+    first: Sequence[Evaluation],
     iterate: Array,
     failed: bool,
-    least: float,
 ) -> Array:
-    """The point (d,) with the highest mean, less `caution` standard deviations, under the model: one of the window's
-    within the bounds, or the iterate.
+    """The point (d,) with the highest mean, less `caution` standard deviations, under the model of the window: one of
+    the window's within the bounds, or the iterate.
 
-    But not the iterate, which is yet to be evaluated, if evaluations `failed` since the window's first. While the scale
-    is not found the model may be far off: only points whose value is at `least` the start's are considered, and not the
-    iterate; −inf once it is found.
+    But not the iterate, which is yet to be evaluated, if evaluations `failed` since the window's first. And where the
+    start is remembered it stays the recommended point until the other one is `SURE` to be better: by the window, or, as
+    a window forgets what was around the start, by the `first` values that are not in it and the window together.
     """
-    X = [e.x for e in window if np.array_equal(optimizer.clip(e.x), e.x) and (e.value or 0.0) >= least]
-    if not X or not (failed or least > -np.inf):
-        X.append(optimizer.evaluated(iterate))
+    settings, inside = surrogate.settings, [e for e in window if np.array_equal(optimizer.clip(e.x), e.x)]
+    X = [e.x for e in inside] + ([] if failed and inside else [optimizer.evaluated(iterate)])
     best: Array = X[int(model.lower_bound(np.array(X), settings.caution).argmax())]
-    return best
+    start = next((e.x for e in inside if e.kind == ITERATE and e.iteration == 0), best)
+    if not settings.remember or probability_above(model, best, start) >= SURE:
+        return best
+    if first and probability_above(surrogate.given([*first, *window], settings.sizes[2]), best, start) >= SURE:
+        return best
+    return start
+
+
+def probability_above(model: Model, x: Array, y: Array) -> float:
+    """Probability that the objective is higher at x than at y, (d,) both; ½ if they are the same point."""
+    Z, gp = np.array([x, y]) / model.scale, model.gp
+    W = solve_lower(conditioned(gp)[1].L, gp.cross(Z))
+    higher, lower = np.asarray(gp.predict(Z).mean)
+    variance = float(np.array([1.0, -1.0]) @ (gp.kernel.k(Z, Z) - W.T @ W) @ np.array([1.0, -1.0]))
+    if higher == lower or variance <= 0.0:
+        return 0.5 + 0.5 * float(np.sign(higher - lower))
+    return 0.5 * math.erfc((lower - higher) / math.sqrt(2.0 * variance))
 
 
 def worth_keeping(settings: Settings, model: Model, window: Sequence[Evaluation], first: int) -> tuple[int, ...]:

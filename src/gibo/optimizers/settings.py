@@ -107,7 +107,8 @@ class Settings(Serializable):
         patience: after so many iterations without a signal the search for the scale may end, and `scale` is taken for
             right; see there. Default 0: never.
         remember: True: the first value, the start's, and that of the best point known stay in the model when they have
-            left the window, so that what is recommended is no worse than they are. Default False.
+            left the window, and the start is recommended until another point is better with a probability of 95 %.
+            Default False.
         caution: `best` is the point with the highest mean − caution standard deviations. Default 0.
         correlation: of the lengthscales, for an objective whose valleys are not along the parameters: None (default), a
             matrix (d, d), see `gibo.Kernel`, or `gibo.priors.LKJ`, to learn it: d·(d − 1)/2 numbers more to fit.
@@ -248,6 +249,12 @@ class Settings(Serializable):
         if M is None or N_m is None or N_g is None or fit_from is None:
             raise InputError("settings: they depend on the number of parameters; call resolve(d) first")
         return M, N_m, N_g, fit_from
+
+    @property
+    def beginning(self) -> int:
+        """By how many of the first values the start is judged: later ones are of better places."""
+        M, N_m, _, _ = self.sizes
+        return min(N_m, max(10, 3 * (M + 2)))
 
     @cached_property
     def priors(self) -> dict[str, Prior | LKJ]:

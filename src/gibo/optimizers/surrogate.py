@@ -60,8 +60,6 @@ Z90 = 1.6448536269514722
 # it than the model's standard deviation says, because the model was fitted. In these units, chosen on the leaderboard's
 # first half, where 90 % of the intervals hold with them and 54 % without.
 OPTIMISM, OVERCONFIDENCE = 0.5, 2.0
-# Values, or three batches if that is more, from which the start is judged: later ones are of better places.
-LEAST_AT_START = 10
 # A factor of ten either way: what leads farther is more often a rough objective than a wrong scale. Chosen on six
 # trials on Hopper-v5, of which two ended below 450 after 600 episodes with a hundred and none below 2300 with ten; with
 # other seeds four of ten end below 450 with ten. Older memos went farther.
@@ -297,8 +295,7 @@ class Surrogate:
 
         The present hyperparameters belong to the present window, whose values spread otherwise.
         """
-        M, N_m, _, _ = self.settings.sizes
-        first = log.valued[: min(N_m, max(LEAST_AT_START, 3 * (M + 2)))]
+        first = log.valued[: self.settings.beginning]
         if not first or any(isinstance(event, Reparametrized) for event in log.events):
             return None  # in the latter case what was told first is not where it was
         with single_thread():

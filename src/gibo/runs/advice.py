@@ -205,6 +205,8 @@ def verdict(facts: Facts, start: Best | None, end: Best | None) -> Advice:
     # those of the iterates, or all if there are few, for queries go farther and fall lower the more the model knows.
     if len(known) < 6:
         return _too_few(known)
+    if start is not None and end is not None and np.array_equal(start.x, end.x):
+        return _no_improvement(facts, f"the start is recommended, {reached}; nothing was surely better")
     witnesses = [each for each in (facts.iterates, known) if len(each) >= 6]
     thirds = [(each[: len(each) // 3], each[-(len(each) // 3) :]) for each in witnesses]
     risen = any(_rise(facts, _mean(first), _mean(last)) > LIKELY / NINETY for first, last in thirds)
@@ -250,6 +252,10 @@ def _compared(
     rise = _rise(facts, start, end)
     if (risen and rise > 1.0) or (surely and rise > 0.0):
         return Advice("improved", f"Improved by {abs(end.value - start.value):.3g}: {course}.")
+    return _no_improvement(facts, course)
+
+
+def _no_improvement(facts: Facts, course: str) -> Advice:
     scale = _scale(facts)
     size = "smaller" if scale is not None and scale.code == "scale_large" else "larger"
     text = f"No improvement beyond the noise: {course}. Try a {size} scale, a larger budget, or average more per value."

@@ -84,16 +84,19 @@ class Belief:
         self,
         surrogate: Surrogate,
         window: Sequence[Evaluation],
+        first: Sequence[Evaluation],
         iterate: Array,
-        failed: bool = False,
-        least: float = -math.inf,
+        failed: bool,
     ) -> Believed | None:
-        """What is believed with these hyperparameters; None before any value. See `recommended` for the others."""
+        """What is believed with these hyperparameters, given the window; None before any value.
+
+        See `gibo.optimizers.gibo.recommended` for the others.
+        """
         if not window:
             return None
         try:
             model = self.model(surrogate, window)
-            best = recommended(self.optimizer, surrogate.settings, model, window, iterate, failed, least)
+            best = recommended(self.optimizer, surrogate, model, window, first, iterate, failed)
             jacobian, ends = model.jacobian(iterate), sorted(self.sign * end for end in model.interval(best))
         except GiboError:
             return None

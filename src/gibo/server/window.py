@@ -72,11 +72,10 @@ class Window:
                 iterate = self._moved(iterate, iteration, iteration + 1)
             iteration += 1
         window = self._values(iteration, kept)
-        least = -np.inf
-        if window and surrogate.settings.scale_search and not memo.get("scale_found"):
-            (least,) = self._one("SELECT value FROM evaluations WHERE value IS NOT NULL ORDER BY query LIMIT 1")
-            least *= self.spec.sign
-        return self.belief.now(surrogate, window, iterate, bool(window) and self._failed_since(window), least)
+        ids = {e.id for e in window}
+        rows = self._all(f"{VALUES} ORDER BY e.query LIMIT ?", surrogate.settings.beginning)
+        first = [self._evaluation(row, iteration) for row in rows if row[0] not in ids]
+        return self.belief.now(surrogate, window, first, iterate, bool(window) and self._failed_since(window))
 
     def course(self, first: int) -> Iterator[tuple[int, tuple[float, float]]]:
         """Of some iterations from this one on: which one, and mean and sd of its iterate's value after it."""

@@ -284,12 +284,9 @@ def test_what_is_said_of_dear_packages():
     for method, cell in zip(header[1:], ranked[1:], strict=True):
         each = [float(ranks[method][key]) for key in ("mean_rank", "low", "high")]
         assert [float(number) for number in re.findall(r"[0-9.]+", cell)] == pytest.approx(each, abs=0.0051)
-    early = []
-    for task in ("plateau6", "pid"):
-        optuna, gibo = (f"{100 * found[task][method][20]:.0f} %".replace("-", "−") for method in ("Optuna GP", "GIBO"))
-        early.append(f"{task} ({optuna} against {gibo})")
     page = text("docs/leaderboard.md")
-    assert f"Gaussian process is ahead of GIBO on {early[0]} and {early[1]}." in page
+    optuna, gibo = (f"{100 * found['pid'][method][20]:.0f} %" for method in ("Optuna GP", "GIBO"))
+    assert f"after 20 values Optuna's Gaussian process has {optuna} and GIBO {gibo}." in page
     assert all(list(found["pid"][m].values())[-1] > list(found["pid"]["GIBO"].values())[-1] for m in header[2:])
     trials = list(ends("leaderboard-extras")["pid"]["GIBO"].values())
     every = list(ends("leaderboard-judge")["pid"]["GIBO"].values())
@@ -317,6 +314,20 @@ def test_what_is_said_of_local_entropy_search():
     assert f"takes {seconds:.2f} s per value" in page
 
 
+def test_what_is_said_of_another_seed():
+    name, page = "leaderboard-judge-8", text("docs/leaderboard.md")
+    ranks = [r for r in rows(f"{name}/ranks.csv") if r["among"] == "all"]
+    gibo, cma = (f"{float(r['mean_rank']):.2f} ({float(r['low']):.2f} to {float(r['high']):.2f})" for r in ranks[:2])
+    assert f"mean rank {gibo}, CMA-ES {cma}." in page
+    needed = [[float(r[m] or "inf") for m in ("GIBO", "CMA-ES")] for r in rows(f"{name}/needed.csv")]
+    half = sum(gibo <= 0.5 * cma for gibo, cma in needed)
+    assert f"On {half} of the {len(needed)} tasks GIBO needs at most half of CMA-ES's evaluations" in page
+    assert f"with another seed on {half}," in text("README.md")
+    last = [{m: list(c.values())[-1] for m, c in e.items()} for e in ends(name).values()]
+    share = min(e["GIBO"] / max(e.values()) for e in last)
+    assert f"at least {100 * share:.0f} % of the best method's improvement everywhere" in page
+
+
 def test_what_is_said_of_the_rest_of_noisy_bbob():
     name, page = "leaderboard-bbob", text("docs/leaderboard.md")
     ranks = [r for r in rows(f"{name}/ranks.csv") if r["among"] == "all"]
@@ -335,7 +346,7 @@ def test_what_is_said_of_the_rest_of_noisy_bbob():
     uniform = [last[task] for task in last if (int(task[5:8]) - 108) % 3 == 0 and task > "bbob-107"]
     assert len(uniform) == 8
     assert sum(max(e.values()) <= 0 for e in uniform) == 7
-    assert sum(e["GIBO"] < e["CMA-ES"] for e in uniform) == 5
+    assert sum(e["GIBO"] < e["CMA-ES"] for e in uniform) == 2
 
 
 def test_what_is_said_of_a_full_matrix():

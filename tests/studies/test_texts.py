@@ -4,6 +4,7 @@ import csv
 import re
 from functools import cache
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
@@ -312,6 +313,17 @@ def test_what_is_said_of_local_entropy_search():
         assert shown.format(*(f"{100 * v:.0f}".replace("-", "−") for v in share[task])) in page
     (seconds,) = [float(r["mean"]) for r in rows(f"{name}/times.csv") if r["method"] == method]
     assert f"takes {seconds:.2f} s per value" in page
+
+
+def test_what_is_said_of_the_regulator():
+    found = {}
+    for row in rows("leaderboard-environments/lqr.csv"):
+        found.setdefault((row["scale"], row["method"]), []).append(float(row["relative_cost"]))
+    assert {len(each) for each in found.values()} == {20}
+    (a, b), (c, d), (e, f) = ([f"{median(found[k, m]):.2f}" for m in ("GIBO", "CMA-ES")] for k in ("1", "0.333", "0.1"))
+    page = text("docs/leaderboard.md")
+    assert f"a median relative cost of {a} after 60 episodes with the scale of 0.1" in page
+    assert f"(CMA-ES {b}), {c} with a third of it (CMA-ES {d}) and {e} with a tenth (CMA-ES {f}; 20 trials" in page
 
 
 def test_what_is_said_of_another_seed():

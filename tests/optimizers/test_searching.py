@@ -17,7 +17,6 @@ from gibo.optimizers.scale_search import (
     by_chance,
     is_lower_far_away,
     look,
-    lower_by_chance,
     shrunk,
     varies,
 )
@@ -364,18 +363,6 @@ def test_what_is_asked_far_away_is_lower_by_its_ranks(iterations, lower):
     assert is_lower_far_away(told, np.full(1, 1e-3)) == lower
     assert not is_lower_far_away([e for e in told if e.iteration > 0], np.ones(1))  # the first ones left the window
     assert not is_lower_far_away(told, np.full(1, 1e300))  # distances that floats cannot tell from 0
-
-
-@settings(deadline=None)
-@given(st.integers(2, 20), st.integers(2, 20), st.integers(0, 2**32 - 1))
-def test_ranks_are_compared_as_mann_and_whitney_do(m, n, seed):
-    from scipy.stats import mannwhitneyu
-
-    rng = np.random.default_rng(seed)
-    some, others = rng.standard_normal(m), rng.standard_normal(n)
-    expected = mannwhitneyu(some, others, alternative="less", method="asymptotic").pvalue
-    assert lower_by_chance(some, others) == pytest.approx(expected, rel=1e-9)
-    assert lower_by_chance(np.ones(m), np.ones(n)) > 0.5
 
 
 def searched(objective, iterations, **changes):

@@ -1,16 +1,13 @@
 """What a run says at its end, and what to try next."""
 
-import math
 from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import gibo
 from gibo.outcome import Best
-from gibo.runs.advice import SURE, Estimate, Facts, _higher, remarks, verdict
+from gibo.runs.advice import Estimate, Facts, remarks, verdict
 
 
 def hill(noise: float, seed: int = 0):
@@ -226,13 +223,3 @@ def test_iterates_that_rose_are_a_witness_also_where_queries_fall_the_lower_the_
     risen = [-5.0, -1.6, -0.2, -0.01, 0.0, 0.0, 0.0, 0.0, 0.0]
     assert verdict(facts(values=values, iterates=risen), start, end).code == "improved"
     assert verdict(facts(values=values, iterates=[-1.0, 1.0] * 5), start, end).code == "no_improvement"
-
-
-few = st.lists(st.integers(0, 6).map(float), min_size=2, max_size=12)
-
-
-@given(few, few)
-def test_higher_by_ranks_is_higher_by_all_pairs(first, last):
-    n, m = len(first), len(last)
-    above = sum((b > a) + 0.5 * (b == a) for a in first for b in last)
-    assert _higher(first, last) == (above - n * m / 2.0 > SURE * math.sqrt(n * m * (n + m + 1) / 12.0))

@@ -27,9 +27,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.special import ndtri, stdtrit
 
 from gibo._linalg import Array
+from gibo._ranks import lower_by_chance
 from gibo.optimizers.surrogate import Model
 from gibo.outcome import ITERATE, QUERY, Evaluation
 
@@ -117,10 +118,7 @@ def shrunk(values: Sequence[float], queries: Sequence[float]) -> float:
 
 
 def is_lower_far_away(window: Sequence[Evaluation], scale: Array) -> bool:
-    """Whether the queries of iterations that asked far away are lower than those asked about as near as the first.
-
-    More often than by chance, as Mann and Whitney's test of their ranks has it: noise may have heavy tails, or grow.
-    """
+    """Whether what was asked far away is lower, by more than chance, than what was asked about as near as at first."""
     iterations: dict[int, list[Evaluation]] = {}
     for e in window:
         if e.kind in (ITERATE, QUERY):
@@ -136,13 +134,6 @@ def is_lower_far_away(window: Sequence[Evaluation], scale: Array) -> bool:
 
     near, far = asked(0.0, NEAR), asked(FAR, math.inf)
     return min(len(near), len(far)) > 1 and lower_by_chance(far, near) < LOWER
-
-
-def lower_by_chance(some: Array, others: Array) -> float:
-    """How likely some values are to be so much lower than others by their ranks if nothing differs, about."""
-    m, n = len(some), len(others)
-    above = float(np.sum(some[:, None] > others) + 0.5 * np.sum(some[:, None] == others))
-    return float(ndtr((above - 0.5 * m * n + 0.5) / math.sqrt(m * n * (m + n + 1) / 12.0)))
 
 
 def _distance(batch: Sequence[Evaluation], scale: Array) -> float | None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gibo._ranks import lower_by_chance
 from gibo.errors import printable
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Iteration
@@ -40,7 +41,7 @@ MARCHING, JUMPING, OPPOSED = 0.55, 0.1, -0.4
 LONG_MARCH = 5.0
 LEAST_STEPS = 6
 LEAST_ALIKE = 3  # equal values that are no accident
-SURE = 3.0  # standard deviations
+UNLIKELY = 0.00135  # beyond three standard deviations, on one side
 MOST = 0.9  # share of the last values that are better than the first one
 NINETY, LIKELY = 1.6449, 1.2816  # standard errors that hold 90 % of a normal distribution: on both sides, on one
 
@@ -211,7 +212,8 @@ def verdict(facts: Facts, start: Best | None, end: Best | None) -> Advice:
     thirds = [(each[: len(each) // 3], each[-(len(each) // 3) :]) for each in witnesses]
     risen = any(_rise(facts, _mean(first), _mean(last)) > LIKELY / NINETY for first, last in thirds)
     # By their ranks, where one relapse among high values makes means and a model's intervals as wide as the gain.
-    surely = any(_higher(*((last, first) if facts.minimize else (first, last))) for first, last in thirds)
+    worse_and_better = [(last, first) if facts.minimize else (first, last) for first, last in thirds]
+    surely = any(lower_by_chance(*each) < UNLIKELY for each in worse_and_better)
     last = thirds[-1][1] if thirds else known  # a run that soon was at the top has high values in its first third, too
     better = [value < known[0] if facts.minimize else value > known[0] for value in last]
     risen = risen or sum(better) >= MOST * len(last)
@@ -235,14 +237,6 @@ def _too_few(known: Sequence[float]) -> Advice:
 def _mean(values: Sequence[float]) -> Estimate:
     mean, half = fmean(values), NINETY * stdev(values) / math.sqrt(len(values))
     return Estimate(mean, mean - half, mean + half)
-
-
-def _higher(first: Sequence[float], last: Sequence[float]) -> bool:
-    """Whether the last values are higher than the first ones, by the test of Mann and Whitney (its normal limit)."""
-    n, m, ordered = len(first), len(last), np.sort(first)
-    # Of all pairs those in which the last one is higher, and half of those that are equal.
-    above = 0.5 * sum(float(ordered.searchsorted(last, side).sum()) for side in ("left", "right"))
-    return above - n * m / 2.0 > SURE * math.sqrt(n * m * (n + m + 1) / 12.0)
 
 
 def _compared(

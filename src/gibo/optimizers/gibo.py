@@ -31,6 +31,7 @@ from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Event, Iteration
 from gibo.optimizers.scale_search import WIDEN, is_lower_far_away, look
 from gibo.optimizers.settings import Settings
+from gibo.optimizers.start import belief_at_start
 from gibo.optimizers.surrogate import Model, Surrogate
 from gibo.outcome import ITERATE, QUERY, Best, Evaluation
 from gibo.steps import direction
@@ -113,7 +114,8 @@ class GIBO(Optimizer):
             return model.at(recommended(self, self._surrogate, model, window, first, self._iterate, failed))
 
     def at_start(self) -> Best | None:
-        return self._surrogate.at_start(self.log, self.x0)
+        with single_thread():
+            return belief_at_start(self._model(), self._surrogate, self.log, self.x0)
 
     def jacobian(self) -> Jacobian:
         """Posterior of the objective's gradient at the iterate, from the window's data."""

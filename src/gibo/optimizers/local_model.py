@@ -23,6 +23,7 @@ from gibo.errors import InputError
 from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.settings import Settings
+from gibo.optimizers.start import belief_at_start
 from gibo.optimizers.surrogate import Model, Surrogate
 from gibo.outcome import ITERATE, QUERY, Best, Evaluation
 from gibo.priors import LogNormal, SharedLogNormal
@@ -94,7 +95,8 @@ class LocalModelSearch(Optimizer):
         return Best(X[i].copy(), float(mean[i]))
 
     def at_start(self) -> Best | None:
-        return self._surrogate.at_start(self.log, self.x0)
+        with single_thread():
+            return belief_at_start(self._model(), self._surrogate, self.log, self.x0)
 
     def jacobian(self) -> Jacobian:
         """Posterior of the objective's gradient at the iterate, from the window's data."""

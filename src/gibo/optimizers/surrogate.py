@@ -30,13 +30,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from gibo._checks import as_vector, finite, positive
-from gibo._linalg import Array, single_thread, solve_lower
+from gibo._linalg import Array, solve_lower
 from gibo.errors import InputError
 from gibo.gp import GaussianProcess, Jacobian, conditioned
 from gibo.kernels import KERNELS, as_correlation
 from gibo.map_fit import fit
 from gibo.means import InUnits, Mean
-from gibo.optimizers.log import Log, Reparametrized
 from gibo.optimizers.settings import Settings
 from gibo.outcome import Best, Evaluation
 from gibo.priors import LKJ, Prior
@@ -289,17 +288,6 @@ class Surrogate:
         fitted = fit(gp, self._priors())
         warning = None if fitted.warning is None else fitted.warning.message
         return replace(self, hyperparameters=Hyperparameters.of(fitted.gp, len(self.scale)), warning=warning)
-
-    def at_start(self, log: Log, x0: Array) -> Best | None:
-        """What a model that is fitted to the first few batches alone believes of x0; None where nothing is known of it.
-
-        The present hyperparameters belong to the present window, whose values spread otherwise.
-        """
-        first = log.valued[: self.settings.beginning]
-        if not first or any(isinstance(event, Reparametrized) for event in log.events):
-            return None  # in the latter case what was told first is not where it was
-        with single_thread():
-            return Surrogate.initial(self.settings, self.scale).fit(first).given(first).at(x0)
 
     def expecting_gradient(
         self, evaluations: Sequence[Evaluation], recent: Sequence[Evaluation], x: Array, noise: Array, N_g: int

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from watching import HOSTILE, Deeds, until
 
+import gibo
 from gibo.runs import manual
 from gibo.runs.journal import Journal
 from gibo.server.watch import Watch, report
@@ -301,6 +302,23 @@ def test_parameters_are_copied_in_forms_that_read_back(tmp_path, tab):
     import ast
 
     assert ast.literal_eval(found["Python"]) == {"gain": 1e-7, "on": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("best", "where"), [("start", "at the start, which still is"), ("far", "at the recommended point")]
+)
+def test_a_start_that_is_recommended_is_called_so(tmp_path, tab, best, where):
+    rng = np.random.default_rng(0)
+
+    def objective(x):
+        return rng.standard_normal() if best == "start" else float(x.sum())
+
+    result = gibo.maximize(objective, np.zeros(3), budget=20, scale=0.3, seed=0, journal=tmp_path / "run")
+    assert np.array_equal(result.x, np.zeros(3)) == (best == "start")
+    with Watch(tmp_path / "run") as watch:
+        tab.goto(watch.page_address)
+        drawn(tab, 20)
+        assert where in tab.inner_text("#tiles")
 
 
 def test_a_folder_of_trials(tmp_path, tab):

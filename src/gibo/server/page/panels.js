@@ -30,7 +30,9 @@ function showTiles(run) {
   const tiles = [];
   if (belief && belief.value !== null) {
     const [low, high] = [belief.low, belief.high].map((end) => withSd(end, belief.sd));
-    tiles.push(tile("Believed value", withSd(belief.value, belief.sd), `${low} to ${high} with 90\u00a0%, at the recommended point`));
+    const start = run.count > 1 && head.parameters.every((parameter, i) => parameter.start === belief.x[i]);
+    const where = start ? "the start, which still is the recommended point" : "the recommended point";
+    tiles.push(tile("Believed value", withSd(belief.value, belief.sd), `${low} to ${high} with 90\u00a0%, at ${where}`));
   }
   tiles.push(tile("Best value seen", seen ? figure(seen.value) : "–", seen ? `query ${seen.id}, noise included` : "no value yet"));
   const bar = budget ? el("progress", {max: budget, value: Math.min(budget, run.count), "aria-label": "share of the budget"}) : null;

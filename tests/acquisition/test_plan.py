@@ -1,4 +1,5 @@
 import itertools
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -125,19 +126,54 @@ def test_the_generator_decides_alone():
     assert first[1] == second[1]
 
 
+@pytest.mark.parametrize("basis", ["axes", "random"])
 @pytest.mark.parametrize("d", [1, 2, 5, 12])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_plan_equals_asking_and_telling_one_by_one(seed, d):
+def test_a_plan_equals_asking_and_telling_one_by_one(seed, d, basis):
     gp, t, lower, upper = situation(seed, d)
     M = 6
-    planned = plan(GradientInformation(gp, at=t), lower, upper, M, np.random.default_rng(seed))
+    planned = plan(GradientInformation(gp, at=t), lower, upper, M, np.random.default_rng(seed), basis=basis)
     assert planned.X.shape == (M, d)
     rng, values = np.random.default_rng(seed), np.random.default_rng(99)
     for x, alpha in zip(planned.X, planned.information, strict=True):
-        asked, information = maximize(GradientInformation(gp, at=t), lower, upper, rng)
+        asked, information = maximize(GradientInformation(gp, at=t), lower, upper, rng, basis=basis)
         np.testing.assert_allclose(x, asked, rtol=1e-9, atol=1e-9)
         assert alpha == pytest.approx(information, rel=1e-9)
         gp = gp.extend(asked, 100.0 * values.normal())
+
+
+def changed(X, t):
+    """How many parameters each query changes by a tenth of its largest change."""
+    change = np.abs(X - t)
+    return (change > 0.1 * change.max(axis=1, keepdims=True)).sum(axis=1)
+
+
+def test_with_a_random_basis_queries_change_all_parameters_and_tell_as_much():
+    d, t = 12, np.zeros(12)
+    gp, box = GaussianProcess(SquaredExponential(np.ones(d), 1.0), 0.1), 3.0 * np.ones(d)
+    gi = GradientInformation(gp, at=t)
+    axes, *some = [
+        plan(gi, -box, box, 6, np.random.default_rng(seed), basis=basis)
+        for basis, seed in (("axes", 0), *(("random", seed) for seed in range(40)))
+    ]
+    assert (changed(axes.X[:1], t) == 1).all()
+    for each in some:
+        np.testing.assert_allclose(each.information, axes.information, rtol=1e-3)
+    first = np.array([each.X[0] for each in some])
+    assert np.median(changed(first, t)) > d / 2
+    assert len({tuple(x) for x in first}) == len(some)
+    # No parameter, no pair of them and no side is preferred: the directions are uncorrelated, with a mean of 0.
+    unit = first / np.linalg.norm(first, axis=1, keepdims=True)
+    np.testing.assert_allclose(d * unit.T @ unit / len(some), np.eye(d), atol=0.8)
+    np.testing.assert_allclose(math.sqrt(d) * unit.mean(axis=0), 0.0, atol=0.6)
+
+
+def test_a_random_basis_leans_to_what_is_most_uncertain():
+    d, t, box = 10, np.zeros(10), 30.0 * np.ones(10)
+    ell = np.where(np.arange(d) == 4, 1.0, 10.0)
+    gi = GradientInformation(GaussianProcess(SquaredExponential(ell, 1.0), 0.1), at=t)
+    X = [maximize(gi, -box, box, np.random.default_rng(seed), basis="random")[0] / ell for seed in range(10)]
+    assert (np.abs(X).argmax(axis=1) == 4).all()
 
 
 def test_a_plan_with_gradient_observations_equals_asking_and_telling():

@@ -36,6 +36,7 @@ from gibo.steps import Adam, GradientAscent
         ({"delta": 0.0}, "delta: expected a positive"),
         ({"least_share": -0.1}, "least_share: expected a non-negative"),
         ({"plan_steps": 0}, "plan_steps: expected"),
+        ({"basis": "diagonal"}, "basis: expected"),
         ({"least_gain": -0.1}, "least_gain: expected a non-negative"),
         ({"step": 0.5}, "step: expected GradientAscent"),
     ],
@@ -43,6 +44,16 @@ from gibo.steps import Adam, GradientAscent
 def test_mistakes_are_named(arguments, words):
     with pytest.raises(InputError, match=words):
         Settings(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("d", "basis"), [(1, "axes"), (7, "axes"), (8, "random"), (47, "random"), (48, "axes"), (100, "axes")]
+)
+def test_by_default_queries_change_all_of_a_middling_number_of_parameters(d, basis):
+    assert Settings.default().resolve(d).basis == basis
+    assert Settings().resolve(d).basis == "axes"
+    for given in ("axes", "random"):
+        assert Settings.default(basis=given).resolve(d).basis == given
 
 
 def test_settings_are_values():

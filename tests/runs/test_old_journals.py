@@ -234,3 +234,17 @@ def test_a_run_that_began_with_an_earlier_default_keeps_it(tmp_path, plan_steps)
     with gibo.Journal.read(tmp_path) as journal:
         settings = journal.spec().arguments["settings"]
     assert (settings["plan_steps"], settings["patience"]) == (plan_steps, 0)
+
+
+def test_a_run_that_began_with_queries_along_the_parameters_goes_on_so(tmp_path):
+    def objective(x, seed):
+        return -float(((x - 1) ** 2).sum()) + 0.1 * float(np.random.default_rng(seed).standard_normal())
+
+    earlier, options = gibo.Settings.default(basis="axes"), {"scale": 0.3, "seed": 3}
+    x0 = np.zeros(8)
+    gibo.maximize(objective, x0, budget=7, journal=tmp_path, settings=earlier, **options)
+    whole = gibo.maximize(objective, x0, budget=25, journal=tmp_path, **options)
+    expected = gibo.maximize(objective, x0, budget=25, settings=earlier, **options)
+    assert whole.history.x.tolist() == expected.history.x.tolist()
+    today = gibo.maximize(objective, x0, budget=25, **options)
+    assert today.history.x.tolist() != expected.history.x.tolist()

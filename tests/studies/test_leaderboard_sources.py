@@ -94,6 +94,7 @@ DEFAULT = MODEL | {
     "N_m": 100,
     "delta": 1.5,
     "plan_steps": 8,
+    "basis": "random",
     "move": "bound",
     "warp": "chosen",
     "fit_at": "step",

@@ -29,6 +29,7 @@ OTHERWISE = {
     "least_share": 0.0,
     "least_gain": 0.0,  # configs/synthetic_experiment/100621, configs/rl_experiment/*_10runs, notebook: none
     "plan_steps": 60,  # as many as the climb needs
+    "basis": "axes",
     "move": "step",
     "warp": "none",
     "fit_at": "plan",

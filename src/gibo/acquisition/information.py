@@ -21,7 +21,7 @@ and no candidate needs a factorisation of its own: α and ∇α cost two triangu
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,8 @@ from gibo.errors import InputError, NumericalError
 from gibo.gp import GaussianProcess, schur_complement
 from gibo.kernels import Kernel
 
+Basis = Literal["axes", "random"]
+
 _EPS = float(np.finfo(np.float64).eps)
 _ZERO = np.zeros(())  # an array, because NumPy takes longer for a number
 
@@ -45,6 +47,8 @@ EIGENVECTORS = 3
 LENGTHS = (0.5, 1.0, 2.0)
 EVEN_POINTS = 8
 MIRROR_ROUNDS = 3
+# How much more the first of a few random directions counts than the others, where these are drawn.
+LEAN = 1.0
 
 
 class _Sites(NamedTuple):
@@ -233,6 +237,7 @@ def plan(
     least_share: float = 0.0,
     least_gain: float = 0.0,
     maximum_steps: int = MAXIMUM_STEPS,
+    basis: Basis | None = "axes",
 ) -> Plan:
     """The next M queries in the box, each the most informative one given those before it.
 
@@ -240,7 +245,8 @@ def plan(
     and asking again, M times; all of them may run at once. The plan ends early, after at least one query, when a query
     would remove less than `least_share` of the gradient's remaining uncertainty; or with the first one after it whose α
     is below `least_gain`. (That is the rule of the published code of Müller et al. 2021: the change of the acquisition,
-    which counts all data there, is the α of the last query.) A query's climb has at most `maximum_steps`.
+    which counts all data there, is the α of the last query.) A query's climb has at most `maximum_steps`. For the
+    `basis` see `maximize`.
     """
     instance("gi", gi, GradientInformation, "a GradientInformation")
     instance("rng", rng, np.random.Generator, "np.random.default_rng(seed)")
@@ -252,7 +258,7 @@ def plan(
     X: list[Array] = []
     information: list[float] = []
     for _ in range(M):
-        x, alpha = maximize(gi, lower, upper, rng, steps)
+        x, alpha = maximize(gi, lower, upper, rng, steps, basis)
         if X and alpha < least_share * float(gi.covariance.trace()):
             break
         X.append(x)
@@ -265,7 +271,12 @@ def plan(
 
 
 def maximize(
-    gi: GradientInformation, lower: Array, upper: Array, rng: np.random.Generator, maximum_steps: int = MAXIMUM_STEPS
+    gi: GradientInformation,
+    lower: Array,
+    upper: Array,
+    rng: np.random.Generator,
+    maximum_steps: int = MAXIMUM_STEPS,
+    basis: Basis | None = "axes",
 ) -> tuple[Array, float]:
     """The most informative point of the box, and its α, by a climb from the best of several starts.
 
@@ -273,9 +284,12 @@ def maximize(
     and the corners of the box in their direction; a Latin hypercube of a few points. All are evaluated in one batch
     and the best is climbed from. In a box that is small against the lengthscales α is nearly convex and its maxima are
     corners; where the climb ends on faces of the box, the points mirrored across it are tried.
+
+    Where directions are uncertain alike, as all of them are before there are data, any `basis` of them tells as much:
+    ``"axes"`` is the parameters, one after the other, ``"random"`` mixes all of them anew for each query.
     """
     low, high = gi.to_scaled(lower), gi.to_scaled(upper)
-    starts = _starts(gi, low, high, rng)
+    starts = _starts(gi, low, high, rng, basis)
     alphas = gi.scaled_batch(starts)
     if not np.isfinite(alphas).all():
         raise NumericalError(
@@ -316,8 +330,10 @@ class _Relative(NamedTuple):
         return best, value * self.unit
 
 
-def _starts(gi: GradientInformation, low: Array, high: Array, rng: np.random.Generator) -> Array:
-    directions = gi.to_scaled(gi.t + _leading_eigenvectors(gi.covariance))
+def _starts(gi: GradientInformation, low: Array, high: Array, rng: np.random.Generator, basis: Basis | None) -> Array:
+    S = gi.covariance
+    leading = _leading_eigenvectors(S) if basis != "random" else _leading_of_some(S, rng)
+    directions = gi.to_scaled(gi.t + leading)
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     directions = np.concatenate([directions, -directions])
     corners = np.where(directions > 0, high, low)
@@ -355,4 +371,14 @@ def _leading_eigenvectors(S: Array) -> Array:
     weight = 1.0 + 1e-3 * np.arange(d, 0, -1) / d
     leading = linalg.leading_eigenvectors(S * np.sqrt(np.outer(weight, weight)), EIGENVECTORS)
     sign = np.sign(np.sin(1.0 + np.arange(d)) @ leading)
+    return (np.where(sign == 0.0, 1.0, sign) * leading).T
+
+
+def _leading_of_some(S: Array, rng: np.random.Generator) -> Array:
+    """As rows: the leading eigenvectors where a few random directions weigh up to `1 + LEAN` times as much."""
+    Q = np.linalg.qr(rng.standard_normal((len(S), min(EIGENVECTORS, len(S)))))[0]
+    weight = 1.0 + LEAN * np.arange(Q.shape[1], 0, -1) / Q.shape[1]
+    root = np.eye(len(S)) + Q * (np.sqrt(weight) - 1.0) @ Q.T
+    leading = linalg.leading_eigenvectors(root @ S @ root, EIGENVECTORS)
+    sign = np.sign(Q.sum(axis=1) @ leading)
     return (np.where(sign == 0.0, 1.0, sign) * leading).T

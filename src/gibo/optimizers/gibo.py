@@ -93,8 +93,8 @@ class GIBO(Optimizer):
 
     def adopt(self, arguments: dict[str, Any]) -> None:
         then = Settings.from_plain(arguments["settings"])
-        earlier = (Settings(), *(Settings.default(plan_steps=n, patience=0) for n in (60, 8)))  # defaults of old
-        if self._by_default and then in [each.resolve(self.d) for each in earlier]:
+        old = [Settings.default(plan_steps=n, patience=p, basis="axes") for n, p in ((60, 0), (8, 0), (8, 6))]
+        if self._by_default and then in [each.resolve(self.d) for each in (Settings(), *old)]:
             self.__init__(self.x0, scale=self.scale, bounds=self.bounds, seed=self.seed, settings=then)  # type: ignore[misc]
 
     # -- what it knows ------------------------------------------------------------------------------------------------
@@ -136,9 +136,8 @@ class GIBO(Optimizer):
         if self.settings.sampling == "random":
             Z = lower + (upper - lower) * self._rng.random((self._M, self.d))
         else:
-            gi = self._information(iterate_comes=bool(proposals))
-            s = self.settings
-            Z = plan(gi, lower, upper, self._M, self._rng, s.least_share, s.least_gain, s.plan_steps).X  # lines 7 to 12
+            gi, s = self._information(iterate_comes=bool(proposals)), self.settings  # lines 7 to 12
+            Z = plan(gi, lower, upper, self._M, self._rng, s.least_share, s.least_gain, s.plan_steps, s.basis).X
         if not self._scale_found and self._iteration:
             proposals.append((self._iterate, QUERY))  # twice, to tell noise from detail
         return proposals + [(self._apart(z * self.scale), QUERY) for z in Z]

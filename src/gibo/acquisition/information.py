@@ -376,7 +376,8 @@ def _leading_eigenvectors(S: Array) -> Array:
 
 def _leading_of_some(S: Array, rng: np.random.Generator) -> Array:
     """As rows: the leading eigenvectors where a few random directions weigh up to `1 + LEAN` times as much."""
-    Q = np.linalg.qr(rng.standard_normal((len(S), min(EIGENVECTORS, len(S)))))[0]
+    Q, R = np.linalg.qr(rng.standard_normal((len(S), min(EIGENVECTORS, len(S)))))
+    Q *= np.sign(R.diagonal())  # without it one entry of each direction would always be negative
     weight = 1.0 + LEAN * np.arange(Q.shape[1], 0, -1) / Q.shape[1]
     root = np.eye(len(S)) + Q * (np.sqrt(weight) - 1.0) @ Q.T
     leading = linalg.leading_eigenvectors(root @ S @ root, EIGENVECTORS)

@@ -10,6 +10,7 @@ from scipy.stats import qmc
 from gibo import GaussianProcess, GradientInformation, Matern52, SquaredExponential
 from gibo._linalg import single_thread
 from gibo.acquisition.information import maximize, plan
+from gibo.errors import InputError
 
 
 def situation(seed, d=None):
@@ -166,6 +167,12 @@ def test_with_a_random_basis_queries_change_all_parameters_and_tell_as_much():
     unit = first / np.linalg.norm(first, axis=1, keepdims=True)
     np.testing.assert_allclose(d * unit.T @ unit / len(some), np.eye(d), atol=0.8)
     np.testing.assert_allclose(math.sqrt(d) * unit.mean(axis=0), 0.0, atol=0.6)
+
+
+def test_a_basis_that_there_is_not_is_named():
+    gp, t, lower, upper = situation(1)
+    with pytest.raises(InputError, match="basis: expected"):
+        plan(GradientInformation(gp, at=t), lower, upper, 2, np.random.default_rng(0), basis="diagonal")
 
 
 def test_a_random_basis_leans_to_what_is_most_uncertain():

@@ -27,7 +27,17 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo import _linalg as linalg
-from gibo._checks import as_points, as_vector, batch_size, instance, moderate, one_or_many, positive, positive_int
+from gibo._checks import (
+    as_points,
+    as_vector,
+    batch_size,
+    instance,
+    moderate,
+    one_of,
+    one_or_many,
+    positive,
+    positive_int,
+)
 from gibo._linalg import Array
 from gibo.acquisition.climb import MAXIMUM_STEPS, climb
 from gibo.errors import InputError, NumericalError
@@ -237,7 +247,7 @@ def plan(
     least_share: float = 0.0,
     least_gain: float = 0.0,
     maximum_steps: int = MAXIMUM_STEPS,
-    basis: Basis | None = "axes",
+    basis: Basis = "axes",
 ) -> Plan:
     """The next M queries in the box, each the most informative one given those before it.
 
@@ -255,6 +265,7 @@ def plan(
         raise InputError("lower, upper: expected lower below upper in every dimension")
     M, least_share = batch_size("M", M), positive("least_share", least_share, or_zero=True)
     steps = positive_int("maximum_steps", maximum_steps)
+    one_of("basis", basis, ("axes", "random"))
     X: list[Array] = []
     information: list[float] = []
     for _ in range(M):
@@ -276,7 +287,7 @@ def maximize(
     upper: Array,
     rng: np.random.Generator,
     maximum_steps: int = MAXIMUM_STEPS,
-    basis: Basis | None = "axes",
+    basis: Basis = "axes",
 ) -> tuple[Array, float]:
     """The most informative point of the box, and its α, by a climb from the best of several starts.
 
@@ -330,9 +341,9 @@ class _Relative(NamedTuple):
         return best, value * self.unit
 
 
-def _starts(gi: GradientInformation, low: Array, high: Array, rng: np.random.Generator, basis: Basis | None) -> Array:
+def _starts(gi: GradientInformation, low: Array, high: Array, rng: np.random.Generator, basis: Basis) -> Array:
     S = gi.covariance
-    leading = _leading_eigenvectors(S) if basis != "random" else _leading_of_some(S, rng)
+    leading = _leading_eigenvectors(S) if basis == "axes" else _leading_of_some(S, rng)
     directions = gi.to_scaled(gi.t + leading)
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     directions = np.concatenate([directions, -directions])

@@ -137,7 +137,8 @@ class GIBO(Optimizer):
             Z = lower + (upper - lower) * self._rng.random((self._M, self.d))
         else:
             gi, s = self._information(iterate_comes=bool(proposals)), self.settings  # lines 7 to 12
-            Z = plan(gi, lower, upper, self._M, self._rng, s.least_share, s.least_gain, s.plan_steps, s.basis).X
+            ends, basis = (s.least_share, s.least_gain, s.plan_steps), s.basis or "axes"
+            Z = plan(gi, lower, upper, self._M, self._rng, *ends, basis).X
         if not self._scale_found and self._iteration:
             proposals.append((self._iterate, QUERY))  # twice, to tell noise from detail
         return proposals + [(self._apart(z * self.scale), QUERY) for z in Z]

@@ -12,11 +12,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import gibo
+from gibo._linalg import Array
 
 SLEEP = 0.05
 M = 16
@@ -27,16 +30,16 @@ BUDGET = ITERATIONS * (M + 1)
 IDEAL = ITERATIONS * math.ceil((M + 1) / WORKERS) * SLEEP
 
 
-def sleeper(x: np.ndarray) -> float:
+def sleeper(x: Array) -> float:
     time.sleep(SLEEP)
     return -float(x @ x)
 
 
-def quick(x: np.ndarray) -> float:
+def quick(x: Array) -> float:
     return -float(x @ x)
 
 
-def seconds(objective: object, budget: int, **options: object) -> float:
+def seconds(objective: Callable[[Array], float], budget: int, **options: Any) -> float:
     settings = gibo.Settings(M=M, fit="never")
     started = time.perf_counter()
     gibo.maximize(objective, np.ones(8), budget=budget, scale=0.1, settings=settings, **options)
@@ -69,7 +72,7 @@ def dask(folder: Path) -> None:
     file = folder / "scheduler.json"
     words = [sys.executable, "-m"]
     common = ["--scheduler-file", str(file), "--host", "127.0.0.1", "--no-dashboard"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     started = [subprocess.Popen([*words, "distributed.cli.dask_scheduler", "--port", "0", *common], **quiet)]
     try:
         for _ in range(WORKERS):
@@ -77,7 +80,7 @@ def dask(folder: Path) -> None:
             started.append(subprocess.Popen(worker, **quiet))
         while not file.exists():
             time.sleep(0.05)
-        with Client(scheduler_file=str(file)) as client:
+        with Client(scheduler_file=str(file)) as client:  # type: ignore[no-untyped-call]
             client.wait_for_workers(WORKERS)
             executor = client.get_executor()
             seconds(sleeper, M, executor=executor)  # the workers load gibo

@@ -102,7 +102,7 @@ def workers(folder: Path) -> None:
     values = []
     for n in (1, 2):
         with Journal.read(folder / f"{n}-0") as journal:
-            values.append(sorted((t.query.id, t.answer.value) for t in journal.evaluations()))
+            values.append(sorted((e.query.id, e.value) for e, _ in journal.evaluations()))
     print(f"  the same returns: {values[0] == values[1]}")
 
 
@@ -110,7 +110,7 @@ def optimiser(folder: Path) -> None:
     name, budget = "Swimmer-v5", 10 * 17
     taken = seconds(name, budget, folder / "alone", None)
     with Journal.read(folder / "alone") as journal:
-        episodes = sum(t.answer.seconds or 0.0 for t in journal.evaluations())
+        episodes = sum(e.outcome.seconds or 0.0 for e, _ in journal.evaluations())
     share = 1.0 - episodes / taken
     where = f"{name}, {budget} episodes, window full"
     print(f"optimiser, journal and all else: {100 * share:.1f} % of the run's time ({where})")

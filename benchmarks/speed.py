@@ -70,12 +70,11 @@ def query_and_floor(d: int, N_m: int, N_g: int, M: int, repetitions: int) -> tup
     per_query = best_of(repetitions, iteration) / (M + 1)
     seen = opt.evaluations[-N_m:]
     gp = gibo.GaussianProcess(gibo.SquaredExponential(ell), noise=0.01)
-    given = [e for e in seen if e.gradient is not None]
+    given = [(e.x, e.gradient) for e in seen if e.gradient is not None]
     assert len(given) == N_g
     with single_thread():
-        gp = gp.condition(
-            [e.x for e in seen], [e.value for e in seen], [e.x for e in given], [e.gradient for e in given], 0.01
-        )
+        X, y = [e.x for e in seen], [e.value for e in seen if e.value is not None]
+        gp = gp.condition(X, y, [x for x, _ in given], [g for _, g in given], 0.01)
         gi = gibo.GradientInformation(gp, at=opt.iterate)
         u = 0.1 * rng.standard_normal(d)
         calls = 200 if d < 500 else 5

@@ -335,6 +335,17 @@ def test_an_interrupted_ask_can_be_repeated(monkeypatch, error):
     assert as_data(optimizer.ask()) == as_data(untouched.ask())
 
 
+@pytest.mark.parametrize("sampling", ["active", "random"])
+@pytest.mark.parametrize(("first", "asked"), [(0, 2), (2, 2), (7, 7)])
+def test_the_first_iteration_may_ask_more(sampling, first, asked):
+    optimizer = GIBO(np.zeros(D), settings=Settings(M=2, M_first=first, sampling=sampling))
+    assert [len(iterate_once(optimizer)) for _ in range(3)] == [asked + 1, 3, 3]
+
+
+def test_a_first_iteration_by_default_has_as_many_queries_as_parameters():
+    assert len(GIBO(np.zeros(12), seed=3).ask()) == 12 + 1
+
+
 # -- the paper's settings, and mistakes -------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from gibo import InputError, Settings, out_of_model, within_model
+from gibo._serialize import to_plain
 from gibo.optimizers.settings import lengthscale_distribution, mean_distance
 from gibo.priors import LogNormal, Uniform
 from gibo.steps import Adam, GradientAscent
@@ -33,6 +34,10 @@ from gibo.steps import Adam, GradientAscent
         ({"N_g": 0}, "N_g: expected a whole number"),
         ({"fit_from": 0}, "fit_from: expected a whole number"),
         ({"M": 5, "N_m": 5}, "N_m: the window must hold the iterate and its M = 5 queries, got 5"),
+        ({"M_first": -1}, "M_first: expected a whole number of at least"),
+        ({"M_first": False}, "M_first: expected a whole number"),
+        ({"M_first": 100_000}, "M_first: expected at most"),
+        ({"M_first": 5, "N_m": 5}, "N_m: the window must hold the iterate and its M_first = 5 queries, got 5"),
         ({"delta": 0.0}, "delta: expected a positive"),
         ({"least_share": -0.1}, "least_share: expected a non-negative"),
         ({"plan_steps": 0}, "plan_steps: expected"),
@@ -54,6 +59,22 @@ def test_by_default_queries_change_all_of_a_middling_number_of_parameters(d, bas
     assert Settings().resolve(d).basis == "axes"
     for given in ("axes", "random"):
         assert Settings.default(basis=given).resolve(d).basis == given
+
+
+@pytest.mark.parametrize(("d", "first"), [(1, 0), (7, 0), (8, 8), (47, 47), (48, 0), (100, 0)])
+def test_by_default_a_middling_number_of_parameters_has_as_many_queries_before_the_first_step(d, first):
+    assert Settings.default().resolve(d).M_first == first
+    assert Settings().resolve(d).M_first == 0
+    assert Settings.default(M=3).resolve(d).M_first == 0  # who says how many means all iterations
+    assert Settings.default(M=3, M_first=5).resolve(d).M_first == 5
+    assert Settings.default(N_m=20).resolve(d).M_first == min(first, 19)
+    assert Settings(M_first=300).resolve(d).N_m >= 301
+
+
+def test_settings_of_older_files_have_no_larger_first_iteration():
+    plain = to_plain(Settings.default().resolve(10))
+    assert plain.pop("M_first") == 10
+    assert Settings.from_plain(plain) == Settings.default(M_first=0).resolve(10)
 
 
 def test_settings_are_values():

@@ -236,11 +236,14 @@ def test_a_run_that_began_with_an_earlier_default_keeps_it(tmp_path, plan_steps)
     assert (settings["plan_steps"], settings["patience"]) == (plan_steps, 0)
 
 
-def test_a_run_that_began_with_queries_along_the_parameters_goes_on_so(tmp_path):
+@pytest.mark.parametrize("before", [{"basis": "axes"}, {}])
+def test_a_run_that_began_with_queries_along_the_parameters_or_with_a_smaller_first_iteration_goes_on_so(
+    tmp_path, before
+):
     def objective(x, seed):
         return -float(((x - 1) ** 2).sum()) + 0.1 * float(np.random.default_rng(seed).standard_normal())
 
-    earlier, options = gibo.Settings.default(basis="axes"), {"scale": 0.3, "seed": 3}
+    earlier, options = gibo.Settings.default(M_first=0, **before), {"scale": 0.3, "seed": 3}
     x0 = np.zeros(8)
     gibo.maximize(objective, x0, budget=7, journal=tmp_path, settings=earlier, **options)
     whole = gibo.maximize(objective, x0, budget=25, journal=tmp_path, **options)

@@ -30,6 +30,7 @@ OTHERWISE = {
     "least_gain": 0.0,  # configs/synthetic_experiment/100621, configs/rl_experiment/*_10runs, notebook: none
     "plan_steps": 60,  # as many as the climb needs
     "basis": "axes",
+    "M_first": 0,  # as in all other iterations
     "move": "step",
     "warp": "none",
     "fit_at": "plan",

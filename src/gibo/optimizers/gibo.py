@@ -93,7 +93,10 @@ class GIBO(Optimizer):
 
     def adopt(self, arguments: dict[str, Any]) -> None:
         then = Settings.from_plain(arguments["settings"])
-        old = [Settings.default(plan_steps=n, patience=p, basis="axes") for n, p in ((60, 0), (8, 0), (8, 6))]
+        axes = [
+            Settings.default(M_first=0, plan_steps=n, patience=p, basis="axes") for n, p in ((60, 0), (8, 0), (8, 6))
+        ]
+        old = [*axes, Settings.default(M_first=0)]
         if self._by_default and then in [each.resolve(self.d) for each in (Settings(), *old)]:
             self.__init__(self.x0, scale=self.scale, bounds=self.bounds, seed=self.seed, settings=then)  # type: ignore[misc]
 
@@ -133,12 +136,13 @@ class GIBO(Optimizer):
                 return proposals
         self._fit_if_due("plan")  # line 6
         lower, upper = self._box()
+        M = self._M if self._iteration else max(self._M, self.settings.M_first or 0)
         if self.settings.sampling == "random":
-            Z = lower + (upper - lower) * self._rng.random((self._M, self.d))
+            Z = lower + (upper - lower) * self._rng.random((M, self.d))
         else:
             gi, s = self._information(iterate_comes=bool(proposals)), self.settings  # lines 7 to 12
             ends, basis = (s.least_share, s.least_gain, s.plan_steps), s.basis or "axes"
-            Z = plan(gi, lower, upper, self._M, self._rng, *ends, basis).X
+            Z = plan(gi, lower, upper, M, self._rng, *ends, basis).X
         if not self._scale_found and self._iteration:
             proposals.append((self._iterate, QUERY))  # twice, to tell noise from detail
         return proposals + [(self._apart(z * self.scale), QUERY) for z in Z]

@@ -195,8 +195,8 @@ def verdict(facts: Facts, start: Best | None, end: Best | None) -> Advice:
         return same
     if not facts.iterations:
         text = (
-            f"No step was made: {_count(len(values), 'evaluation')} of the {batch} that one iteration takes. Give a "
-            f"budget of several iterations, {10 * batch} say."
+            f"No step was made: {_count(len(values), 'evaluation')} of the {batch} that the first iteration takes. "
+            f"Give a budget of several iterations, {10 * batch} say."
         )
         return Advice("budget_small", text)
     begun, reached = estimate(start), estimate(end)

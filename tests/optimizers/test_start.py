@@ -1,4 +1,4 @@
-"""What a run believes of its start: what the first values' model does, unless the values of the start contradict it."""
+"""What a run believes of its start: what the first values' model does, the present one, or what was told of it."""
 
 import math
 
@@ -92,3 +92,41 @@ def test_a_start_that_has_no_value_is_judged_by_what_is_around_it():
     )
     assert not at_the_start(opt)
     assert opt.at_start().value == pytest.approx(of_the_first_values(opt).value)
+
+
+def peak(x, rng):
+    """A start from which nearly all ways lead down, steeply at first."""
+    return -12.0 - 15.0 * np.tanh(np.linalg.norm(x[1:])) + 0.5 * x[0] + 0.5 * rng.standard_normal()
+
+
+def both_models(objective, d, evaluations, seed, **changes):
+    """What the run believes of its start, what the first values' model does, and what the present one does."""
+    opt = gibo.GIBO(np.zeros(d), scale=0.3, seed=seed, settings=gibo.Settings.default(**changes))
+    run(opt, objective, evaluations)
+    return opt.at_start(), of_the_first_values(opt), opt._model().at(opt.x0)
+
+
+def test_the_present_model_is_believed_where_it_still_has_the_start_and_finds_it_higher():
+    for seed in range(3):
+        believed, first, present = both_models(peak, 8, 120, seed, N_m=40)
+        assert present.value > first.value + 0.1
+        assert believed.value == pytest.approx(present.value)
+        assert believed.interval == pytest.approx(present.interval)
+
+
+def test_the_present_model_is_not_believed_where_it_has_no_value_of_the_start_any_more():
+    higher = []
+    for seed in range(6):
+        believed, first, present = both_models(peak, 8, 120, seed, N_m=40, remember=False)
+        higher.append(present.value > first.value + 0.1)
+        assert believed.value == pytest.approx(first.value)
+    assert any(higher)
+
+
+def test_the_present_model_is_not_believed_where_it_finds_the_start_lower():
+    higher = []
+    for seed in range(3, 7):
+        believed, first, present = both_models(lambda x, rng: -((x - 1) ** 2).sum() + rng.normal(), 4, 60, seed)
+        higher.append(present.value > first.value)
+        assert believed.value == pytest.approx(max(first.value, present.value))
+    assert not all(higher)

@@ -14,23 +14,33 @@ from gibo.outcome import Best
 
 
 def belief_at_start(present: Model, surrogate: Surrogate, log: Log, x0: Array) -> Best | None:
-    """What a model that is fitted to the first few batches alone believes of x0; None where nothing is known of it.
+    """What is believed of x0; None where nothing is known of it.
 
-    The present hyperparameters belong to the present window, whose values spread otherwise. But where most of what was
-    asked first ends in a crash, such a model says of the start what holds around it. So if what was told of x0 itself,
-    with the noise that the `present` model sees, contradicts it, that is believed: of ten runs of LunarLander-v3, whose
-    linear policies start at −132, five had an interval that was too low, up to −309, and with it none.
+    It is what a model says that is fitted to the first few batches alone: the present hyperparameters belong to the
+    present window, whose values spread otherwise. But where most of what was asked first is far worse than the start,
+    such a model says of the start what holds around it. So
+
+    - if what was told of x0 itself, with the noise that the `present` model sees, contradicts it, that is believed: of
+      ten runs of LunarLander-v3, whose linear policies start at −132, five had an interval that was too low, up to
+      −309, and with it none;
+    - else, if the `present` model still has a value of x0, and finds it higher, that is believed. Of 215 runs on 22
+      tasks the start's value was in the interval of 185, and with it of 200; of 7 false "improved" 4 are left.
     """
     first = log.valued[: surrogate.settings.beginning]
     if not first or any(isinstance(event, Reparametrized) for event in log.events):
         return None  # in the latter case what was told first is not where it was
     believed = Surrogate.initial(surrogate.settings, surrogate.scale).fit(first).given(first).at(x0)
     told = [e.value for e in log.valued if e.value is not None and np.array_equal(e.x, x0)]
-    if not told:
+    if told:
+        value, (low, high) = _mean(told, present.units.spread * math.sqrt(present.gp.noise))
+        least, most = believed.interval or (-math.inf, math.inf)
+        if low > most or high < least:
+            return Best(x0.copy(), value, (low, high))
+    data = present.gp.observations
+    if data is None or not (x0 / present.scale == data.X).all(axis=1).any():
         return believed
-    value, (low, high) = _mean(told, present.units.spread * math.sqrt(present.gp.noise))
-    least, most = believed.interval or (-math.inf, math.inf)
-    return Best(x0.copy(), value, (low, high)) if low > most or high < least else believed
+    now = present.at(x0)
+    return now if now.value > believed.value else believed
 
 
 def _mean(values: Sequence[float], deviation: float) -> tuple[float, tuple[float, float]]:

@@ -343,7 +343,7 @@ def test_the_first_iteration_may_ask_more(sampling, first, asked):
 
 
 def test_a_first_iteration_by_default_has_as_many_queries_as_parameters():
-    assert len(GIBO(np.zeros(12), seed=3).ask()) == 12 + 1
+    assert len(GIBO(np.zeros(16), seed=3).ask()) == 16 + 1
 
 
 # -- the paper's settings, and mistakes -------------------------------------------------------------------------------

@@ -108,7 +108,7 @@ def both_models(objective, d, evaluations, seed, **changes):
 
 def test_the_present_model_is_believed_where_it_still_has_the_start_and_finds_it_higher():
     for seed in range(3):
-        believed, first, present = both_models(peak, 8, 120, seed, N_m=40)
+        believed, first, present = both_models(peak, 8, 120, seed, N_m=40, M_first=8)
         assert present.value > first.value + 0.1
         assert believed.value == pytest.approx(present.value)
         assert believed.interval == pytest.approx(present.interval)
@@ -117,7 +117,7 @@ def test_the_present_model_is_believed_where_it_still_has_the_start_and_finds_it
 def test_the_present_model_is_not_believed_where_it_has_no_value_of_the_start_any_more():
     higher = []
     for seed in range(6):
-        believed, first, present = both_models(peak, 8, 120, seed, N_m=40, remember=False)
+        believed, first, present = both_models(peak, 8, 120, seed, N_m=40, M_first=8, remember=False)
         higher.append(present.value > first.value + 0.1)
         assert believed.value == pytest.approx(first.value)
     assert any(higher)

@@ -244,10 +244,10 @@ def test_a_run_that_began_with_queries_along_the_parameters_or_with_a_smaller_fi
         return -float(((x - 1) ** 2).sum()) + 0.1 * float(np.random.default_rng(seed).standard_normal())
 
     earlier, options = gibo.Settings.default(M_first=0, **before), {"scale": 0.3, "seed": 3}
-    x0 = np.zeros(8)
-    gibo.maximize(objective, x0, budget=7, journal=tmp_path, settings=earlier, **options)
-    whole = gibo.maximize(objective, x0, budget=25, journal=tmp_path, **options)
-    expected = gibo.maximize(objective, x0, budget=25, settings=earlier, **options)
+    x0 = np.zeros(16)
+    gibo.maximize(objective, x0, budget=12, journal=tmp_path, settings=earlier, **options)
+    whole = gibo.maximize(objective, x0, budget=40, journal=tmp_path, **options)
+    expected = gibo.maximize(objective, x0, budget=40, settings=earlier, **options)
     assert whole.history.x.tolist() == expected.history.x.tolist()
-    today = gibo.maximize(objective, x0, budget=25, **options)
+    today = gibo.maximize(objective, x0, budget=40, **options)
     assert today.history.x.tolist() != expected.history.x.tolist()

@@ -95,7 +95,6 @@ DEFAULT = MODEL | {
     "delta": 1.5,
     "plan_steps": 8,
     "basis": "random",
-    "M_first": 10,
     "move": "bound",
     "warp": "chosen",
     "fit_at": "step",

@@ -23,25 +23,25 @@ def belief_at_start(present: Model, surrogate: Surrogate, log: Log, x0: Array) -
     - if what was told of x0 itself, with the noise that the `present` model sees, contradicts it, that is believed: of
       ten runs of LunarLander-v3, whose linear policies start at −132, five had an interval that was too low, up to
       −309, and with it none;
-    - else, if the `present` model still has a value of x0, and finds it higher, that is believed. Of 215 runs on 22
-      tasks the start's value was in the interval of 184, and with it of 198; 31 claimed more than twice their gain, and
-      with it 19.
+    - else, if the `present` model still has a value of x0, that model of the two is believed to which what was told of
+      x0 is nearer. Of 215 runs on 22 tasks the start's value was in the interval of 184, and with it of 192; it was off
+      by 8.6 % of what there was to gain, and with it by 5.7 (median).
     """
     first = log.valued[: surrogate.settings.beginning]
     if not first or any(isinstance(event, Reparametrized) for event in log.events):
         return None  # in the latter case what was told first is not where it was
     believed = Surrogate.initial(surrogate.settings, surrogate.scale).fit(first).given(first).at(x0)
     told = [e.value for e in log.valued if e.value is not None and np.array_equal(e.x, x0)]
-    if told:
-        value, (low, high) = _mean(told, present.units.spread * math.sqrt(present.gp.noise))
-        least, most = believed.interval or (-math.inf, math.inf)
-        if low > most or high < least:
-            return Best(x0.copy(), value, (low, high))
+    if not told:
+        return believed
+    value, (low, high) = _mean(told, present.units.spread * math.sqrt(present.gp.noise))
+    least, most = believed.interval or (-math.inf, math.inf)
+    if low > most or high < least:
+        return Best(x0.copy(), value, (low, high))
     data = present.gp.observations
     if data is None or not (x0 / present.scale == data.X).all(axis=1).any():
         return believed
-    now = present.at(x0)
-    return now if now.value > believed.value else believed
+    return min(believed, present.at(x0), key=lambda each: abs(each.value - value))
 
 
 def _mean(values: Sequence[float], deviation: float) -> tuple[float, tuple[float, float]]:

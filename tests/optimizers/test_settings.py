@@ -34,7 +34,7 @@ from gibo.steps import Adam, GradientAscent
         ({"N_g": 0}, "N_g: expected a whole number"),
         ({"fit_from": 0}, "fit_from: expected a whole number"),
         ({"M": 5, "N_m": 5}, "N_m: the window must hold the iterate and its M = 5 queries, got 5"),
-        ({"M_first": -1}, "M_first: expected a whole number of at least"),
+        ({"M_first": -1}, "M_first: expected a whole number of at least 0, got -1"),
         ({"M_first": False}, "M_first: expected a whole number"),
         ({"M_first": 100_000}, "M_first: expected at most"),
         ({"M_first": 5, "N_m": 5}, "N_m: the window must hold the iterate and its M_first = 5 queries, got 5"),

@@ -196,10 +196,8 @@ class Settings(Serializable):
             object.__setattr__(self, "mean", finite("mean", self.mean))
         positive_int("plan_steps", self.plan_steps)
         natural("patience", self.patience)
-        if self.M_first:
+        if self.M_first is not None and natural("M_first", self.M_first):
             batch_size("M_first", self.M_first)
-        elif self.M_first is not None:
-            natural("M_first", self.M_first)
         for name in ("M", "N_m", "N_g", "fit_from"):
             if getattr(self, name) is not None:
                 (batch_size if name == "M" else positive_int)(name, getattr(self, name))

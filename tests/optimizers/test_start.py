@@ -105,8 +105,9 @@ def bowl(x, rng):
 
 def both_models(objective, d, evaluations, seed, **changes):
     """What the run believes of its start; what the first values' model does, and the present one; what was told."""
-    opt = gibo.GIBO(np.zeros(d), scale=0.3, seed=seed, settings=gibo.Settings.default(M_first=d, **changes))
-    run(opt, objective, evaluations)
+    x0 = np.full(d, 0.7)
+    opt = gibo.GIBO(x0, scale=0.3, seed=seed, settings=gibo.Settings.default(M_first=d, **changes))
+    run(opt, lambda x, rng: objective(x - x0, rng), evaluations)
     return opt.at_start(), of_the_first_values(opt), opt._model().at(opt.x0), np.mean(at_the_start(opt))
 
 

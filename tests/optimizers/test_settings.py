@@ -71,8 +71,18 @@ def test_by_default_a_middling_number_of_parameters_has_as_many_queries_before_t
     assert Settings(M_first=300).resolve(d).N_m >= 301
 
 
+@pytest.mark.parametrize(
+    ("d", "M", "alike"), [(12, 6, 6), (13, 3, 6), (16, 4, 8), (36, 7, 14), (47, 7, 15), (48, 15, 15)]
+)
+def test_after_a_larger_first_iteration_the_others_ask_half_as_many(d, M, alike):
+    assert Settings.default().resolve(d).M == M
+    assert Settings.default(M_first=0).resolve(d).M == alike
+    assert Settings.default(M_first=d).resolve(d).M == alike  # who says how many means the first alone
+    assert Settings.default(M=9).resolve(d).M == 9
+
+
 def test_settings_of_older_files_have_no_larger_first_iteration():
-    plain = to_plain(Settings.default().resolve(16))
+    plain = to_plain(Settings.default(M=8, M_first=16).resolve(16))
     assert plain.pop("M_first") == 16
     assert Settings.from_plain(plain) == Settings.default(M_first=0).resolve(16)
 

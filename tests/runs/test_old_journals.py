@@ -236,14 +236,12 @@ def test_a_run_that_began_with_an_earlier_default_keeps_it(tmp_path, plan_steps)
     assert (settings["plan_steps"], settings["patience"]) == (plan_steps, 0)
 
 
-@pytest.mark.parametrize("before", [{"basis": "axes"}, {}])
-def test_a_run_that_began_with_queries_along_the_parameters_or_with_a_smaller_first_iteration_goes_on_so(
-    tmp_path, before
-):
+@pytest.mark.parametrize("before", [{"M_first": 0, "basis": "axes"}, {"M_first": 0}, {"M_first": 16, "M": 8}])
+def test_a_run_that_began_with_another_default_for_16_parameters_goes_on_so(tmp_path, before):
     def objective(x, seed):
         return -float(((x - 1) ** 2).sum()) + 0.1 * float(np.random.default_rng(seed).standard_normal())
 
-    earlier, options = gibo.Settings.default(M_first=0, **before), {"scale": 0.3, "seed": 3}
+    earlier, options = gibo.Settings.default(**before), {"scale": 0.3, "seed": 3}
     x0 = np.zeros(16)
     gibo.maximize(objective, x0, budget=12, journal=tmp_path, settings=earlier, **options)
     whole = gibo.maximize(objective, x0, budget=40, journal=tmp_path, **options)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -92,12 +93,11 @@ class GIBO(Optimizer):
         self._scale_found = not (self.settings.scale_search and self._surrogate.can_be_rescaled)
 
     def adopt(self, arguments: dict[str, Any]) -> None:
-        then = Settings.from_plain(arguments["settings"])
-        axes = [
-            Settings.default(M_first=0, plan_steps=n, patience=p, basis="axes") for n, p in ((60, 0), (8, 0), (8, 6))
-        ]
-        old = [*axes, Settings.default(M_first=0)]
-        if self._by_default and then in [each.resolve(self.d) for each in (Settings(), *old)]:
+        then, one_size = Settings.from_plain(arguments["settings"]), Settings.default(M_first=0)
+        axes = [replace(one_size, plan_steps=n, patience=p, basis="axes") for n, p in ((60, 0), (8, 0), (8, 6))]
+        larger_first = replace(one_size, M=one_size.resolve(self.d).M, M_first=self.settings.M_first)
+        old = [Settings(), *axes, one_size, larger_first]
+        if self._by_default and then in [each.resolve(self.d) for each in old]:
             self.__init__(self.x0, scale=self.scale, bounds=self.bounds, seed=self.seed, settings=then)  # type: ignore[misc]
 
     # -- what it knows ------------------------------------------------------------------------------------------------

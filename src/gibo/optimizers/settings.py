@@ -246,13 +246,15 @@ class Settings(Serializable):
     def resolve(self, d: int) -> Settings:
         """These settings with everything that depends on the dimension d filled in."""
         d = positive_int("d", d)
+        larger_first = self.M is None and self.M_first is None and d in AS_MANY
         if self.scale_search:
-            M = self.M if self.M is not None else min(max(2, d // 2), int(4 + 3 * math.log(d)))
+            usual = min(max(2, d // 2), int(4 + 3 * math.log(d)))
+            M = self.M if self.M is not None else usual // 2 if larger_first else usual
             N_m, fit_from = max(100, min(10 * d, 2000)), max(4, min(d // 2, M))
         else:
             M = self.M if self.M is not None else max(1, d // 2)
             N_m, fit_from = max(20, min(5 * d, 2000)), max(4, d // 2)
-        M_first = self.M_first if self.M_first is not None else d if d in AS_MANY and self.M is None else 0
+        M_first = self.M_first if self.M_first is not None else d if larger_first else 0
         if self.N_m is not None:
             N_m, M_first = self.N_m, min(M_first, self.N_m - 1)
         resolved = replace(
@@ -286,7 +288,7 @@ class Settings(Serializable):
     def beginning(self) -> int:
         """By how many of the first values the start is judged: later ones are of better places."""
         M, N_m, _, _ = self.sizes
-        return min(N_m, max(10, 3 * (M + 2)))
+        return min(N_m, max(10, 3 * (M + 2), M + (self.M_first or 0) + 2))
 
     @cached_property
     def priors(self) -> dict[str, Prior | LKJ]:

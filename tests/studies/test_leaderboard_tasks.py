@@ -44,7 +44,7 @@ def test_the_halves_are_those_that_were_fixed():
     assert not halves[CHOOSE] & halves[JUDGE]
     rest = {task.make.number for task in TASKS.values() if task.half == BBOB}
     assert rest == set(range(101, 131)) - {101, 107, 110, 116}
-    assert len(TASKS) == 16 + 25 + 26
+    assert len(TASKS) == 16 + 25 + 26 + 2
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
@@ -194,12 +194,30 @@ def test_the_landers_controller(state, action):
     assert lander_action(w, state) == action
 
 
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [("Hopper-v5 affine without bonus", "Hopper-v5"), ("Swimmer-v5 action noise 0.5", "Swimmer-v5")],
+)
+def test_how_a_policy_is_trained_is_what_a_method_is_told_and_not_what_it_is_judged_by(name, plain):
+    told, usual = problem(name), problem(plain)
+    x = 0.05 * np.random.default_rng(0).standard_normal(TASKS[name].d)
+    outcome = told.evaluate(x, seed=1, **options(told))
+    if name == "Swimmer-v5 action noise 0.5":
+        assert value_of(usual, x, 1) != outcome.value == outcome.info["return"]
+        assert told.truth(x) == usual.truth(x)
+    else:
+        assert outcome.value == pytest.approx(outcome.info["return"] - outcome.info["steps"])
+        x[33:] = 0.0  # its biases: without them it is the linear policy
+        assert told.truth(x, **options(told)) == usual.truth(x[:33], **options(usual))
+
+
 # -- names ------------------------------------------------------------------------------------------------------------
 
 
 def test_tasks_are_chosen_by_name_or_by_half():
     assert chosen_tasks(()) == tuple(name for name, task in TASKS.items() if task.half in (CHOOSE, JUDGE))
     assert len(chosen_tasks(("bbob",))) == 26
+    assert chosen_tasks(("trained",)) == ("Hopper-v5 affine without bonus", "Swimmer-v5 action noise 0.5")
     assert not set(chosen_tasks(("bbob",))) & set(chosen_tasks(("cheap",)))
     assert chosen_tasks(("LQR", "gp8")) == ("gp8", "lqr")
     assert all(TASKS[name].half == JUDGE for name in chosen_tasks(("judge",)))

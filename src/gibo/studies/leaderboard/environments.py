@@ -38,6 +38,7 @@ class Environment:
         episodes: by which a policy is judged.
         policy: "linear" or "affine".
         normalize: whether states are normalised.
+        reward_shift, action_noise: of what a method is told, see `gibo.policies.Task`; judged is the return itself.
     """
 
     id: str
@@ -45,6 +46,8 @@ class Environment:
     episodes: int = 20
     policy: str = "linear"
     normalize: bool = False
+    reward_shift: float = 0.0
+    action_noise: float = 0.0
 
     def __call__(self, number: int) -> Problem:
         def evaluate(x: Array, seed: int, normalization: Normalization | None = None) -> Outcome:
@@ -68,14 +71,14 @@ class Environment:
 
     @property
     def _task(self) -> policy_tasks.Task:
-        return _policy_task(self.id, self.policy, self.normalize)
+        return _policy_task(self.id, self.policy, self.normalize, self.reward_shift, self.action_noise)
 
 
 @functools.lru_cache(maxsize=32)
-def _policy_task(id: str, policy: str, normalize: bool) -> policy_tasks.Task:
+def _policy_task(id: str, policy: str, normalize: bool, shift: float, noise: float) -> policy_tasks.Task:
     """One per process, which keeps its environment."""
     _load_box2d(id)
-    return policy_tasks.Task(id, policy, normalize_states=normalize)
+    return policy_tasks.Task(id, policy, normalize_states=normalize, reward_shift=shift, action_noise=noise)
 
 
 # -- the lander's heuristic controller --------------------------------------------------------------------------------

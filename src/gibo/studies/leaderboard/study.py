@@ -40,7 +40,7 @@ class Leaderboard(Options):
     Which of them are run is no part of what the study is: the folder of a few is continued with more.
 
     Attributes:
-        tasks: names, or "choose", "judge", "cheap", "bbob"; both halves by default.
+        tasks: names, or "choose", "judge", "cheap", "bbob", "trained"; both halves by default.
         methods: names. By default all on the cheap tasks, and on the others those that run everywhere.
         scales: factors on the right scale.
         trials: per task, scale and method; None for the task's own number.

@@ -18,7 +18,7 @@ from gibo.studies.leaderboard.statistics import (
     profile,
     task_ranks,
 )
-from gibo.studies.leaderboard.task import BBOB, CHOOSE, JUDGE
+from gibo.studies.leaderboard.task import BBOB, CHOOSE, JUDGE, TRAINED
 from gibo.studies.leaderboard.tasks import TASKS
 from gibo.studies.report import Curves, More, Table, sample, table
 
@@ -28,7 +28,7 @@ GRID = [round(10 ** (0.05 * i)) for i in range(20, 61)]  # 10 to 1000 evaluation
 
 def _halves(runs: Sequence[Run]) -> Mapping[str, tuple[str, ...]]:
     """Those that were run, and both together if both were; and the suite."""
-    found = [half for half in (CHOOSE, JUDGE, BBOB) if any(TASKS[run.task].half == half for run in runs)]
+    found = [half for half in (CHOOSE, JUDGE, BBOB, TRAINED) if any(TASKS[run.task].half == half for run in runs)]
     return {half: (half,) for half in found} | ({"both": (CHOOSE, JUDGE)} if {CHOOSE, JUDGE} <= set(found) else {})
 
 

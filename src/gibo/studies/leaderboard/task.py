@@ -27,6 +27,7 @@ NOISE: Mapping[str, float] = {"small": 0.01, "middle": 0.05, "large": 0.2}
 CHOOSE: Final = "choose"
 JUDGE: Final = "judge"
 BBOB: Final = "bbob"
+TRAINED: Final = "trained"
 # Looks along a run, about; fewer where a look takes many episodes.
 LOOKS, DEAR_LOOKS = 40, 10
 
@@ -60,7 +61,7 @@ class Task:
 
     Attributes:
         name: of the task.
-        half: "choose", what a default may be chosen by, "judge", what it is judged by; or "bbob", see `TASKS`.
+        half: "choose", what a default may be chosen by, "judge", what it is judged by; or "bbob" or "trained", see `TASKS`.
         start: (d,) where every method starts.
         scale: by how much a parameter must change to matter, roughly: the right one, for all parameters.
         budget: evaluations.
@@ -75,7 +76,7 @@ class Task:
     """
 
     name: str
-    half: Literal["choose", "judge", "bbob"]
+    half: Literal["choose", "judge", "bbob", "trained"]
     start: Array
     scale: float
     budget: int

@@ -1,7 +1,8 @@
 """All tasks of the leaderboard, in two halves that are fixed: one to choose a default by, one to judge it by.
 
-A new task is one more entry. The halves must not be changed once a default has been chosen. Beside them stands the rest
-of the noisy BBOB suite, a choice that others made; it is run when it is named.
+A new task is one more entry. The halves must not be changed once a default has been chosen. Beside them stand the rest
+of the noisy BBOB suite, a choice that others made, and policies that are trained in another way, with noise on their
+actions or without the bonus for being alive; they are run when they are named.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from gibo.studies.leaderboard import functions as f
 from gibo.studies.leaderboard import plants
 from gibo.studies.leaderboard.bbob import Bbob
 from gibo.studies.leaderboard.environments import Environment, lander
-from gibo.studies.leaderboard.task import BBOB, CHOOSE, JUDGE, Problem, Task
+from gibo.studies.leaderboard.task import BBOB, CHOOSE, JUDGE, TRAINED, Problem, Task
 
 GYM, MUJOCO, BOX2D = ("gymnasium",), ("gymnasium", "mujoco"), ("gymnasium", "Box2D")
-Half = Literal["choose", "judge", "bbob"]
+Half = Literal["choose", "judge", "bbob", "trained"]
 
 
 def _paper(d: int) -> Task:
@@ -157,6 +158,15 @@ _ALL = [
     _environment(
         JUDGE, Environment("Ant-v5", 3500.0, 10, normalize=True), 840, 0.1, 600, (100, 200, 300, 600), 0.2, **_DEAR
     ),
+    # -- beside them
+    _environment(
+        TRAINED, Environment("Hopper-v5", 3300.0, 10, "affine", normalize=True, reward_shift=1.0), 36, 0.1, 1000,
+        (200, 400, 600, 1000), 0.75, **{**_DEAR, "trials": 10, "name": "Hopper-v5 affine without bonus"},
+    ),
+    _environment(
+        TRAINED, Environment("Swimmer-v5", 360.0, 10, action_noise=0.5), 16, 0.1, 150, (50, 100, 150), 0.94,
+        **{**_DEAR, "trials": 10, "name": "Swimmer-v5 action noise 0.5"},
+    ),
 ]  # fmt: skip
 
 # The suite's functions from 101 on, each with normal, uniform and Cauchy noise; the first six with little of it.
@@ -177,7 +187,8 @@ def chosen_tasks(names: tuple[str, ...]) -> tuple[str, ...]:
         CHOOSE: lambda task: task.half == CHOOSE,
         JUDGE: lambda task: task.half == JUDGE,
         BBOB: lambda task: task.half == BBOB,
-        "cheap": lambda task: task.half != BBOB and not task.dear,
+        TRAINED: lambda task: task.half == TRAINED,
+        "cheap": lambda task: task.half in (CHOOSE, JUDGE) and not task.dear,
     }
     wanted = []
     for name in names:
@@ -186,9 +197,9 @@ def chosen_tasks(names: tuple[str, ...]) -> tuple[str, ...]:
         if lower in by_name:
             found = [task.name for task in TASKS.values() if by_name[lower](task)]
         if not found:
-            raise InputError(f"tasks: {name!r} is not known; there are choose, judge, bbob, cheap, {', '.join(TASKS)}")
+            raise InputError(f"tasks: {name!r} is not known; there are choose, judge, bbob, trained, cheap, {', '.join(TASKS)}")
         wanted += found
-    return tuple(name for name, task in TASKS.items() if name in wanted or (not names and task.half != BBOB))
+    return tuple(name for name, task in TASKS.items() if name in wanted or (not names and task.half in (CHOOSE, JUDGE)))
 
 
 def missing(needs: tuple[str, ...]) -> list[str]:

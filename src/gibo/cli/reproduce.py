@@ -39,7 +39,9 @@ def add_commands(commands: Any) -> None:
     study.add_argument("--budget", type=int, metavar="N", help="values per run (default: 300), or episodes per trial")
     study.add_argument("--methods", metavar="LIST", help='separated by semicolons, such as "GIBO;ARS" (default: all)')
     study.add_argument(
-        "--tasks", metavar="LIST", help='of leaderboard: "choose", "judge", "bbob", or names, such as "gp8;lqr"'
+        "--tasks",
+        metavar="LIST",
+        help='of leaderboard: "choose", "judge", "bbob", "trained", or names, such as "gp8;lqr"',
     )
     study.add_argument("--scales", metavar="LIST", help="of leaderboard, factors on the right scale (default: 1)")
     study.add_argument("--seed", type=int, metavar="N", help="of functions and methods (default: 0)")

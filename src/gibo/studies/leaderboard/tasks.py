@@ -197,7 +197,9 @@ def chosen_tasks(names: tuple[str, ...]) -> tuple[str, ...]:
         if lower in by_name:
             found = [task.name for task in TASKS.values() if by_name[lower](task)]
         if not found:
-            raise InputError(f"tasks: {name!r} is not known; there are choose, judge, bbob, trained, cheap, {', '.join(TASKS)}")
+            raise InputError(
+                f"tasks: {name!r} is not known; there are choose, judge, bbob, trained, cheap, {', '.join(TASKS)}"
+            )
         wanted += found
     return tuple(name for name, task in TASKS.items() if name in wanted or (not names and task.half in (CHOOSE, JUDGE)))
 

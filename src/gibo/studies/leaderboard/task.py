@@ -61,7 +61,7 @@ class Task:
 
     Attributes:
         name: of the task.
-        half: "choose", what a default may be chosen by, "judge", what it is judged by; "bbob" or "trained", see `TASKS`.
+        half: "choose", what a default may be chosen by, "judge", what it is judged by; "bbob", "trained": see `TASKS`.
         start: (d,) where every method starts.
         scale: by how much a parameter must change to matter, roughly: the right one, for all parameters.
         budget: evaluations.

@@ -81,6 +81,12 @@ def test_after_a_larger_first_iteration_the_others_ask_half_as_many(d, M, alike)
     assert Settings.default(M=9).resolve(d).M == 9
 
 
+def test_the_start_is_judged_by_the_first_iterations():
+    assert Settings.default(M_first=0).resolve(36).beginning == 3 * (14 + 2)
+    assert Settings.default().resolve(36).beginning == (1 + 36) + (1 + 7)  # the larger first one, and one more
+    assert Settings.default(N_m=20).resolve(4).beginning == 3 * (2 + 2)
+
+
 def test_settings_of_older_files_have_no_larger_first_iteration():
     plain = to_plain(Settings.default(M=8, M_first=16).resolve(16))
     assert plain.pop("M_first") == 16

@@ -40,8 +40,9 @@ from gibo.optimizers.ars import ARS
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.cma import CMAES
 from gibo.optimizers.gibo import GIBO
+from gibo.optimizers.paper import out_of_model, within_model
 from gibo.optimizers.random_search import RandomSearch
-from gibo.optimizers.settings import Settings, out_of_model, within_model
+from gibo.optimizers.settings import Settings
 from gibo.optimizers.vanilla_bo import VanillaBO
 from gibo.outcome import Evaluation, Outcome, Query
 from gibo.runs.api import maximize, minimize, resume, run

@@ -7,7 +7,7 @@ from gibo import ARS, CMAES, GIBO, InputError, RandomSearch, Settings, VanillaBO
 from gibo.optimizers.local_entropy_search import LocalEntropySearch
 from gibo.optimizers.min_ucb import MinUCB
 from gibo.optimizers.mpd import MPD
-from gibo.optimizers.settings import lengthscale_distribution
+from gibo.optimizers.paper import lengthscale_distribution
 from gibo.optimizers.trust_region_bo import TrustRegionBO
 from gibo.steps import Adam
 

@@ -27,7 +27,7 @@ from gibo.integrations.tensorboard import TensorBoard
 from gibo.kernels import as_correlation
 from gibo.map_fit import log_posterior
 from gibo.optimizers import MPD, LocalEntropySearch, MinUCB, TrustRegionBO
-from gibo.optimizers.settings import lengthscale_distribution, mean_distance
+from gibo.optimizers.paper import lengthscale_distribution, mean_distance
 from gibo.parameters import Parameter, Parameters, free, integer, linear, log
 from gibo.policies import (
     MLP,

@@ -6,7 +6,7 @@ import pytest
 
 from gibo import InputError, Settings, out_of_model, within_model
 from gibo._serialize import to_plain
-from gibo.optimizers.settings import lengthscale_distribution, mean_distance
+from gibo.optimizers.paper import lengthscale_distribution, mean_distance
 from gibo.priors import LogNormal, Uniform
 from gibo.steps import Adam, GradientAscent
 

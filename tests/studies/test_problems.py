@@ -6,7 +6,7 @@ from scipy.optimize import fmin_l_bfgs_b
 
 from gibo import _linalg as linalg
 from gibo.kernels import SquaredExponential
-from gibo.optimizers.settings import lengthscale_distribution
+from gibo.optimizers.paper import lengthscale_distribution
 from gibo.studies.problems import _value_and_gradient, gp_function
 
 function = functools.cache(gp_function)

@@ -1,4 +1,4 @@
-"""The settings of GIBO: its defaults for someone who knows little, and the paper's by name.
+"""The settings of GIBO, and its defaults for someone who knows little. The paper's are in `gibo.optimizers.paper`.
 
 Symbols: d the number of parameters, M the queries per iteration, N_m the window, delta the half-width of the box in
 which queries are sought, eta the step size (Müller et al. 2021, algorithm 1 and section 3.3).
@@ -32,7 +32,7 @@ from gibo.acquisition.information import Basis
 from gibo.errors import InputError
 from gibo.kernels import KERNELS, as_correlation
 from gibo.means import Mean
-from gibo.priors import LKJ, LogNormal, Prior, SharedLogNormal, Uniform
+from gibo.priors import LKJ, LogNormal, Prior, SharedLogNormal
 from gibo.steps import GRADIENT_SCALINGS, GradientAscent, GradientScaling, StepRule
 
 # With so many parameters queries change all of them together, otherwise one after the other. With 4 that is better
@@ -335,66 +335,3 @@ def _hyperparameter(name: str, value: Any) -> Prior | float | tuple[float, ...] 
     if name == "lengthscale" and isinstance(value, (list, tuple, np.ndarray)) and as_finite(name, value).ndim:
         return tuple(positive(name, item) for item in as_vector(name, value))
     return positive(name, value)
-
-
-# -- the paper's settings for the synthetic study (Müller et al. 2021, table 1) ---------------------------------------
-
-
-def mean_distance(d: int) -> float:
-    """``Δ(d)``: upper bound on the mean distance of two random points in the unit cube, scaled so that Δ(2) = 0.1.
-
-    Anderssen et al. 1976; the bracket that the paper misplaces is in its right place.
-
-    >>> mean_distance(2)
-    0.1
-    """
-
-    d = positive_int("d", d)
-
-    def bound(n: int) -> float:
-        return math.sqrt(n / 6.0) * math.sqrt((1.0 + 2.0 * math.sqrt(1.0 - 3.0 / (5.0 * n))) / 3.0)
-
-    return 0.1 * bound(d) / bound(2)
-
-
-def lengthscale_distribution(d: int, gamma: float = 0.3) -> Uniform:
-    """``ℓ(d)``: the distribution from which the synthetic study draws its lengthscales."""
-    mean, gamma = 2.0 * mean_distance(d), finite("gamma", gamma)
-    return Uniform(mean * (1.0 - gamma), mean * (1.0 + gamma))
-
-
-def within_model(lengthscale: Sequence[float] | Array) -> Settings:
-    """The paper's settings for the within-model comparison, where the true hyperparameters are known.
-
-    Args:
-        lengthscale: (d,) the true lengthscales, for an optimiser with scale 1. The variance is 1, the noise has
-            standard deviation 0.1.
-    """
-    ell = as_vector("lengthscale", lengthscale)
-    d = len(ell)
-    return Settings(
-        lengthscale=ell,
-        variance=1.0,
-        noise=0.1**2,
-        mean=0.0,
-        standardize=False,
-        M=d,
-        N_m=5 * d,
-        delta=0.2,
-        delta_unit="absolute",
-        fit="never",
-        normalization="paper",
-        step=GradientAscent(eta=0.25),
-    )
-
-
-def out_of_model(d: int) -> Settings:
-    """The paper's settings for the out-of-model comparison: lengthscales and variance are fitted under hyperpriors."""
-    return replace(
-        within_model(np.ones(batch_size("d", d))),
-        lengthscale=lengthscale_distribution(d),
-        variance=Uniform(0.1, 5.0),
-        fit="each",
-        fit_from=1,
-        fit_after_iterate=True,
-    )

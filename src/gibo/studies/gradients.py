@@ -25,7 +25,7 @@ from gibo._linalg import Array, single_thread
 from gibo.control.lqr import LQR
 from gibo.control.oracle import LQRObjective
 from gibo.optimizers.gibo import GIBO
-from gibo.optimizers.settings import within_model
+from gibo.optimizers.paper import within_model
 from gibo.outcome import Outcome
 from gibo.studies.engine import Record
 from gibo.studies.lqr import FIXED_MEAN, trial_seeds

@@ -17,7 +17,7 @@ from gibo._serialize import to_plain
 from gibo.acquisition.information import GradientInformation, maximize
 from gibo.gp import GaussianProcess
 from gibo.kernels import SquaredExponential
-from gibo.optimizers.settings import lengthscale_distribution, mean_distance
+from gibo.optimizers.paper import lengthscale_distribution, mean_distance
 
 NOISE = 0.05**2
 

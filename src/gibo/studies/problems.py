@@ -10,7 +10,7 @@ import numpy.typing as npt
 from gibo import _linalg as linalg
 from gibo._linalg import Array, minimize
 from gibo.kernels import SquaredExponential
-from gibo.optimizers.settings import lengthscale_distribution
+from gibo.optimizers.paper import lengthscale_distribution
 
 SAMPLES = 1000
 NOISE_SD = 0.1

@@ -21,8 +21,9 @@ from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.local_entropy_search import LocalEntropySearch
 from gibo.optimizers.min_ucb import MinUCB
 from gibo.optimizers.mpd import MPD
+from gibo.optimizers.paper import out_of_model
 from gibo.optimizers.random_search import RandomSearch
-from gibo.optimizers.settings import Settings, out_of_model
+from gibo.optimizers.settings import Settings
 from gibo.optimizers.trust_region_bo import TrustRegionBO
 from gibo.optimizers.vanilla_bo import VanillaBO
 from gibo.priors import LKJ, LogNormal, Normal

@@ -7,7 +7,7 @@ from scipy.special import ndtr
 import gibo
 from gibo.gp import GaussianProcess
 from gibo.kernels import SquaredExponential
-from gibo.optimizers.gibo import SURE, probability_above, recommended
+from gibo.optimizers.recommended import SURE, probability_above, recommended
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.surrogate import Model, Surrogate, Units
 from gibo.outcome import Evaluation, Outcome, Query

@@ -21,15 +21,16 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo._checks import as_finite, shown
-from gibo._linalg import Array, single_thread, solve_lower
+from gibo._linalg import Array, single_thread
 from gibo._serialize import is_own
 from gibo.acquisition.climb import climb
 from gibo.acquisition.confidence import LowerConfidenceBound
 from gibo.acquisition.information import GradientInformation, plan
 from gibo.errors import InputError, NumericalError
-from gibo.gp import Jacobian, conditioned
+from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Event, Iteration
+from gibo.optimizers.recommended import recommended, worth_keeping
 from gibo.optimizers.scale_search import WIDEN, is_lower_far_away, look
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.start import belief_at_start
@@ -39,9 +40,6 @@ from gibo.steps import direction
 
 # Times as far from the iterate as planned, at most, for whole numbers that would be the iterate's own.
 FARTHER = (2.0, 4.0)
-# How probable it must be that a point is better than the start, to be recommended in its place. Of 216 runs under large
-# noise, most with a wrong scale, 19 ended below the start with it and 57 without; see docs/leaderboard.md.
-SURE = 0.95
 
 
 class GIBO(Optimizer):
@@ -350,50 +348,6 @@ class GIBO(Optimizer):
             if is_own(type(self.settings.step)) and _shapes(state) != _shapes(before):
                 raise InputError(f"step: expected {_shapes(before)} in a memo, got {_shapes(state)}")
             self._step_state = state
-
-
-def recommended(
-    optimizer: Optimizer,
-    surrogate: Surrogate,
-    model: Model,
-    window: Sequence[Evaluation],
-    first: Sequence[Evaluation],
-    iterate: Array,
-    failed: bool,
-) -> Array:
-    """The point (d,) with the highest mean, less `caution` standard deviations, under the model of the window: one of
-    the window's within the bounds, or the iterate.
-
-    But not the iterate, which is yet to be evaluated, if evaluations `failed` since the window's first. And where the
-    start is remembered it stays the recommended point until the other one is `SURE` to be better: by the window, or, as
-    a window forgets what was around the start, by the `first` values that are not in it and the window together.
-    """
-    settings, inside = surrogate.settings, [e for e in window if np.array_equal(optimizer.clip(e.x), e.x)]
-    X = [e.x for e in inside] + ([] if failed and inside else [optimizer.evaluated(iterate)])
-    best: Array = X[int(model.lower_bound(np.array(X), settings.caution).argmax())]
-    start = next((e.x for e in inside if e.kind == ITERATE and e.iteration == 0), best)
-    if not settings.remember or probability_above(model, best, start) >= SURE:
-        return best
-    if first and probability_above(surrogate.given([*first, *window], settings.sizes[2]), best, start) >= SURE:
-        return best
-    return start
-
-
-def probability_above(model: Model, x: Array, y: Array) -> float:
-    """Probability that the objective is higher at x than at y, (d,) both; ½ if they are the same point."""
-    Z, gp = np.array([x, y]) / model.scale, model.gp
-    W = solve_lower(conditioned(gp)[1].L, gp.cross(Z))
-    higher, lower = np.asarray(gp.predict(Z).mean)
-    variance = float(np.array([1.0, -1.0]) @ (gp.kernel.k(Z, Z) - W.T @ W) @ np.array([1.0, -1.0]))
-    if higher == lower or variance <= 0.0:
-        return 0.5 + 0.5 * float(np.sign(higher - lower))
-    return 0.5 * math.erfc((lower - higher) / math.sqrt(2.0 * variance))
-
-
-def worth_keeping(settings: Settings, model: Model, window: Sequence[Evaluation], first: int) -> tuple[int, ...]:
-    """Ids of the first value, the start's, and of the point of the window that is best by its lower bound."""
-    bound = model.lower_bound(np.array([e.x for e in window]), max(settings.caution, 1.0))
-    return tuple(sorted({first, window[int(bound.argmax())].id}))
 
 
 def _shapes(state: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:

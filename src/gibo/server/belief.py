@@ -17,7 +17,7 @@ import numpy as np
 from gibo._linalg import Array
 from gibo.errors import GiboError
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.gibo import recommended
+from gibo.optimizers.recommended import recommended
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.surrogate import Hyperparameters, Model, Surrogate, Units
 from gibo.outcome import Evaluation
@@ -90,7 +90,7 @@ class Belief:
     ) -> Believed | None:
         """What is believed with these hyperparameters, given the window; None before any value.
 
-        See `gibo.optimizers.gibo.recommended` for the others.
+        See `gibo.optimizers.recommended.recommended` for the others.
         """
         if not window:
             return None

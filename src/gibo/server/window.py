@@ -19,7 +19,7 @@ import numpy as np
 from gibo._checks import as_number
 from gibo._linalg import Array
 from gibo.errors import GiboError
-from gibo.optimizers.gibo import worth_keeping
+from gibo.optimizers.recommended import worth_keeping
 from gibo.optimizers.state import outcome_from_plain, query_from_plain
 from gibo.outcome import Evaluation, Outcome
 from gibo.policies.architecture import Architecture, with_parameters

@@ -56,7 +56,6 @@ OPTIMIZERS = [
     pytest.param(gibo(lambda d: Settings(fit_after_iterate=True)), id="gibo-fit-after-iterate"),
     pytest.param(gibo(lambda d: Settings(kernel="matern52", step=Adam())), id="gibo-matern-adam"),
     pytest.param(gibo(lambda d: Settings()), id="gibo-gradient-steps"),
-    pytest.param(gibo(lambda d: Settings(iterate_every=2)), id="gibo-skipping"),
     pytest.param(plain(ARS, directions=3), id="ars"),
     pytest.param(plain(ARS, directions=4, top=2), id="ars-top"),
     pytest.param(plain(CMAES), id="cma-es"),

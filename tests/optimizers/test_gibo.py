@@ -346,52 +346,6 @@ def test_a_first_iteration_by_default_has_as_many_queries_as_parameters():
     assert len(GIBO(np.zeros(16), seed=3).ask()) == 16 + 1
 
 
-# -- iterations without the iterate -----------------------------------------------------------------------------------
-
-
-def kinds(queries):
-    return [query.kind for query in queries]
-
-
-def test_the_iterate_is_asked_in_every_second_iteration_if_so_told():
-    optimizer = GIBO(X0, settings=fixed(M=2, iterate_every=2))
-    asked = [iterate_once(optimizer) for _ in range(5)]
-    assert [kinds(queries) for queries in asked] == [["iterate", "query", "query"], ["query", "query"]] * 2 + [
-        ["iterate", "query", "query"]
-    ]
-    assert [queries[0].iteration for queries in asked] == list(range(5))
-
-
-def test_while_the_scale_is_searched_the_iterate_is_asked_in_each_iteration():
-    optimizer = GIBO(np.zeros(D), settings=Settings.default(iterate_every=2))
-    for _ in range(4):  # of values that never differ
-        queries = optimizer.ask()
-        assert kinds(queries)[0] == "iterate"
-        for query in queries:
-            optimizer.tell(query, 1.0)
-
-
-def test_an_iterate_that_comes_with_a_gradient_is_asked_in_each_iteration():
-    optimizer = GIBO(X0, settings=fixed(M=2, iterate_every=2))
-    for _ in range(3):
-        queries = optimizer.ask()
-        assert kinds(queries)[0] == "iterate"
-        for query in queries:
-            more = {"gradient": -2.0 * query.x, "gradient_noise": 1e-4} if query.kind == "iterate" else {}
-            optimizer.tell(query, -float(query.x @ query.x), **more)
-
-
-def test_queries_that_fail_without_their_iterate_are_gone_back_from():
-    optimizer = GIBO(X0, settings=fixed(M=2, iterate_every=2))
-    first = iterate_once(optimizer)
-    assert optimizer.iterate.tolist() != X0.tolist()
-    for query in optimizer.ask():
-        assert query.kind == "query"
-        optimizer.tell(query, failed=True)
-    optimizer.ask()
-    assert optimizer.iterate.tolist() == first[0].x.tolist()
-
-
 # -- the paper's settings, and mistakes -------------------------------------------------------------------------------
 
 

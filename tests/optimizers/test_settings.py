@@ -41,7 +41,6 @@ from gibo.steps import Adam, GradientAscent
         ({"delta": 0.0}, "delta: expected a positive"),
         ({"least_share": -0.1}, "least_share: expected a non-negative"),
         ({"plan_steps": 0}, "plan_steps: expected"),
-        ({"iterate_every": 0}, "iterate_every: expected"),
         ({"basis": "diagonal"}, "basis: expected"),
         ({"least_gain": -0.1}, "least_gain: expected a non-negative"),
         ({"step": 0.5}, "step: expected GradientAscent"),

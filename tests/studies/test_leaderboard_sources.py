@@ -93,7 +93,6 @@ DEFAULT = MODEL | {
     "noise": LogNormal(1.0, 1.5),
     "N_m": 100,
     "delta": 1.5,
-    "iterate_every": 1,
     "plan_steps": 8,
     "basis": "random",
     "move": "bound",

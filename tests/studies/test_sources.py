@@ -28,7 +28,6 @@ OTHERWISE = {
     "sampling": "active",
     "least_share": 0.0,
     "least_gain": 0.0,  # configs/synthetic_experiment/100621, configs/rl_experiment/*_10runs, notebook: none
-    "iterate_every": 1,  # algorithm 1, line 4
     "plan_steps": 60,  # as many as the climb needs
     "basis": "axes",
     "M_first": 0,  # as in all other iterations

@@ -145,13 +145,6 @@ class GIBO(Optimizer):
             proposals.append((self._iterate, QUERY))  # twice, to tell noise from detail
         return proposals + [(self._apart(z * self.scale), QUERY) for z in Z]
 
-    def _is_skipped(self) -> bool:
-        """Whether this iteration asks its queries alone, see `Settings.iterate_every`."""
-        last = self._last_iterate()
-        if not self._scale_found or last is None or last.gradient is not None:
-            return False
-        return self._iteration % self.settings.iterate_every > 0
-
     def _apart(self, x: Array) -> Array:
         """A query whose whole numbers are those of the iterate would tell nothing of them: there it goes farther."""
         if self.rounding is None:
@@ -186,7 +179,7 @@ class GIBO(Optimizer):
             self._iterate = self.clip(before + step * self.scale)  # line 13
         self.log.step(self._knowledge(model, internal, before))
         self._iteration += 1
-        self._iterate_asked = self._is_skipped()
+        self._iterate_asked = False
 
     def _look_at_scale(self, batch: list[Evaluation], model: Model, planned: Array) -> Array | None:
         """Rescale until a signal is found; returns where to stay or to go back to, if no step should be made."""
@@ -261,8 +254,7 @@ class GIBO(Optimizer):
         Old data would lead further into where evaluations fail; a single failure here and there is no reason to go.
         """
         failed = [e for e in self.log.of_iteration(self._iteration) if e.value is None]
-        here = self._is_skipped() or any(e.kind == ITERATE for e in failed)
-        if not here or 2 * len(failed) <= len(batch):
+        if not any(e.kind == ITERATE for e in failed) or 2 * len(failed) <= len(batch):
             return None
         last = self._last_iterate()
         return None if last is None else last.x.copy()

@@ -96,9 +96,6 @@ class Settings(Serializable):
             gradient's remaining uncertainty. Default 0: always M.
         least_gain: or when one has removed less than this of it, in the model's units: the published code's rule, with
             0.1 in one of its two runs of the synthetic study. Default 0: always M. See `gibo reproduce stopping`.
-        iterate_every: the iterate is evaluated in every so-manieth iteration, once the scale is found; not where its
-            values come with gradients. Default 1: in each, as in the paper. With 2 there is a value more for queries,
-            and steps that failed are gone back from more rarely; see docs/leaderboard.md.
         plan_steps: of the climb to a query's place, at most. Default 60: to where it tells most.
         basis: where directions are uncertain alike, as all are at first, any basis of them tells as much to the model:
             ``"axes"`` (default): queries change one parameter, or few, in their order; ``"random"``: all of them
@@ -153,7 +150,6 @@ class Settings(Serializable):
     sampling: Literal["active", "random"] = "active"
     least_share: float = 0.0
     least_gain: float = 0.0
-    iterate_every: int = 1
     plan_steps: int = 60
     basis: Basis | None = "axes"
     fit: Literal["each", "full", "never"] = "each"
@@ -199,8 +195,7 @@ class Settings(Serializable):
                 raise InputError("mean: one that is a function cannot be warped; leave warp at 'none'")
         elif not isinstance(self.mean, str) or self.mean not in ("estimated", "published"):
             object.__setattr__(self, "mean", finite("mean", self.mean))
-        for name in ("iterate_every", "plan_steps"):
-            positive_int(name, getattr(self, name))
+        positive_int("plan_steps", self.plan_steps)
         natural("patience", self.patience)
         if self.M_first is not None and natural("M_first", self.M_first):
             batch_size("M_first", self.M_first)

@@ -79,6 +79,8 @@ def test_after_a_larger_first_iteration_the_others_ask_half_as_many(d, M, alike)
     for first in (0, d):  # who says how many means the first alone
         assert Settings.default(M_first=first).resolve(d).sizes[0] == alike
     assert Settings.default(M=9).resolve(d).M == 9
+    without_search = Settings.default(scale_search=False).resolve(d).sizes[0]
+    assert without_search == (d // 2 // 2 if alike > M else d // 2)
 
 
 def test_the_start_is_judged_by_the_first_iterations():

@@ -236,13 +236,21 @@ def test_a_run_that_began_with_an_earlier_default_keeps_it(tmp_path, plan_steps)
     assert (settings["plan_steps"], settings["patience"]) == (plan_steps, 0)
 
 
-@pytest.mark.parametrize("before", [{"M_first": 0, "basis": "axes"}, {"M_first": 0}, {"M_first": 16, "M": 8}])
-def test_a_run_that_began_with_another_default_for_16_parameters_goes_on_so(tmp_path, before):
+@pytest.mark.parametrize(
+    ("d", "before"),
+    [
+        (16, {"M_first": 0, "basis": "axes"}),
+        (16, {"M_first": 0}),
+        (16, {"M_first": 16, "M": 8}),
+        (10, {"M_first": 10}),  # the first iteration was larger from 8 parameters on for a while
+    ],
+)
+def test_a_run_that_began_with_another_default_of_its_iterations_goes_on_so(tmp_path, d, before):
     def objective(x, seed):
         return -float(((x - 1) ** 2).sum()) + 0.1 * float(np.random.default_rng(seed).standard_normal())
 
     earlier, options = gibo.Settings.default(**before), {"scale": 0.3, "seed": 3}
-    x0 = np.zeros(16)
+    x0 = np.zeros(d)
     gibo.maximize(objective, x0, budget=12, journal=tmp_path, settings=earlier, **options)
     whole = gibo.maximize(objective, x0, budget=40, journal=tmp_path, **options)
     expected = gibo.maximize(objective, x0, budget=40, settings=earlier, **options)

@@ -93,7 +93,7 @@ class GIBO(Optimizer):
     def adopt(self, arguments: dict[str, Any]) -> None:
         then, one_size = Settings.from_plain(arguments["settings"]), Settings.default(M_first=0)
         axes = [replace(one_size, plan_steps=n, patience=p, basis="axes") for n, p in ((60, 0), (8, 0), (8, 6))]
-        larger_first = replace(one_size, M=one_size.resolve(self.d).M, M_first=self.settings.M_first)
+        larger_first = replace(one_size, M=one_size.resolve(self.d).M, M_first=self.d)
         old = [Settings(), *axes, one_size, larger_first]
         if self._by_default and then in [each.resolve(self.d) for each in old]:
             self.__init__(self.x0, scale=self.scale, bounds=self.bounds, seed=self.seed, settings=then)  # type: ignore[misc]

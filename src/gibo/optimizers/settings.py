@@ -248,12 +248,11 @@ class Settings(Serializable):
         """These settings with everything that depends on the dimension d filled in."""
         d = positive_int("d", d)
         larger_first = self.M is None and self.M_first is None and d in AS_MANY
+        usual = min(max(2, d // 2), int(4 + 3 * math.log(d))) if self.scale_search else max(1, d // 2)
+        M = self.M if self.M is not None else usual // 2 if larger_first else usual
         if self.scale_search:
-            usual = min(max(2, d // 2), int(4 + 3 * math.log(d)))
-            M = self.M if self.M is not None else usual // 2 if larger_first else usual
             N_m, fit_from = max(100, min(10 * d, 2000)), max(4, min(d // 2, M))
         else:
-            M = self.M if self.M is not None else max(1, d // 2)
             N_m, fit_from = max(20, min(5 * d, 2000)), max(4, d // 2)
         M_first = self.M_first if self.M_first is not None else d if larger_first else 0
         if self.N_m is not None:

@@ -27,7 +27,7 @@ GRID = [round(10 ** (0.05 * i)) for i in range(20, 61)]  # 10 to 1000 evaluation
 
 
 def _halves(runs: Sequence[Run]) -> Mapping[str, tuple[str, ...]]:
-    """Those that were run, and both together if both were; and the suite."""
+    """Those that were run, both together if both were, and what stands beside them."""
     found = [half for half in (CHOOSE, JUDGE, BBOB, TRAINED) if any(TASKS[run.task].half == half for run in runs)]
     return {half: (half,) for half in found} | ({"both": (CHOOSE, JUDGE)} if {CHOOSE, JUDGE} <= set(found) else {})
 

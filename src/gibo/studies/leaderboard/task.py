@@ -28,6 +28,7 @@ CHOOSE: Final = "choose"
 JUDGE: Final = "judge"
 BBOB: Final = "bbob"
 TRAINED: Final = "trained"
+Half = Literal["choose", "judge", "bbob", "trained"]
 # Looks along a run, about; fewer where a look takes many episodes.
 LOOKS, DEAR_LOOKS = 40, 10
 
@@ -76,7 +77,7 @@ class Task:
     """
 
     name: str
-    half: Literal["choose", "judge", "bbob", "trained"]
+    half: Half
     start: Array
     scale: float
     budget: int

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +18,9 @@ from gibo.studies.leaderboard import functions as f
 from gibo.studies.leaderboard import plants
 from gibo.studies.leaderboard.bbob import Bbob
 from gibo.studies.leaderboard.environments import Environment, lander
-from gibo.studies.leaderboard.task import BBOB, CHOOSE, JUDGE, TRAINED, Problem, Task
+from gibo.studies.leaderboard.task import BBOB, CHOOSE, JUDGE, TRAINED, Half, Problem, Task
 
 GYM, MUJOCO, BOX2D = ("gymnasium",), ("gymnasium", "mujoco"), ("gymnasium", "Box2D")
-Half = Literal["choose", "judge", "bbob", "trained"]
 
 
 def _paper(d: int) -> Task:
@@ -183,25 +181,19 @@ TASKS: dict[str, Task] = {task.name: task for task in _ALL}
 
 def chosen_tasks(names: tuple[str, ...]) -> tuple[str, ...]:
     """Tasks by names in any case, or by halves, in the order of the table; both halves if none is named."""
-    by_name: dict[str, Callable[[Task], bool]] = {
-        CHOOSE: lambda task: task.half == CHOOSE,
-        JUDGE: lambda task: task.half == JUDGE,
-        BBOB: lambda task: task.half == BBOB,
-        TRAINED: lambda task: task.half == TRAINED,
-        "cheap": lambda task: task.half in (CHOOSE, JUDGE) and not task.dear,
-    }
+    halves = [name for name, task in TASKS.items() if task.half in (CHOOSE, JUDGE)]
     wanted = []
     for name in names:
         lower = name.lower()
-        found = [task.name for task in TASKS.values() if task.name.lower() == lower]
-        if lower in by_name:
-            found = [task.name for task in TASKS.values() if by_name[lower](task)]
+        found = [task.name for task in TASKS.values() if lower in (task.name.lower(), task.half)]
+        if lower == "cheap":
+            found = [each for each in halves if not TASKS[each].dear]
         if not found:
             raise InputError(
                 f"tasks: {name!r} is not known; there are choose, judge, bbob, trained, cheap, {', '.join(TASKS)}"
             )
         wanted += found
-    return tuple(name for name, task in TASKS.items() if name in wanted or (not names and task.half in (CHOOSE, JUDGE)))
+    return tuple(name for name in TASKS if name in wanted) if names else tuple(halves)
 
 
 def missing(needs: tuple[str, ...]) -> list[str]:

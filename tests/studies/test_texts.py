@@ -65,6 +65,12 @@ def differences(these, those, d, spent):
     return each.mean(), each.std(ddof=1) / np.sqrt(len(each))
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)
+def test_no_line_of_the_site_is_a_comment(path):
+    """What begins with a percent sign is left out of the built page."""
+    assert not [line for line in path.read_text().splitlines() if line.startswith("%")]
+
+
 # -- tables -----------------------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""The progress bar: a line that fits the terminal, lines in a log, a bar in a notebook."""
+"""The progress bar: a bar on a terminal and in a notebook, lines in a log."""
 
 import io
 import sys
@@ -22,10 +22,6 @@ class Terminal(io.StringIO):
     def isatty(self):
         return True
 
-    def lines(self):
-        """Each look of the line that stays in its place."""
-        return self.getvalue().replace("\n", "").split("\r\x1b[2K")[1:]
-
 
 @pytest.fixture
 def clock(monkeypatch):
@@ -42,54 +38,33 @@ def a_terminal(monkeypatch):
     return found
 
 
-PARTS = ["best seen 12.345", "now 11.2", "P(ascent) 0.97", "3 failed", "trial 1/10"]
-
-
-@pytest.mark.parametrize("columns", [200, 110, 80, 60, 50, 40, 12])
-def test_the_line_keeps_count_value_and_time_and_fits(columns, clock, monkeypatch):
+def test_a_terminal_shows_count_best_value_failures_and_a_pause(monkeypatch):
     terminal = a_terminal(monkeypatch)
-    monkeypatch.setenv("COLUMNS", str(columns))
-    with bar_over(12000, "evaluations") as bar:
-        bar.show(0)
-        clock.seconds += 60.0
-        bar.show(1200, PARTS)
-    assert terminal.getvalue().endswith("\n")
-    line = terminal.lines()[-1]
-    assert len(line) < columns
-    assert line.count("1200/12000") == 1 or columns < 20
-    if columns >= 50:
-        assert "best seen 12.345" in line
-        assert line.endswith("9:00 left")
-    assert ("━━──" in line) == (columns >= 200)
-    assert ("trial 1/10" in line) == (columns >= 100)
+    with progress.progress_bar(12) as bar:
+        bar.update(Standing(0, None, 0, [], None))
+        bar.update(Standing(5, 12.345, 2, [], None, paused=True))
+        paused = terminal.getvalue().rpartition("\r")[2]
+        bar.update(Standing(12, 13.0, 2, [], None))
+    assert paused.startswith("5/12 evaluations")
+    assert "paused · best seen 12.35 · 2 failed" in paused
+    last = terminal.getvalue().rpartition("\r")[2]
+    assert last.startswith("12/12 evaluations")
+    assert "paused" not in last
+    assert last.endswith("\n")
 
 
-def test_a_terminal_sees_the_end_and_not_every_moment(clock, monkeypatch):
-    terminal = a_terminal(monkeypatch)
-    with bar_over(1000, "cells") as bar:
-        for done in range(1000):
-            bar.show(done)
-            clock.seconds += 0.01
-        bar.above("a line above")
-    assert 90 <= len(terminal.lines()) <= 110
-    assert "999/1000 cells" in terminal.lines()[-1]
-    assert "\r\x1b[2Ka line above\n" in terminal.getvalue()
-
-
-@pytest.mark.parametrize(("seconds", "lines"), [(0.001, 10), (1.0, 30), (60.0, 300)])
-def test_a_log_has_a_line_every_ten_seconds_or_ten_percent(seconds, lines, capsys, clock):
+def test_a_log_has_a_line_every_ten_seconds_and_the_last_one(capsys, clock):
     with bar_over(300, "evaluations") as bar:
-        bar.show(0)
-        for done in range(1, 301):
-            clock.seconds += seconds
+        bar.show(100)
+        for done in range(101, 136):
+            clock.seconds += 1.0
             bar.show(done, ["best seen 1"])
+        bar.above("a line above")
     out, err = capsys.readouterr()
     assert out == ""
-    found = err.splitlines()
-    assert len(found) == lines
-    assert found[-1] == "300/300 evaluations · best seen 1"
-    assert "\r" not in err
-    assert "━" not in err
+    counts = [line.partition(" ")[0] for line in err.splitlines()]
+    assert counts == ["110/300", "120/300", "130/300", "a", "135/300"]
+    assert err.splitlines()[-1] == "135/300 evaluations · 02:45 left · best seen 1"  # the speed is that of this start
 
 
 def test_what_was_shown_last_is_in_the_log_when_it_ends_early(capsys, clock):
@@ -101,7 +76,7 @@ def test_what_was_shown_last_is_in_the_log_when_it_ends_early(capsys, clock):
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert capsys.readouterr().err == "7/300 evaluations · best seen 1 · 0:00 left\n"
+    assert capsys.readouterr().err.startswith("7/300 evaluations")
 
 
 def test_what_an_objective_says_cannot_command_a_terminal(monkeypatch):
@@ -111,38 +86,20 @@ def test_what_an_objective_says_cannot_command_a_terminal(monkeypatch):
     assert "\x1b[31m" not in terminal.getvalue()
 
 
-def test_a_closed_standard_error_is_no_reason_to_stop(monkeypatch):
-    closed = io.StringIO()
-    closed.close()
-    stream = types.SimpleNamespace(isatty=lambda: True, write=closed.write, flush=closed.flush)
-    monkeypatch.setattr(sys, "stderr", stream)
+def test_a_standard_error_that_cannot_be_written_is_no_reason_to_stop(monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sys, "stderr", types.SimpleNamespace(isatty=lambda: True, write=full, flush=full))
+    assert gibo.maximize(hill, [0.0], budget=3, progress=True).evaluations == 3
+    monkeypatch.setattr(sys, "stderr", None)
     assert gibo.maximize(hill, [0.0], budget=3, progress=True).evaluations == 3
 
 
-def test_a_notebook_has_one_bar_that_is_updated(monkeypatch, capsys):
-    shown = []
-
-    class Handle:
-        def update(self, content, raw):
-            shown.append(("update", content, raw))
-
-    def display(content, raw, display_id):
-        shown.append(("display", content, raw and display_id))
-        return Handle()
-
-    shell = types.SimpleNamespace(kernel=object())
-    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
-    monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(display=display))
+def test_a_notebook_has_a_bar(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
     gibo.maximize(hill, [0.0], budget=3, progress=True)
-    assert [kind for kind, *_ in shown].count("display") == 1
-    assert all(raw is True for *_, raw in shown)
-    *_, (_, content, _) = shown
-    assert '<progress value="3" max="3"' in content["text/html"]
-    assert "3/3 evaluations · best seen" in content["text/plain"]
-    assert capsys.readouterr() == ("", "")
-    shell.kernel = None  # IPython in a terminal
-    gibo.maximize(hill, [0.0], budget=3, progress=True)
-    assert "3/3 evaluations" in capsys.readouterr().err
+    assert "\r3/3 evaluations" in capsys.readouterr().err
 
 
 def test_of_a_run(capsys):
@@ -157,7 +114,7 @@ def test_of_a_run(capsys):
         gibo.maximize(fails, [0.0, 0.0], budget=6, progress=True)
     out, err = capsys.readouterr()
     assert out == ""
-    assert "6/6 evaluations · best seen" in err
+    assert "6/6 evaluations" in err
     assert "1 failed" in err
     result = gibo.minimize(hill, [0.0], budget=3, progress=True)
     assert f"best seen {result.best_seen.value:.4g}" in capsys.readouterr().err

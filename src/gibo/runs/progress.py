@@ -1,14 +1,7 @@
-"""How far something is: a line on standard error that a terminal shows in one place, or a bar in a notebook.
-
-The count, the value and the time that is left are always there; the rest is as far as the width goes. Where nobody
-looks at a terminal, such as in a log file, there is a line every 10 seconds or 10 %.
-"""
+"""How far a run is: tqdm's bar on a terminal or in a notebook, and a line every 10 seconds in a log file."""
 
 from __future__ import annotations
 
-import html
-import importlib
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,9 +13,8 @@ from gibo.errors import printable
 from gibo.optimizers.base import Optimizer
 from gibo.outcome import Evaluation
 
-SECONDS, SHARE = 10.0, 0.1  # between two lines that stay
-BLINK = 0.1  # seconds between two looks of one that does not
-BAR = 20  # characters
+LOG_INTERVAL = 10.0  # seconds between two lines in a log file
+_FORMAT = "{n_fmt}/{total_fmt} {unit} · {remaining} left{desc}"
 
 
 class Progress(Protocol):
@@ -59,7 +51,7 @@ def progress_bar(budget: int, text: Callable[[Standing], Sequence[str]] | None =
     class Bar:
         def update(self, standing: Standing) -> None:
             paused = ["paused"] if standing.paused else []
-            bar.show(standing.spent, [*paused, *(text or _best_and_failures)(standing)])
+            bar.show(standing.spent, [*paused, *(text or _best_and_failures)(standing)], refresh=standing.paused)
 
     with bar_over(budget, "evaluations") as bar:
         yield Bar()
@@ -71,121 +63,90 @@ def _best_and_failures(standing: Standing) -> list[str]:
 
 
 @contextmanager
-def bar_over(total: int, unit: str) -> Iterator[Line]:
+def bar_over(total: int, unit: str) -> Iterator[TqdmBar | LogLines]:
     """A bar that is closed in the end, whatever happens."""
-    bar = NotebookBar(total, unit) if _display() is not None else Line(total, unit)
+    shown = getattr(sys.stderr, "isatty", bool)() or "ipykernel" in sys.modules
+    bar = TqdmBar(total, unit) if shown else LogLines(total, unit)
     try:
         yield bar
     finally:
         bar.close()
 
 
-class Line:
-    """One line on standard error.
-
-    Args:
-        total: how much there is to do.
-        unit: of it, such as "evaluations".
-    """
+class TqdmBar:
+    """A bar of tqdm, which begins with what was done before the first call: that says nothing about the speed."""
 
     def __init__(self, total: int, unit: str) -> None:
         self.total, self.unit = total, unit
-        self.stays = not sys.stderr.isatty()
-        self._began: tuple[float, int] | None = None  # when, and what was done before: that says nothing of the speed
-        self._written = (-float("inf"), -float("inf"))  # when, and what was done then
-        self._last: tuple[int, list[str]] | None = None  # what is not written yet
-        self._open = False  # a line that has no end yet
+        self._bar: Any = None
 
-    def show(self, done: int, parts: Sequence[str] = ()) -> None:
+    def show(self, done: int, parts: Sequence[str] = (), refresh: bool = False) -> None:
+        """So much is done; parts of a text, the most important one first."""
+        from tqdm.auto import tqdm
+
+        with _whoever_looks():
+            if self._bar is None:
+                bar = type("Bar", (tqdm,), {"monitor_interval": 0})  # without a thread: workers may be forked later
+                form = f"{_FORMAT} {{bar}}"
+                self._bar = bar(total=self.total, initial=done, unit=self.unit, bar_format=form, dynamic_ncols=True)
+            self._bar.set_description_str(_text(parts), refresh=False)
+            self._bar.update(done - self._bar.n)
+            if refresh:
+                self._bar.refresh()
+
+    def above(self, text: str) -> None:
+        """A line of its own, above the bar."""
+        from tqdm.auto import tqdm
+
+        with _whoever_looks():
+            tqdm.write(text, file=sys.stderr)
+
+    def close(self) -> None:
+        """Show how it ended."""
+        with _whoever_looks():
+            if self._bar is not None:
+                self._bar.close()
+
+
+class LogLines:
+    """The same as lines, at most one every 10 seconds and one at the end; tqdm would write them all into one line."""
+
+    def __init__(self, total: int, unit: str) -> None:
+        self.total, self.unit = total, unit
+        self._began: tuple[float, int] | None = None
+        self._written = 0.0
+        self._last: tuple[int, str] | None = None  # not written yet
+
+    def show(self, done: int, parts: Sequence[str] = (), refresh: bool = False) -> None:
         """So much is done; parts of a text, the most important one first."""
         now = time.monotonic()
         if self._began is None:
-            self._began = (now, done)
-            self._written = self._began if self.stays else self._written
-        self._last = (done, [printable(part) for part in parts])
-        since, more = now - self._written[0], done - self._written[1]
-        due = since >= SECONDS or more >= max(1.0, SHARE * self.total) if self.stays else since >= BLINK
-        if due or done >= self.total:
-            self._flush()
+            self._began, self._written = (now, done), now
+        self._last = (done, _text(parts))
+        if refresh or now - self._written >= LOG_INTERVAL:
+            self.close()
 
     def above(self, text: str) -> None:
-        """A line of its own, above this one."""
-        if self._open:
-            self._write("\r\x1b[2K")
-            self._open = False
-        self._write(f"{text}\n")
+        """A line of its own."""
+        with _whoever_looks():
+            sys.stderr.write(f"{text}\n")
 
     def close(self) -> None:
-        """Nothing more will be shown."""
-        self._flush()
-        if self._open:
-            self._write("\n")
-
-    def _flush(self) -> None:
+        """Write what is not written yet."""
         if self._last is None or self._began is None:
             return
-        (done, parts), self._last = self._last, None
-        self._written = (time.monotonic(), done)
-        self._put(done, parts, _left(self._began, done, self.total))
+        from tqdm import tqdm
 
-    def _put(self, done: int, parts: list[str], left: str) -> None:
-        if self.stays:
-            self._write(_line(done, self.total, self.unit, parts, left, 1 << 20, bar=False) + "\n")
-            return
-        width = shutil.get_terminal_size().columns - 1  # the last column would begin another line
-        self._write(f"\r\x1b[2K{_line(done, self.total, self.unit, parts, left, width)}")
-        self._open = True
-
-    def _write(self, text: str) -> None:
-        with suppress(OSError, ValueError, AttributeError):  # a run does not depend on who looks
-            sys.stderr.write(text)
-            sys.stderr.flush()
+        (done, text), self._last, self._written = self._last, None, time.monotonic()
+        began, before = self._began
+        line = {"unit": self.unit, "prefix": text, "bar_format": _FORMAT}
+        self.above(tqdm.format_meter(done, self.total, self._written - began, initial=before, **line))
 
 
-class NotebookBar(Line):
-    """The same as HTML in the cell that runs; nothing but IPython itself is needed."""
-
-    def __init__(self, total: int, unit: str) -> None:
-        super().__init__(total, unit)
-        self.stays, self._handle = False, None
-
-    def above(self, text: str) -> None:
-        self._write(f"{text}\n")
-
-    def _put(self, done: int, parts: list[str], left: str) -> None:
-        text = html.escape(_line(done, self.total, self.unit, parts, left, 1 << 20, bar=False))
-        bar = f'<progress value="{done}" max="{self.total}" style="width:12em"></progress>'
-        content = {"text/html": f'<span style="font:13px sans-serif">{bar} {text}</span>', "text/plain": text}
-        if self._handle is None:
-            self._handle = _display()(content, raw=True, display_id=True)
-        else:
-            self._handle.update(content, raw=True)
+def _text(parts: Sequence[str]) -> str:
+    return "".join(f" · {printable(part)}" for part in parts)
 
 
-def _display() -> Any:
-    """IPython's way to show something in a notebook, if this is one."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    if shell is None or getattr(shell, "kernel", None) is None:
-        return None
-    return importlib.import_module("IPython.display").display
-
-
-def _line(done: int, total: int, unit: str, parts: list[str], left: str, width: int, bar: bool = True) -> str:
-    """The count, the first part and the time left; then, as far as they fit, the other parts and a bar."""
-    full = min(BAR, round(BAR * done / max(1, total)))
-    shown = "━" * full + "─" * (BAR - full) + " " if bar else ""
-    for beside, kept in ((shown, len(parts)), *(("", n) for n in range(len(parts), 0, -1))):
-        line = " · ".join([f"{beside}{done}/{total} {unit}", *parts[:kept], *([left] if left else [])])
-        if len(line) <= width:
-            return line
-    return " · ".join([f"{done}/{total}", *parts[:1], *([left] if left else [])])[:width]
-
-
-def _left(began: tuple[float, int], done: int, total: int) -> str:
-    at, before = began
-    if done <= before or done >= total:
-        return ""
-    seconds = round((time.monotonic() - at) / (done - before) * (total - done))
-    hours, rest = divmod(seconds, 3600)
-    return f"{hours}:{rest // 60:02d}:{rest % 60:02d} left" if hours else f"{rest // 60}:{rest % 60:02d} left"
+def _whoever_looks() -> suppress:
+    """A run does not depend on who looks: standard error may be closed, or on a full disk."""
+    return suppress(OSError, ValueError, AttributeError)

@@ -745,9 +745,6 @@ TARGETS = {
     "gibo.integrations.tensorboard.TensorBoard": lambda folder: Call(
         TensorBoard, {"folder": folder / "logs"}, lambda board: board.close()
     ),
-    "gibo.integrations.tensorboard.TensorBoard.write": lambda folder: Call(
-        TensorBoard(folder / "logs").write, {"curves": {"a": 1.0}, "step": 3}
-    ),
     "gibo.figures.run_figure": lambda folder: Call(
         gibo.figures.run_figure,
         {

@@ -4,5 +4,5 @@
 
     from gibo.integrations.optuna import GIBOSampler        # needs the extra: pip install '.[optuna]'
     from gibo.integrations.scipy import minimize            # scipy.optimize.minimize(f, x0, method=minimize)
-    from gibo.integrations.tensorboard import TensorBoard   # gibo.maximize(..., callback=TensorBoard("logs"))
+    from gibo.integrations.tensorboard import TensorBoard   # the extra tensorboard; callback=TensorBoard("logs")
 """

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from gibo.runs import manual
-from gibo.server.bench import ManualBench
-from gibo.server.serve import Serve
+from gibo.web.bench import ManualBench
+from gibo.web.serve import Serve
 
 Request = Callable[[str, dict[str, Any]], dict[str, Any]]
 

@@ -34,8 +34,8 @@ from gibo.outcome import Evaluation, Outcome
 from gibo.runs.journal import Journal
 from gibo.runs.session import Session
 from gibo.runs.spec import RunSpec
-from gibo.server.snapshot import Reader, Since
-from gibo.server.watch import Watch
+from gibo.web.snapshot import Reader, Since
+from gibo.web.watch import Watch
 
 D = 8
 FRAMES = """() => {

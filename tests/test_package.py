@@ -29,7 +29,7 @@ LAYERS = [
     {"map_fit", "acquisition"},
     {"steps"},
     {"optimizers", "policies", "control"},
-    {"runs", "server"},  # a run may have its page beside it
+    {"runs", "web"},  # a run may have its page beside it
     {"training"},
     {"figures", "integrations"},
     {"studies"},  # guests: see test_only_the_command_line_knows_the_studies
@@ -293,7 +293,7 @@ def blocks():
     return [
         (page.name, code)
         for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-        if page.name != "serve.md"  # its programs start the command gibo; tests/server runs them
+        if page.name != "serve.md"  # its programs start the command gibo; tests/web runs them
         for code in re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     ]
 

@@ -16,9 +16,9 @@ import gibo
 from gibo.runs.mailbox import post
 from gibo.runs.manual import Description
 from gibo.runs.spec import RunSpec
-from gibo.server.control import Control
-from gibo.server.watch import Watch
 from gibo.training.training import Training, train
+from gibo.web.control import Control
+from gibo.web.watch import Watch
 
 NAMES = ["kp", "ki", "kd", "filter", "feedforward", "deadband"]
 BEST = np.array([1.4, 0.5, 0.2, 0.8, 1.1, 0.1])

@@ -50,9 +50,9 @@ from gibo.policies import (
 from gibo.runs import manual
 from gibo.runs.journal import Journal, has_journal
 from gibo.runs.spec import RunSpec
-from gibo.server.snapshot import Since, snapshot
-from gibo.server.watch import report
 from gibo.training.training import Training, last_episode, read_trial, train
+from gibo.web.snapshot import Since, snapshot
+from gibo.web.watch import report
 
 D = 3
 X0 = [0.1, -0.2, 0.4]
@@ -755,6 +755,6 @@ TARGETS = {
             "title": "a run",
         },
     ),
-    "gibo.server.snapshot": lambda folder: Call(snapshot, {"folder": finished(folder), "since": Since(0, 0)}),
-    "gibo.server.report": lambda folder: Call(report, {"folder": finished(folder)}),
+    "gibo.web.snapshot": lambda folder: Call(snapshot, {"folder": finished(folder), "since": Since(0, 0)}),
+    "gibo.web.report": lambda folder: Call(report, {"folder": finished(folder)}),
 }

@@ -16,7 +16,7 @@ from gibo.outcome import Evaluation
 from gibo.runs import records
 from gibo.runs.manual import Description, ask, correct, create, status, tell, tell_elsewhere, undo
 from gibo.runs.session import Session
-from gibo.server.snapshot import snapshot
+from gibo.web.snapshot import snapshot
 
 WRONG = 1000.0
 

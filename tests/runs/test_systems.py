@@ -25,7 +25,7 @@ for name in ("register_at_fork", "setpgid", "getpgrp", "killpg", "O_NOFOLLOW", "
 """
 
 RUN = """
-import gibo, gibo.cli, gibo.server.loopback
+import gibo, gibo.cli, gibo.web.loopback
 f = lambda x: -float(x @ x)
 plain = gibo.maximize(f, [1.0, 1.0], budget=6, scale=0.3)
 kept = gibo.maximize(f, [1.0, 1.0], budget=4, scale=0.3, journal="run")

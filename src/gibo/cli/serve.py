@@ -31,8 +31,8 @@ def add_commands(commands: Any) -> None:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
-    from gibo.server.bench import ManualBench
-    from gibo.server.serve import Serve, serve_lines
+    from gibo.web.bench import ManualBench
+    from gibo.web.serve import Serve, serve_lines
 
     if not 0 <= arguments.port < 1 << 16:
         raise InputError(f"--port: expected a number below 65536, got {arguments.port}")

@@ -345,7 +345,7 @@ def _page(out: Path, wanted: bool, control: bool) -> Iterator[None]:
     if not wanted:
         yield
         return
-    from gibo.server.watch import page_beside
+    from gibo.web.watch import page_beside
 
     with page_beside(out, control, trials=True):
         yield

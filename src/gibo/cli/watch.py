@@ -45,8 +45,8 @@ def add_commands(commands: Any) -> None:
 
 def _watch(arguments: argparse.Namespace) -> int:
     from gibo._linalg import single_thread
-    from gibo.server.control import Control
-    from gibo.server.watch import watch
+    from gibo.web.control import Control
+    from gibo.web.watch import watch
 
     if arguments.port is not None and not 0 <= arguments.port < 1 << 16:
         raise InputError(f"--port: expected a number below 65536, got {arguments.port}")
@@ -69,7 +69,7 @@ def _watch(arguments: argparse.Namespace) -> int:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from gibo.server.watch import report
+    from gibo.web.watch import report
 
     html = report(arguments.folder, arguments.replay, arguments.allow_module)
     arguments.out.write_text(html, encoding="utf-8")

@@ -14,7 +14,7 @@ from gibo.optimizers.log import Iteration, Stepped
 from gibo.outcome import ITERATE
 from gibo.runs.journal import Journal
 from gibo.runs.spec import RunSpec
-from gibo.server.snapshot import snapshot
+from gibo.web.snapshot import snapshot
 
 NORMAL_90 = 1.6449  # standard deviations of a normal distribution that hold 90 %
 NAMED = 6  # lengthscales that have their own names; of more, the median and where most of them lie

@@ -1,6 +1,6 @@
 """What a run's figures mean, in words: a verdict on what was reached, and what to try next.
 
-The rules look at `Facts`, which a finished run (`gibo.runs.result`) and the page of a running one (`gibo.server`) both
+The rules look at `Facts`, which a finished run (`gibo.runs.result`) and the page of a running one (`gibo.web`) both
 can give. Each threshold is one that good runs stay clear of; a sentence that comes too often is not read.
 """
 

@@ -350,7 +350,7 @@ def run(
         if not optimizer.log.events:  # a run that goes on was told before
             session.tell_elsewhere(data)
         if session.journal is not None and watch:
-            from gibo.server.watch import page_beside  # here, because few need it
+            from gibo.web.watch import page_beside  # here, because few need it
 
             closing.enter_context(page_beside(session.journal.folder, control=watch == "control"))
         bar = closing.enter_context(progress_bar(budget)) if progress is True else progress or None

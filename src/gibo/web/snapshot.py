@@ -17,7 +17,7 @@
                 where known), waiting for its turn, or for somebody to tell its value (since it was asked)
      "rate": {"per_minute", "seconds_left"}, each null where unknown
      "settings": {name: plain data}, "versions": {name: text}, "starts": [{"process", "host", "started", …}]
-     "replay": id of the evaluation whose episode can be shown, or null where there is none, see `gibo.server.replay`
+     "replay": id of the evaluation whose episode can be shown, or null where there is none, see `gibo.web.replay`
      "actions": [{"time", "after", "kind", "body"}, …]     what people did last, see `gibo.runs.records`
      "advice": [{"code", "text"}]}
 
@@ -49,9 +49,9 @@ from gibo.runs.pools import Underway
 from gibo.runs.records import BY_HAND, OLD_EXTERNAL, Action, Start, action
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import FILE, SINCE, connect_to_read
-from gibo.server.advice import advice
-from gibo.server.belief import Belief
-from gibo.server.window import Window
+from gibo.web.advice import advice
+from gibo.web.belief import Belief
+from gibo.web.window import Window
 
 FORMAT = 1
 _NO_RATE: dict[str, float | None] = {"per_minute": None, "seconds_left": None}

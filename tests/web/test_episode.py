@@ -10,9 +10,9 @@ from watching import until
 
 from gibo.cli import main
 from gibo.errors import InputError
-from gibo.server.replay import Replays
-from gibo.server.snapshot import Reader, Since, snapshot
-from gibo.server.watch import Watch, report
+from gibo.web.replay import Replays
+from gibo.web.snapshot import Reader, Since, snapshot
+from gibo.web.watch import Watch, report
 
 pytest.importorskip("gymnasium")
 from gibo.training.training import Training, last_episode, train

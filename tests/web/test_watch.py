@@ -25,13 +25,13 @@ from gibo.optimizers.surrogate import Surrogate
 from gibo.priors import LKJ
 from gibo.runs import manual
 from gibo.runs.store import BOX, FILE
-from gibo.server.advice import advice
-from gibo.server.belief import Belief, Recorded
-from gibo.server.bench import ManualBench
-from gibo.server.control import ACTIONS, Control
-from gibo.server.snapshot import Reader, Since, snapshot
-from gibo.server.trials import Trials
-from gibo.server.watch import Watch, watch
+from gibo.web.advice import advice
+from gibo.web.belief import Belief, Recorded
+from gibo.web.bench import ManualBench
+from gibo.web.control import ACTIONS, Control
+from gibo.web.snapshot import Reader, Since, snapshot
+from gibo.web.trials import Trials
+from gibo.web.watch import Watch, watch
 
 DATA = Path(__file__).parent.parent / "data"
 

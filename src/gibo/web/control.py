@@ -10,7 +10,7 @@ from gibo.errors import InputError, InUseError
 from gibo.runs import manual
 from gibo.runs.mailbox import post
 from gibo.runs.records import LONGEST_TEXT
-from gibo.server.snapshot import Reader
+from gibo.web.snapshot import Reader
 
 ACTIONS = ("pause", "continue", "stop", "mark_failed", "tell", "remark")
 

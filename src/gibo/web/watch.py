@@ -3,8 +3,8 @@
 GET  /                the page
 GET  /api/snapshot    the run, or with ?trial=NAME one of the trials, as JSON
 GET  /api/events      what is new since ?evaluations=N&iterations=M, as server-sent events
-GET  /api/replay      the last episode of a training as an animated picture, see `gibo.server.replay`
-POST /api/control     an action on it; needs a `Control` and the token, see `gibo.server.control`
+GET  /api/replay      the last episode of a training as an animated picture, see `gibo.web.replay`
+POST /api/control     an action on it; needs a `Control` and the token, see `gibo.web.control`
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from weakref import WeakSet
 from gibo._checks import as_path
 from gibo.errors import GiboError, InputError
 from gibo.runs.journal import has_journal
-from gibo.server.control import Control, act
-from gibo.server.loopback import LoopbackHandler, LoopbackServer, Refusal
-from gibo.server.page import page
-from gibo.server.replay import Replays
-from gibo.server.snapshot import Reader, Since, snapshot
-from gibo.server.trials import Trials
+from gibo.web.control import Control, act
+from gibo.web.loopback import LoopbackHandler, LoopbackServer, Refusal
+from gibo.web.page import page
+from gibo.web.replay import Replays
+from gibo.web.snapshot import Reader, Since, snapshot
+from gibo.web.trials import Trials
 
 PORT = 8642
 POLL = 0.2  # seconds between two looks at the journal's version

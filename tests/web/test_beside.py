@@ -13,7 +13,7 @@ import pytest
 import gibo
 from gibo.cli import main
 from gibo.errors import InputError
-from gibo.server.watch import Watch
+from gibo.web.watch import Watch
 
 
 def page_of(text):

@@ -25,7 +25,7 @@ from gibo.outcome import Evaluation, Outcome
 from gibo.policies.architecture import Architecture, with_parameters
 from gibo.policies.normalizer import Normalization, Statistics, reexpress
 from gibo.runs.spec import RunSpec
-from gibo.server.belief import Belief, Believed, Recorded
+from gibo.web.belief import Belief, Believed, Recorded
 
 VALUES = (
     "SELECT q.id, q.iteration, q.kind, q.seed, q.x, e.value, e.gradient, e.gradient_noise FROM evaluations e "

@@ -56,7 +56,7 @@ def page(alone: bool = False) -> Page:
 
 
 def _read(name: str) -> str:
-    return files("gibo.server").joinpath(name).read_text(encoding="utf-8")
+    return files("gibo.web").joinpath(name).read_text(encoding="utf-8")
 
 
 def _hashes(texts: list[str]) -> str:

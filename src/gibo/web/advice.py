@@ -22,7 +22,7 @@ def advice(
     """What a person should know now.
 
     Args:
-        snapshot: of a run, see `gibo.server.snapshot`.
+        snapshot: of a run, see `gibo.web.snapshot`.
         recent: of the last evaluations: when they were told, and their failure or None.
         steps: of the last iterations: probability of ascent, step, variance and noise of the model.
         alike: the value that all evaluations had, if they had only one.

@@ -26,7 +26,7 @@ from gibo._checks import as_path
 from gibo.errors import GiboError, InputError
 from gibo.runs.journal import has_journal
 from gibo.runs.store import FILE
-from gibo.server.snapshot import FORMAT, Reader
+from gibo.web.snapshot import FORMAT, Reader
 
 DEPTH = 3  # folders below the given one
 MOST_POINTS = 400  # of a curve

@@ -17,9 +17,9 @@ import pytest
 from gibo.errors import InputError, InUseError, JournalError
 from gibo.runs import manual
 from gibo.runs.journal import Journal
-from gibo.server.bench import ManualBench
-from gibo.server.loopback import LARGEST_BODY
-from gibo.server.serve import Serve, serve_lines
+from gibo.web.bench import ManualBench
+from gibo.web.loopback import LARGEST_BODY
+from gibo.web.serve import Serve, serve_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "serve.md").read_text(encoding="utf-8")

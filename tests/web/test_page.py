@@ -14,7 +14,7 @@ from watching import HOSTILE, Deeds, until
 import gibo
 from gibo.runs import manual
 from gibo.runs.journal import Journal
-from gibo.server.watch import Watch, report
+from gibo.web.watch import Watch, report
 
 
 def drawn(tab, count):
@@ -136,7 +136,7 @@ def test_with_the_token_the_page_acts(running, tab):
 
 
 def test_a_run_of_another_process_is_driven_from_the_page(running, tab):
-    from gibo.server.control import Control
+    from gibo.web.control import Control
 
     folder, gate = running
     gate.allowed.release(1)
@@ -167,7 +167,7 @@ def test_a_run_of_another_process_is_driven_from_the_page(running, tab):
 
 
 def test_a_person_tells_a_value_with_the_keyboard(tmp_path, tab):
-    from gibo.server.control import Control
+    from gibo.web.control import Control
 
     first = manual_run(tmp_path / "run")[0]
     with Watch(tmp_path / "run", control=Control) as watch:
@@ -183,7 +183,7 @@ def test_a_person_tells_a_value_with_the_keyboard(tmp_path, tab):
 
 def test_who_evaluates_by_hand_sees_what_to_set(tmp_path, tab):
     """All parameters, as they were asked for; on a telephone, too, and with names that are long or hostile."""
-    from gibo.server.control import Control
+    from gibo.web.control import Control
 
     names = [*(f"p{i}" for i in range(11)), HOSTILE, "a" * 150]
     manual.create(tmp_path / "run", manual.Description(names, [1 / 3] * 13, [1.0] * 13, [-5.0] * 13, [5.0] * 13))
@@ -200,7 +200,7 @@ def test_who_evaluates_by_hand_sees_what_to_set(tmp_path, tab):
 
 
 def test_the_keyboard_stays_where_it_is_when_the_page_changes(running, tab):
-    from gibo.server.control import Control
+    from gibo.web.control import Control
 
     folder, gate = running
     gate.allowed.release(1)
@@ -224,7 +224,7 @@ def test_the_keyboard_stays_where_it_is_when_the_page_changes(running, tab):
 
 
 def test_what_the_journal_has_sooner_than_the_page_its_answer_is_done(tmp_path, tab):
-    from gibo.server.control import Control
+    from gibo.web.control import Control
 
     class Slow(Control):
         def remark(self, text):
@@ -258,7 +258,7 @@ def test_evaluations_are_counted_in_whole_numbers(tmp_path, tab):
 @pytest.mark.parametrize("theme", [":root {", ':root[data-theme="dark"] {'])
 def test_colours_stand_out(theme):
     """By WCAG 2: text by 4.5 to 1, what is drawn by 3 to 1."""
-    block = files("gibo.server").joinpath("page/page.css").read_text(encoding="utf-8").split(theme)[1].split("}")[0]
+    block = files("gibo.web").joinpath("page/page.css").read_text(encoding="utf-8").split(theme)[1].split("}")[0]
     colors = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))
 
     def light(name):

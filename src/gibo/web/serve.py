@@ -21,8 +21,8 @@ from typing import Any, BinaryIO
 
 from gibo._checks import describe
 from gibo.errors import GiboError, InputError
-from gibo.server.bench import ManualBench
-from gibo.server.loopback import LARGEST_BODY, NOTHING, LoopbackHandler, LoopbackServer, Refusal, as_object
+from gibo.web.bench import ManualBench
+from gibo.web.loopback import LARGEST_BODY, NOTHING, LoopbackHandler, LoopbackServer, Refusal, as_object
 
 COMMANDS = ("ask", "tell", "status", "best", "export")
 

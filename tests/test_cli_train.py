@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
+from dataclasses import fields
 from types import SimpleNamespace
 
 import gymnasium
@@ -78,6 +79,28 @@ def test_a_second_start_continues_and_the_policy_can_be_used_without_the_run(tmp
     policy = load_policy(policies[0])
     assert policy([0.0, 0.0, 0.2, 1.0]) in (0, 1)
     assert np.array_equal(policy.theta, read_trial(tmp_path / "one" / "trial-00").policy.theta)
+
+
+def test_what_is_not_given_on_an_existing_run_is_the_journals(tmp_path):
+    out = str(tmp_path / "x")
+    given = ["--preset", "published", "--max-steps", "30", "--set", "M=3", "--scale", "0.7", "--seed", "3"]
+    assert main(["train", "CartPole-v1", *given, "--budget", "7", "--out", out]) == 0
+    before = training_of(tmp_path / "x" / "trial-00")
+    assert main(["train", "CartPole-v1", "--budget", "12", "--out", out]) == 0
+    assert main(["train", "CartPole-v1", "--out", out]) == 0  # the budget is that of the last start, and spent
+    assert training_of(tmp_path / "x" / "trial-00") == before
+    assert main(["train", "CartPole-v1", *given, "--budget", "12", "--out", str(tmp_path / "whole")]) == 0
+    assert values(tmp_path / "x" / "trial-00") == values(tmp_path / "whole" / "trial-00")
+
+
+def test_every_setting_of_a_training_is_an_option(capsys):
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    for each in fields(Training):
+        if each.name not in ("environment", "options", "reexpressed"):
+            assert f"--{each.name.replace('_', '-')} " in text
+            assert each.metadata["help"] in text
 
 
 def test_trials_differ_by_their_seeds(runs):

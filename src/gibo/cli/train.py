@@ -11,36 +11,27 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import Field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gibo._checks import shown
 from gibo.cli import say
-from gibo.errors import InputError, missing_extra, printable
+from gibo.cli.cluster import add_dask, dask_executor
+from gibo.errors import InputError, printable
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     from gibo.runs.progress import Standing
-    from gibo.training.training import Training
+    from gibo.training.training import Begun, Training
 
 # Evaluations per trial where nothing is known.
 BUDGET = 300
 
-# Seconds in which a Dask scheduler must answer.
-DASK_TIMEOUT = 10
-
-# What a Dask cluster with TLS asks its client for.
-DASK_FILES = {
-    "ca": "certificate of the cluster's authority",
-    "cert": "certificate of this client",
-    "key": "private key of this client",
-}
-
 
 def add_commands(commands: Any) -> None:
     """Add these commands to the command line."""
+    from gibo.training.training import Training
+
     train = commands.add_parser(
         "train",
         help="train a policy in a Gymnasium environment",
@@ -57,29 +48,11 @@ def add_commands(commands: Any) -> None:
         "--preset",
         metavar="NAME",
         help="paper, published or gibo: the settings of the paper's tables, of its published code or our own, for ENV "
-        "and the method; none, the default: those that need no knowledge of ENV. Options given besides override them",
+        "and the method; none: the defaults below. Options given besides override them",
     )
-    train.add_argument(
-        "--policy", help='"linear", "affine", "mlp:16,16", "mlp:16,16:relu" (default: linear, or that of the preset)'
-    )
-    train.add_argument("--method", default="gibo", help="gibo (default), ars or cma-es")
-    train.add_argument(
-        "--budget", type=int, metavar="N", help="evaluations per trial (default: 300, or what the preset needs)"
-    )
-    train.add_argument("--episodes", type=int, metavar="N", help="per evaluation (default: 1)")
-    train.add_argument("--trials", type=int, default=1, metavar="N", help="with seeds from --seed on (default: 1)")
-    train.add_argument("--seed", type=int, default=0, metavar="N", help="of the first trial (default: 0)")
-    train.add_argument(
-        "--scale", type=float, metavar="X", help="by how much a parameter must change to matter (default: 0.1)"
-    )
-    train.add_argument(
-        "--normalize-states", action=argparse.BooleanOptionalAction, help="the policy sees normalised states"
-    )
-    train.add_argument("--reward-shift", type=float, metavar="X", help="subtracted from each reward (default: 0)")
-    train.add_argument("--reward-scale", type=float, metavar="X", help="multiplies what is left (default: 1)")
-    train.add_argument(
-        "--action-noise", type=float, metavar="X", help="on actions, share of half their range (default: 0)"
-    )
+    for each in fields(Training):
+        if "help" in each.metadata:
+            _add_setting(train, each)
     train.add_argument(
         "--set",
         action="append",
@@ -88,13 +61,13 @@ def add_commands(commands: Any) -> None:
         help="a setting of the method, such as M=8 or eta=0.3 (those of gibo.Settings, and eta, the step size), or "
         "directions=4 of ars; may be given several times",
     )
-    train.add_argument("--max-steps", type=int, metavar="N", help="cut episodes off")
-    train.add_argument("--workers", type=int, metavar="N", help="processes (default: none but this one)")
     train.add_argument(
-        "--dask", metavar="ADDRESS", help="or the workers of a Dask cluster, such as tcp://127.0.0.1:8786"
+        "--budget", type=int, metavar="N", help=f"evaluations per trial (default: {BUDGET}, or what the preset needs)"
     )
-    for name, what in DASK_FILES.items():
-        train.add_argument(f"--dask-{name}", metavar="FILE", help=f"{what}, for a cluster at tls://... (PEM)")
+    train.add_argument("--trials", type=int, default=1, metavar="N", help="with seeds from --seed on (default: 1)")
+    train.add_argument("--seed", type=int, metavar="N", help="of the first trial (default: 0)")
+    train.add_argument("--workers", type=int, metavar="N", help="processes (default: none but this one)")
+    add_dask(train)
     train.add_argument("--time-limit", type=float, metavar="SECONDS", help="per evaluation")
     train.add_argument(
         "--watch",
@@ -110,7 +83,9 @@ def add_commands(commands: Any) -> None:
         help="continue a trial although its returns are of other options (--episodes, --reward-shift, --reward-scale, "
         "--action-noise, --max-steps) or another ENV: the returns of both are in it then",
     )
-    train.add_argument("--tensorboard", type=Path, metavar="FOLDER", help="curves for tensorboard --logdir FOLDER")
+    train.add_argument(
+        "--tensorboard", type=Path, metavar="FOLDER", help="curves for tensorboard --logdir FOLDER; needs tensorboardX"
+    )
     train.add_argument("--out", type=Path, metavar="FOLDER", help="(default: runs/ENV)")
 
     evaluate = commands.add_parser("evaluate", help="the returns of a trained policy over fresh episodes")
@@ -121,34 +96,47 @@ def add_commands(commands: Any) -> None:
     add_allow_module(evaluate)
 
 
+def _add_setting(command: argparse.ArgumentParser, each: Field[Any]) -> None:
+    """The option of a field of `Training`; without a default, so that it is seen whether it was given."""
+    name, text = "--" + each.name.replace("_", "-"), each.metadata["help"]
+    kind = {"int": int, "int | None": int, "float": float, "str": str, "bool": bool}[str(each.type)]
+    if kind is bool:
+        command.add_argument(name, action=argparse.BooleanOptionalAction, help=text)
+        return
+    shown_default = "" if each.default is None else f" (default: {each.default})"
+    letter = {int: "N", float: "X", str: "NAME"}[kind]
+    command.add_argument(name, type=kind, metavar=letter, help=text + shown_default)
+
+
 def _train(arguments: argparse.Namespace) -> int:
     from gibo.runs.progress import progress_bar
     from gibo.runs.result import Status
-    from gibo.training.training import train
+    from gibo.training.training import begun_trial, train
 
     look_here(arguments.environment)
-    training, budget = _training(arguments)
     if arguments.trials < 1:
         raise InputError(f"--trials: expected at least 1, got {arguments.trials}")
     if arguments.dask is not None and arguments.workers is not None:
         raise InputError("--workers, --dask: give one of them; the cluster has its own workers")
     out = arguments.out or Path("runs") / arguments.environment.replace("/", "-")
+    folders = [out / f"trial-{trial:02d}" for trial in range(arguments.trials)]
+    trials = [_trial(arguments, trial, begun_trial(folder)) for trial, folder in enumerate(folders)]
     watch: Any = "control" if arguments.control else arguments.watch
-    with like_ctrl_c(), _cluster(arguments) as executor, _page(out, watch and arguments.trials > 1, arguments.control):
-        for trial in range(arguments.trials):
-            folder = out / f"trial-{trial:02d}"
+    with (
+        like_ctrl_c(),
+        dask_executor(arguments) as executor,
+        _page(out, watch and arguments.trials > 1, arguments.control),
+    ):
+        for folder, trial in zip(folders, trials, strict=True):
             with (
-                progress_bar(budget, _parts(f"trial {trial + 1}/{arguments.trials}")) as bar,
+                progress_bar(trial["budget"], _parts(f"{folder.name} of {len(folders)}")) as bar,
                 _board(arguments, folder.name) as board,
             ):
                 result = train(
-                    training,
-                    folder,
-                    budget=budget,
-                    seed=arguments.seed + trial,
+                    folder=folder,
+                    **trial,
                     workers=arguments.workers,
                     executor=executor,
-                    time_limit=arguments.time_limit,
                     progress=bar,
                     callback=board,
                     watch=watch if arguments.trials == 1 else False,
@@ -164,19 +152,28 @@ def _train(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _training(arguments: argparse.Namespace) -> tuple[Training, int]:
-    """The preset, or our defaults, with what was given besides; and the budget."""
+def _trial(arguments: argparse.Namespace, number: int, begun: Begun | None) -> dict[str, Any]:
+    """Training, budget, seed and time limit of a trial: what was given, else the journal's, else the defaults."""
     from gibo.training.training import Training
 
-    if arguments.preset in (None, "none"):
-        training = Training(arguments.environment, "linear", arguments.method)
-        budget = BUDGET
+    if begun is not None and arguments.preset is None:
+        training, budget = begun.training, begun.last_start.get("budget") or BUDGET
+    elif arguments.preset in (None, "none"):
+        training, budget = Training(arguments.environment, method=arguments.method or "gibo"), BUDGET
     else:
-        training, budget = _preset(arguments.preset, arguments.environment, arguments.method)
+        training, budget = _preset(arguments.preset, arguments.environment, arguments.method or "gibo")
     given = {each.name: getattr(arguments, each.name, None) for each in fields(training)}
     training = replace(training, **{name: value for name, value in given.items() if value is not None})
-    training = replace(training, options=_options(training, dict(map(_setting, arguments.set))))
-    return training, budget if arguments.budget is None else arguments.budget
+    time_limit, seed = arguments.time_limit, (arguments.seed or 0) + number
+    if begun is not None:
+        seed = int(begun.spec.arguments.get("seed", seed)) if arguments.seed is None else seed
+        time_limit = begun.last_start.get("time_limit") if time_limit is None and arguments.dask is None else time_limit
+    return {
+        "training": replace(training, options=_options(training, dict(map(_setting, arguments.set)))),
+        "budget": budget if arguments.budget is None else arguments.budget,
+        "seed": seed,
+        "time_limit": time_limit,
+    }
 
 
 def _setting(word: str) -> tuple[str, Any]:
@@ -276,67 +273,6 @@ def trial_folders(folder: Path) -> list[Path]:
     if not found:
         raise InputError(f"{folder}: there is no run; expected a folder with {FILE}, or one of gibo train")
     return found
-
-
-@contextmanager
-def _cluster(arguments: argparse.Namespace) -> Iterator[Executor | None]:
-    """The executor of a Dask cluster."""
-    address = arguments.dask
-    files = {name: getattr(arguments, f"dask_{name}") for name in DASK_FILES}
-    _check_dask(address, files)
-    if address is None:
-        yield None
-        return
-    try:
-        import distributed
-        from distributed.comm.core import CommClosedError
-    except ImportError:
-        raise missing_extra("--dask needs distributed", "dask") from None
-    security = _security(files) if address.startswith("tls://") else None
-    try:
-        client: Any = distributed.Client(address, timeout=DASK_TIMEOUT, security=security)  # type: ignore[no-untyped-call]
-    except CommClosedError as error:
-        raise InputError(
-            f"--dask: the connection to {address} was closed; expected a scheduler there, with TLS if and only if the "
-            f"address begins with tls://, whose certificates are of the same authority as ours: {error}"
-        ) from None
-    except (OSError, ValueError, RuntimeError) as error:
-        raise InputError(f"--dask: no scheduler answers at {address}: {error}") from None
-    with client:
-        yield client.get_executor()
-
-
-def _check_dask(address: str | None, files: dict[str, str | None]) -> None:
-    missing = [f"--dask-{name}" for name, file in files.items() if file is None]
-    if len(missing) == len(files):
-        return
-    if missing:
-        raise InputError(f"--dask-ca, --dask-cert, --dask-key: expected all three, {' and '.join(missing)} is missing")
-    if address is None or not address.startswith("tls://"):
-        raise InputError(f"--dask: expected tls://HOST:PORT together with certificates, got {address or 'nothing'}")
-
-
-def _security(files: dict[str, str | None]) -> Any:
-    """The client's side of TLS, from the files given or else from Dask's own configuration."""
-    from distributed.security import Security
-
-    given = {}
-    if files["ca"] is not None:
-        given = {"tls_ca_file": files["ca"], "tls_client_cert": files["cert"], "tls_client_key": files["key"]}
-        for name, file in files.items():
-            if not Path(str(file)).is_file():
-                raise InputError(f"--dask-{name}: there is no file {file}")
-    security: Any = Security(require_encryption=True, **given)  # type: ignore[no-untyped-call]
-    try:
-        context = security.get_connection_args("client")["ssl_context"]
-    except OSError as error:
-        raise InputError(
-            "--dask-ca, --dask-cert, --dask-key: expected a certificate, a certificate and its private key, "
-            f"as PEM files that can be read: {error}"
-        ) from None
-    if context is None:
-        raise InputError("--dask tls://...: needs --dask-ca, --dask-cert and --dask-key (docs/cluster.md makes them)")
-    return security
 
 
 @contextmanager

@@ -30,6 +30,7 @@ from gibo.runs.journal import Journal, has_journal
 from gibo.runs.progress import Progress
 from gibo.runs.result import Result
 from gibo.runs.session import Session
+from gibo.runs.spec import OF_OBJECTIVE, RunSpec
 
 REEXPRESSIONS = ("exact", "data", "iterate", "off")
 
@@ -73,58 +74,59 @@ def usual_reexpression(method: str | None) -> Literal["exact", "data"]:
     return "exact" if method == GIBO.method else "data"
 
 
-_CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "scale": positive,
-    "episodes": positive_int,
-    "normalize_states": as_flag,
-    "reward_shift": finite,
-    "reward_scale": positive,
-    "action_noise": partial(positive, or_zero=True),
-    "max_steps": positive_int,
-}
+def setting(default: Any, check: Callable[[str, Any], Any], help: str) -> Any:
+    """A field of `Training` that is an option of ``gibo train``, too: its name, type, default, check and help."""
+    return field(default=default, metadata={"check": check, "help": help})
+
+
+def _policy(name: str, value: Any) -> Any:
+    architecture(value, 1, 1)  # raises if it is none
+    return value
+
+
+def _method(name: str, value: Any) -> Any:
+    one_of(name, value, methods())
+    return value
 
 
 @dataclass(frozen=True)
 class Training:
-    """What is trained and how; all that a trial depends on, but for its seed and its budget.
+    """What is trained and how: all that a trial depends on, but for its seed and its budget.
+
+    The help texts of the fields below are what ``gibo train --help`` shows.
 
     Attributes:
-        environment: a Gymnasium id.
-        policy: "linear", "affine", "mlp:16,16", "mlp:16,16:relu".
-        method: "gibo", "ars" or "cma-es".
-        scale: by how much a parameter must change to matter, roughly.
+        environment: a Gymnasium id; ``my_robot:Arm-v0`` imports ``my_robot`` first.
         options: of the method: ``{"settings": gibo.Settings(...)}`` for gibo, ``{"step_size": ...}`` for ars.
-        episodes: per evaluation.
-        normalize_states: whether the policy sees normalised states.
-        reexpressed: what moves when the normalisation changes; see `StateNormalizer`. None is `usual_reexpression`.
-        reward_shift, reward_scale: what the optimiser sees of a reward r is (r − shift)·scale.
-        action_noise: on continuous actions while parameters are searched; see `gibo.policies.Task`.
-        max_steps: cut episodes off after this many steps.
+        reexpressed: what moves when the normalisation changes; see `StateNormalizer`. None: the journal's, or else
+            `usual_reexpression`.
     """
 
     environment: str
-    policy: str = "affine"
-    method: str = "gibo"
-    scale: float = 0.1
+    policy: str = setting("linear", _policy, "linear, affine, mlp:16,16 or mlp:16,16:relu")
+    method: str = setting("gibo", _method, "gibo, ars, cma-es, vanilla-bo or random-search")
+    scale: float = setting(0.1, positive, "by how much a parameter must change to matter, roughly")
     options: Mapping[str, Any] = field(default_factory=dict)
-    episodes: int = 1
-    normalize_states: bool = False
+    episodes: int = setting(1, positive_int, "episodes per evaluation; its value is their mean return")
+    normalize_states: bool = setting(False, as_flag, "the policy sees normalised states")
     reexpressed: Literal["exact", "data", "iterate", "off"] | None = None
-    reward_shift: float = 0.0
-    reward_scale: float = 1.0
-    action_noise: float = 0.0
-    max_steps: int | None = None
+    reward_shift: float = setting(0.0, finite, "subtracted from each reward")
+    reward_scale: float = setting(1.0, positive, "multiplies what is left of a reward; positive")
+    action_noise: float = setting(
+        0.0,
+        partial(positive, or_zero=True),
+        "standard deviation of noise on continuous actions during the search, as a share of half their range",
+    )
+    max_steps: int | None = setting(None, positive_int, "cut episodes off after this many steps")
 
     def __post_init__(self) -> None:
         instance("environment", self.environment, str, "a Gymnasium id")
-        one_of("method", self.method, methods())
-        if self.reexpressed is None:
-            object.__setattr__(self, "reexpressed", usual_reexpression(self.method))
-        one_of("reexpressed", self.reexpressed, REEXPRESSIONS)
-        architecture(self.policy, 1, 1)
-        for name, check in _CHECKS.items():
-            if name != "max_steps" or self.max_steps is not None:
-                object.__setattr__(self, name, check(name, getattr(self, name)))
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if "check" in each.metadata and (value is not None or each.default is not None):
+                object.__setattr__(self, each.name, each.metadata["check"](each.name, value))
+        if self.reexpressed is not None:
+            one_of("reexpressed", self.reexpressed, REEXPRESSIONS)
         if not isinstance(self.options, Mapping) or not all(isinstance(name, str) for name in self.options):
             raise InputError(f"options: expected options by their names, got {shown(self.options)}")
 
@@ -147,23 +149,26 @@ class Training:
 
     def normalizer(self, architecture: Architecture) -> StateNormalizer | None:
         """What learns between the iterations, if anything does."""
-        return StateNormalizer(architecture, str(self.reexpressed)) if self.normalize_states else None
+        return StateNormalizer(architecture, self.moves) if self.normalize_states else None
+
+    @property
+    def moves(self) -> str:
+        """What moves when the normalisation changes."""
+        return self.reexpressed or usual_reexpression(self.method)
 
     def to_plain(self) -> dict[str, Any]:
-        """As data that JSON can hold; without an `action_noise` that is 0, which older trials have not either."""
+        """As data that JSON can hold."""
         try:
-            plain: dict[str, Any] = to_plain(self)
+            plain: dict[str, Any] = to_plain(self) | {"reexpressed": self.moves}
         except TypeError as error:
             raise InputError(f"options: expected what can be saved: {error}") from None
-        if not self.action_noise:
-            del plain["action_noise"]
         return plain
 
     @classmethod
     def from_plain(cls, data: Any) -> Training:
-        """The inverse of `to_plain`."""
+        """The inverse of `to_plain`; fields that are younger than the data have their defaults."""
         names = {f.name for f in fields(cls)}
-        if not isinstance(data, dict) or not names - {"action_noise"} <= data.keys():
+        if not isinstance(data, dict) or not {"environment", "method", "options", "reexpressed"} <= data.keys():
             raise InputError(f"training: expected what to_plain gives, got {describe(data)}")
         options = dict(instance("options", data["options"], dict, "options by their names"))
         if "settings" in options:
@@ -196,11 +201,14 @@ def train(
     """
     positive_int("budget", budget)
     folder = as_path("folder", folder)
-    training = _as_begun(instance("training", training, Training, "a Training"), folder)
+    instance("training", training, Training, "a Training")
+    begun = begun_trial(folder)
+    if begun is not None and training.reexpressed is None:
+        training = replace(training, reexpressed=begun.training.reexpressed)
     with training.task() as task:
         normalizer = training.normalizer(task.architecture)
         result = run(
-            training.optimizer(task, seed),
+            (begun and begun.optimizer(training, seed)) or training.optimizer(task, seed),
             task,
             budget=budget,
             journal=folder,
@@ -212,20 +220,34 @@ def train(
             watch=watch,
             force=force,
             reparametrizer=normalizer,
-            training=training.to_plain(),
+            training=begun.spec.training if begun and begun.training == training else training.to_plain(),
         )
         policy = task.bind(result.x, None if normalizer is None else normalizer.normalization)
     policy.save(folder / "policy.json")
     return result
 
 
-def _as_begun(training: Training, folder: Path) -> Training:
-    """With what moves in a trial that is begun, if it was a default: "data", or "off" for other methods than GIBO."""
-    if training.reexpressed != usual_reexpression(training.method) or not has_journal(folder):
-        return training
+class Begun(NamedTuple):
+    """A trial that has a journal: what it is, and the options of its last start."""
+
+    training: Training
+    spec: RunSpec
+    last_start: Mapping[str, Any]
+
+    def optimizer(self, training: Training, seed: int) -> Optimizer | None:
+        """The journal's own, if this training searches as the journal's does."""
+        objective = {name: getattr(self.training, name) for name in OF_OBJECTIVE}
+        same = replace(training, **objective) == self.training and self.spec.arguments.get("seed") == seed
+        return self.spec.fresh_optimizer() if same else None
+
+
+def begun_trial(folder: Path) -> Begun | None:
+    """What a folder's journal says, if there is one."""
+    if not has_journal(folder):
+        return None
     with Journal.read(folder) as journal:
-        begun = (journal.spec().training or {}).get("reexpressed")
-    return replace(training, reexpressed=begun) if begun in ("data", "off") else training
+        starts = journal.starts()
+        return Begun(training_of(journal), journal.spec(), starts[-1].options if starts else {})
 
 
 class Trial(NamedTuple):

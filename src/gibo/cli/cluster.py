@@ -1,0 +1,93 @@
+"""The options of `gibo train` for a Dask cluster, and the executor that they name."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gibo.errors import InputError, missing_extra
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+# Seconds in which a Dask scheduler must answer.
+DASK_TIMEOUT = 10
+
+# What a Dask cluster with TLS asks its client for.
+DASK_FILES = {
+    "ca": "certificate of the cluster's authority",
+    "cert": "certificate of this client",
+    "key": "private key of this client",
+}
+
+
+def add_dask(command: argparse.ArgumentParser) -> None:
+    """Add these options to a command."""
+    text = "instead of --workers: the workers of a Dask cluster, such as tcp://127.0.0.1:8786"
+    command.add_argument("--dask", metavar="ADDRESS", help=text)
+    for name, what in DASK_FILES.items():
+        command.add_argument(f"--dask-{name}", metavar="FILE", help=f"{what}, for a cluster at tls://... (PEM)")
+
+
+@contextmanager
+def dask_executor(arguments: argparse.Namespace) -> Iterator[Executor | None]:
+    """The executor of a Dask cluster."""
+    address = arguments.dask
+    files = {name: getattr(arguments, f"dask_{name}") for name in DASK_FILES}
+    _check_dask(address, files)
+    if address is None:
+        yield None
+        return
+    try:
+        import distributed
+        from distributed.comm.core import CommClosedError
+    except ImportError:
+        raise missing_extra("--dask needs distributed", "dask") from None
+    security = _security(files) if address.startswith("tls://") else None
+    try:
+        client: Any = distributed.Client(address, timeout=DASK_TIMEOUT, security=security)  # type: ignore[no-untyped-call]
+    except CommClosedError as error:
+        raise InputError(
+            f"--dask: the connection to {address} was closed; expected a scheduler there, with TLS if and only if the "
+            f"address begins with tls://, whose certificates are of the same authority as ours: {error}"
+        ) from None
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InputError(f"--dask: no scheduler answers at {address}: {error}") from None
+    with client:
+        yield client.get_executor()
+
+
+def _check_dask(address: str | None, files: dict[str, str | None]) -> None:
+    missing = [f"--dask-{name}" for name, file in files.items() if file is None]
+    if len(missing) == len(files):
+        return
+    if missing:
+        raise InputError(f"--dask-ca, --dask-cert, --dask-key: expected all three, {' and '.join(missing)} is missing")
+    if address is None or not address.startswith("tls://"):
+        raise InputError(f"--dask: expected tls://HOST:PORT together with certificates, got {address or 'nothing'}")
+
+
+def _security(files: dict[str, str | None]) -> Any:
+    """The client's side of TLS, from the files given or else from Dask's own configuration."""
+    from distributed.security import Security
+
+    given = {}
+    if files["ca"] is not None:
+        given = {"tls_ca_file": files["ca"], "tls_client_cert": files["cert"], "tls_client_key": files["key"]}
+        for name, file in files.items():
+            if not Path(str(file)).is_file():
+                raise InputError(f"--dask-{name}: there is no file {file}")
+    security: Any = Security(require_encryption=True, **given)  # type: ignore[no-untyped-call]
+    try:
+        context = security.get_connection_args("client")["ssl_context"]
+    except OSError as error:
+        raise InputError(
+            "--dask-ca, --dask-cert, --dask-key: expected a certificate, a certificate and its private key, "
+            f"as PEM files that can be read: {error}"
+        ) from None
+    if context is None:
+        raise InputError("--dask tls://...: needs --dask-ca, --dask-cert and --dask-key (docs/cluster.md makes them)")
+    return security

@@ -13,11 +13,10 @@ import numpy as np
 from playwright.sync_api import sync_playwright
 
 import gibo
-from gibo.runs.mailbox import post
+from gibo.runs.control import control_of
 from gibo.runs.manual import Description
 from gibo.runs.spec import RunSpec
 from gibo.training.training import Training, train
-from gibo.web.control import Control
 from gibo.web.watch import Watch
 
 NAMES = ["kp", "ki", "kd", "filter", "feedforward", "deadband"]
@@ -75,12 +74,12 @@ def main():
         run = threading.Thread(target=gibo.resume, args=(folder, objective), kwargs={"budget": 300}, daemon=True)
         run.start()
         reached.wait()
-        post(folder, "remark", {"text": "oil at 60 degrees from here on"})
-        with Watch(folder, control=Control) as watch:
+        control_of(folder).remark("oil at 60 degrees from here on")
+        with Watch(folder, control=control_of) as watch:
             picture(context, watch.page_address, out / "watch-running.png")
             picture(context, watch.page_address, out / "watch-dark.png", dark=True)
             picture(context, watch.page_address, out / "watch-narrow.png", width=390, height=844)
-        post(folder, "stop", {})
+        control_of(folder).stop()
         gate.set()
         run.join()
         trained = Path(base) / "CartPole-v1"

@@ -21,7 +21,7 @@ from run_helpers import D, add_row, climb, columns_of, forked, hill, rows, tampe
 import gibo
 from gibo import GIBO, GiboError, Journal, JournalError
 from gibo.cli import main
-from gibo.runs.store import BOX, FILE, TABLES
+from gibo.runs.store import FILE, TABLES
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -55,7 +55,7 @@ WORDS = {"link": "symbolic link", "dangling": "symbolic link", "pipe": "named pi
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", [FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal", "reserve", BOX])
+@pytest.mark.parametrize("name", [FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal", "reserve"])
 def test_what_is_no_regular_file_is_named_and_left_alone(name, kind, tmp_path, capsys):
     run, outside = tmp_path / "run", tmp_path / "outside"
     climb(run, budget=4)

@@ -8,7 +8,7 @@ import pytest
 from watching import noisy
 
 import gibo
-from gibo.runs.mailbox import post
+from gibo.runs.control import held_here
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
@@ -49,7 +49,8 @@ def running(tmp_path):
     assert gate.begun.wait(30)
     yield folder, gate
     gate.done = True
-    post(folder, "stop", {})  # it may be paused
+    if (control := held_here(folder)) is not None:
+        control.stop()  # it may be paused
     gate.allowed.release(1000)
     thread.join(30)
     assert not thread.is_alive()

@@ -135,16 +135,15 @@ def test_with_the_token_the_page_acts(running, tab):
         assert control.done == ["pause", "stop", ("remark", "the belt was changed")]
 
 
-def test_a_run_of_another_process_is_driven_from_the_page(running, tab):
-    from gibo.web.control import Control
+def test_a_run_of_this_process_is_driven_from_the_page(running, tab):
+    from gibo.runs.control import control_of
 
     folder, gate = running
     gate.allowed.release(1)
-    with Watch(folder, control=Control) as watch:
+    with Watch(folder, control=control_of) as watch:
         tab.goto(watch.page_address)
         drawn(tab, 1)
         tab.click("[data-action=pause]")
-        tab.wait_for_selector("#sent >> text=as soon as the evaluation that is running is over")
         gate.allowed.release(1)
         tab.wait_for_selector("#state >> text=Paused")
         drawn(tab, 2)
@@ -153,12 +152,10 @@ def test_a_run_of_another_process_is_driven_from_the_page(running, tab):
         tab.click("[data-action=continue]")
         tab.wait_for_selector("#state >> text=Running")
         tab.click("[data-fails='2']")
-        tab.wait_for_selector("#sent >> text=Sent")
         gate.allowed.release(1)
         tab.wait_for_selector("#deeds >> text=query 2 marked as failed: marked as failed by hand")
         tab.click("[data-action=stop]")
         tab.click("[data-action=stop]")
-        tab.wait_for_selector("#sent >> text=Sent")
         gate.allowed.release(100)
         tab.wait_for_selector("#state >> text=Ended")
         assert "stopped by a person" in tab.inner_text("#what")
@@ -167,10 +164,10 @@ def test_a_run_of_another_process_is_driven_from_the_page(running, tab):
 
 
 def test_a_person_tells_a_value_with_the_keyboard(tmp_path, tab):
-    from gibo.web.control import Control
+    from gibo.runs.control import control_of
 
     first = manual_run(tmp_path / "run")[0]
-    with Watch(tmp_path / "run", control=Control) as watch:
+    with Watch(tmp_path / "run", control=control_of) as watch:
         tab.goto(watch.page_address)
         field = tab.get_by_label(f"value of query {first.id}", exact=True)
         field.fill("-1,5")
@@ -183,12 +180,12 @@ def test_a_person_tells_a_value_with_the_keyboard(tmp_path, tab):
 
 def test_who_evaluates_by_hand_sees_what_to_set(tmp_path, tab):
     """All parameters, as they were asked for; on a telephone, too, and with names that are long or hostile."""
-    from gibo.web.control import Control
+    from gibo.runs.control import control_of
 
     names = [*(f"p{i}" for i in range(11)), HOSTILE, "a" * 150]
     manual.create(tmp_path / "run", manual.Description(names, [1 / 3] * 13, [1.0] * 13, [-5.0] * 13, [5.0] * 13))
     manual.ask(tmp_path / "run")
-    with Watch(tmp_path / "run", control=Control) as watch:
+    with Watch(tmp_path / "run", control=control_of) as watch:
         tab.set_viewport_size({"width": 360, "height": 700})
         tab.goto(watch.page_address)
         row = tab.locator("#pending tbody tr").first
@@ -200,17 +197,16 @@ def test_who_evaluates_by_hand_sees_what_to_set(tmp_path, tab):
 
 
 def test_the_keyboard_stays_where_it_is_when_the_page_changes(running, tab):
-    from gibo.web.control import Control
+    from gibo.runs.control import control_of
 
     folder, gate = running
     gate.allowed.release(1)
     focus = "(document.activeElement.dataset.action ?? document.activeElement.id)"
-    with Watch(folder, control=Control) as watch:
+    with Watch(folder, control=control_of) as watch:
         tab.goto(watch.page_address)
         drawn(tab, 1)
         tab.focus("[data-action=pause]")
         tab.keyboard.press("Enter")
-        tab.wait_for_selector("#sent >> text=Sent")
         gate.allowed.release(1)
         tab.wait_for_selector("#state >> text=Paused")
         until(tab, f"{focus} === 'continue'")
@@ -224,9 +220,9 @@ def test_the_keyboard_stays_where_it_is_when_the_page_changes(running, tab):
 
 
 def test_what_the_journal_has_sooner_than_the_page_its_answer_is_done(tmp_path, tab):
-    from gibo.web.control import Control
+    from gibo.runs.control import FolderControl
 
-    class Slow(Control):
+    class Slow(FolderControl):
         def remark(self, text):
             super().remark(text)
             tab.heard.wait(10)

@@ -24,11 +24,10 @@ from gibo.errors import InputError, NumericalError, QueryError
 from gibo.optimizers.surrogate import Surrogate
 from gibo.priors import LKJ
 from gibo.runs import manual
-from gibo.runs.store import BOX, FILE
+from gibo.runs.control import ANY_TIME, control_of
+from gibo.runs.store import FILE
 from gibo.web.advice import advice
 from gibo.web.belief import Belief, Recorded
-from gibo.web.bench import ManualBench
-from gibo.web.control import ACTIONS, Control
 from gibo.web.snapshot import Reader, Since, snapshot
 from gibo.web.trials import Trials
 from gibo.web.watch import Watch, watch
@@ -277,7 +276,7 @@ def test_a_process_that_nobody_has_asked_how_it_ended_is_gone_too(tmp_path):
 def test_control_of_a_run_that_no_process_holds(tmp_path):
     manual.create(tmp_path, manual.Description(["a", "b"], [0.0] * 2, [1.0] * 2, [-5.0] * 2, [5.0] * 2))
     first, second = manual.ask(tmp_path).queries[:2]
-    control = Control(tmp_path)
+    control = control_of(tmp_path)
     control.tell(first.id, 1.5)
     control.mark_failed(second.id, "it fell")
     control.remark("the oil is warm")
@@ -289,24 +288,6 @@ def test_control_of_a_run_that_no_process_holds(tmp_path):
     s = snapshot(tmp_path)
     assert [(each["kind"], each["after"]) for each in s["actions"]] == [("told", 1), ("failed", 2), ("remark", 2)]
     assert s["state"] == "waiting"
-    assert not (tmp_path / BOX).exists()
-
-
-def test_what_is_told_on_the_page_reaches_a_run_that_is_served(tmp_path):
-    manual.create(tmp_path, manual.Description(["a", "b"], [0.0] * 2, [1.0] * 2, [-5.0] * 2, [5.0] * 2))
-    with ManualBench(tmp_path) as bench:
-        first, second = bench.ask()["queries"][:2]
-        control = Control(tmp_path)
-        control.tell(first["id"], 1.5)
-        control.mark_failed(second["id"], "it fell")
-        control.tell(10**6, 1.0)  # there is none
-        control.remark("the oil is warm")
-        deadline = time.monotonic() + 20.0
-        while len(snapshot(tmp_path)["actions"]) < 3:
-            assert time.monotonic() < deadline
-        assert bench.status()["evaluations"] == 2
-        assert bench.status()["failures"] == 1
-    assert [each["kind"] for each in snapshot(tmp_path)["actions"]] == ["told", "failed", "remark"]
 
 
 def test_what_runs_where_and_what_comes_next(running):
@@ -314,7 +295,7 @@ def test_what_runs_where_and_what_comes_next(running):
     s = snapshot(folder)
     assert (s["state"], [query["underway"] for query in s["pending"]][:2]) == ("running", [True, False])
     assert s["now"] - s["pending"][0]["since"] < 60.0
-    Control(folder).pause()
+    control_of(folder).pause()
     gate.allowed.release(1)
     deadline = time.monotonic() + 20.0
     while (s := snapshot(folder))["state"] != "paused" or any(query["underway"] for query in s["pending"]):
@@ -535,7 +516,7 @@ def test_the_watch_command(finished):
             address = process.stdout.readline().split()[-1]
             assert "#token=" in address
             with urllib.request.urlopen(address.split("#")[0] + "api/snapshot", timeout=10) as answer:
-                assert json.load(answer)["control"] == sorted(ACTIONS)
+                assert json.load(answer)["control"] == sorted(ANY_TIME)  # no process runs it
             process.send_signal(signal.SIGINT)
             process.wait(30)
         finally:

@@ -4,6 +4,8 @@ import time
 
 import numpy as np
 
+from gibo.runs.control import ANY_TIME, RUNNING_ONLY, Requests
+
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script> & 'joint limit'"
 
 
@@ -13,31 +15,18 @@ def noisy(x, seed):
     return float(3.0 - ((x - 1.0) ** 2).sum() + 0.05 * np.random.default_rng(seed).normal())
 
 
-class Deeds:
+class Deeds(Requests):
     """A control that remembers what it was asked for."""
 
-    actions = frozenset({"pause", "continue", "stop", "mark_failed", "tell", "remark"})
+    actions = frozenset((*RUNNING_ONLY, *ANY_TIME))
 
     def __init__(self):
         self.done = []
 
-    def pause(self):
-        self.done.append("pause")
-
-    def continue_(self):
-        self.done.append("continue")
-
-    def stop(self):
-        self.done.append("stop")
-
-    def mark_failed(self, query, reason):
-        self.done.append(("mark_failed", query, reason))
-
-    def tell(self, query, value):
-        self.done.append(("tell", query, value))
-
-    def remark(self, text):
-        self.done.append(("remark", text))
+    def _do(self, kind, body):
+        name = {"paused": "pause", "continued": "continue", "told": "tell", "failed": "mark_failed"}.get(kind, kind)
+        self.done.append((name, *body.values()) if body else name)
+        return True
 
 
 def until(tab, expression):

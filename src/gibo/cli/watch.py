@@ -45,13 +45,16 @@ def add_commands(commands: Any) -> None:
 
 def _watch(arguments: argparse.Namespace) -> int:
     from gibo._linalg import single_thread
-    from gibo.web.control import Control
+    from gibo.runs.control import control_of
+    from gibo.runs.journal import has_journal
     from gibo.web.watch import watch
 
+    if arguments.control and has_journal(arguments.folder):
+        control_of(arguments.folder)  # if another process holds the run, this says which one
     if arguments.port is not None and not 0 <= arguments.port < 1 << 16:
         raise InputError(f"--port: expected a number below 65536, got {arguments.port}")
     server = watch(
-        arguments.folder, arguments.port, Control if arguments.control else None, allow_module=arguments.allow_module
+        arguments.folder, arguments.port, control_of if arguments.control else None, allow_module=arguments.allow_module
     )
     try:
         say(f"{arguments.folder}: {server.page_address}", flush=True)

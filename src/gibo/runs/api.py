@@ -329,7 +329,7 @@ def run(
         pool = make_pool(objective, options, executor)
         closing.callback(pool.close)
         if journal is None:
-            session = Session(optimizer, float(sign), reparametrizer, naming=naming)
+            session = Session(optimizer, float(sign), reparametrizer, naming=naming, penalty=options.penalty)
         else:
             spec = RunSpec.of(
                 optimizer,
@@ -349,13 +349,15 @@ def run(
                 session.journal.acted(("remark", {"text": f"went on with another objective: {changed}"}))
         if not optimizer.log.events:  # a run that goes on was told before
             session.tell_elsewhere(data)
+        bar = closing.enter_context(progress_bar(budget)) if progress is True else progress or None
+        loop = Loop(session, options, pool, wanted, interrupts, bar)
+        closing.callback(loop.control.close)
         if session.journal is not None and watch:
             from gibo.web.watch import page_beside  # here, because few need it
 
             closing.enter_context(page_beside(session.journal.folder, control=watch == "control"))
-        bar = closing.enter_context(progress_bar(budget)) if progress is True else progress or None
         try:
-            status, reason = Loop(session, options, pool, wanted, interrupts, bar).until_done()
+            status, reason = loop.until_done()
         except Exception as error:
             with suppress(JournalError):
                 session.end(f"stopped: {describe_error(error)}")

@@ -3,7 +3,7 @@
 ask      the session's next queries, which are on the disk before any is evaluated      `Loop.ask`
 wait     for outcomes in any order, from this process, workers or an executor           `gibo.runs.pools`
 receive  each outcome is on the disk before the optimiser is told                       `Loop.receive`
-listen   to people: pause, stop, a value, a remark; recorded before it is done          `Loop.listen`
+heed     what people asked for meanwhile: pause, stop, a value that they told           `gibo.runs.control`
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
@@ -29,15 +29,15 @@ from gibo._checks import (
     positive_int,
 )
 from gibo.errors import InputError, JournalError, RunError, printable
-from gibo.outcome import EXTERNAL, NO_NUMBER, Evaluation, Outcome, Query
+from gibo.outcome import EXTERNAL, NO_NUMBER, Evaluation, Query
+from gibo.runs.control import Control
 from gibo.runs.interrupts import Interrupts
-from gibo.runs.mailbox import MAILED, Mailbox, Now
 from gibo.runs.pools import Pool
 from gibo.runs.progress import Progress, Standing
 from gibo.runs.result import Result, Status
 from gibo.runs.session import Session
 
-LISTEN = 0.1  # seconds between two looks at the mailbox, in a pause
+PAUSE_POLL = 0.1  # seconds after which a paused run looks whether it is to go on
 # A single uncertain step can be bad luck; this many in a row mean that there is nothing left to see.
 UNCERTAIN_STEPS = 5
 # What the journal remembers for the next start.
@@ -117,13 +117,10 @@ class Loop:
         self.interrupts, self.bar = interrupts, bar
         self.optimizer = session.optimizer
         self.running: dict[int, Query] = {}
-        folder = None if session.journal is None else session.journal.folder
-        self.mailbox = None if folder is None else Mailbox(folder)
-        self.now = None if folder is None else Now(folder)
-        self.paused = self.stopping = False
+        self.control = Control(session)
+        self.control.attach(pool)
+        self.paused = False
         told = [] if session.journal is None else self.optimizer.evaluations  # what a journal has counts, too
-        self.spent = sum(e.kind != EXTERNAL for e in told)
-        self.failures = sum(e.failure is not None for e in told)
         self.attempts = {} if session.journal is None else session.journal.attempts()
         self.warned = False
         # Of earlier starts only the last row matters: they may have gone on after another one.
@@ -133,35 +130,35 @@ class Loop:
 
     def until_done(self) -> tuple[Status, str]:
         """Run, and say why it ended."""
-        try:
-            self.show()
-            self.listen(("remark",))  # what else was left was for an earlier process
-            while True:
-                ending = self.iteration()
-                if ending is not None:
-                    # What runs on, beside an iteration that went on without it, is waited for.
-                    return ending[0], ending[1] + (self.finish() if self.running else "")
-        except KeyboardInterrupt:
-            lost = self.finish(" again")
-            return Status.INTERRUPTED, f"interrupted after {self.spent} of {self.options.budget} evaluations{lost}"
-        except (RunError, JournalError) as error:
-            return Status.ERROR, f"stopped: {error}{self.finish()}"
-        finally:
-            if self.now is not None:
-                self.now.close()
+        with self.session.lock:
+            try:
+                self.show()
+                while True:
+                    ending = self.iteration()
+                    if ending is not None:
+                        # What runs on, beside an iteration that went on without it, is waited for.
+                        return ending[0], ending[1] + (self.finish() if self.running else "")
+            except KeyboardInterrupt:
+                lost = self.finish(" again")
+                reason = f"interrupted after {self.session.spent} of {self.options.budget} evaluations{lost}"
+                return Status.INTERRUPTED, reason
+            except (RunError, JournalError) as error:
+                return Status.ERROR, f"stopped: {error}{self.finish()}"
+            finally:
+                self.control.close()
 
     def iteration(self) -> tuple[Status, str] | None:
         """One iteration of the optimiser; returns why the run should end, or None."""
-        self.listen()
-        while self.paused and not self.stopping:
-            self.moment()
+        self.heed()
+        while self.paused and not self.control.stopping:
+            self.wait()
         ending = self.enough() or self.stopped()
         if ending is not None:
             return ending
         before = self.optimizer.iteration
         self.ask()
         while self.running:
-            self.moment()
+            self.wait()
             ending = self.too_many_failures() or (self.stopped() if self.paused else None)
             if ending is not None:
                 return ending
@@ -175,7 +172,7 @@ class Loop:
     def ask(self) -> None:
         """Send out what the optimiser wants to know next, as far as the budget goes."""
         queries = self.session.ask(self.interrupts.allowed)
-        room = self.options.budget - self.spent - len(self.running)
+        room = self.options.budget - self.session.spent - len(self.running)
         for query in [query for query in queries if query.id not in self.running][:room]:
             self.running[query.id] = query
             self.submit(query)
@@ -185,23 +182,22 @@ class Loop:
         of_query = {name: getattr(query, name) for name in self.wanted}
         self.pool.submit(query, {**self.session.options, **of_query})
 
-    def moment(self) -> None:
-        """Wait for outcomes or, where nothing is being evaluated in a pause, for a person; and take in what came."""
-        underway = self.pool.underway()
-        if self.now is not None:
-            self.now.say(underway)
-        if self.paused and not underway:
-            with self.interrupts.allowed:
-                time.sleep(LISTEN)
-        else:
-            self.pool.wait(self.interrupts.allowed)
-        self.listen()  # before the outcomes: an evaluation that was marked as failed has none
+    def wait(self) -> None:
+        """Wait for outcomes, or in a pause for a person, while requests are handled; then take in what came."""
+        self.heed()
+        with self.session.released():
+            if self.paused and not self.pool.underway():
+                with self.interrupts.allowed:
+                    time.sleep(PAUSE_POLL)
+            elif self.running:
+                self.pool.wait(self.interrupts.allowed)
+        self.heed()
         self.receive()
         self.interrupts.check()  # one may have come while an evaluation returned
 
     def receive(self, last: bool = False) -> int:
         """Record and tell the outcomes that have arrived; a failed one may be tried again. Returns how many."""
-        arrived = self.pool.take()
+        arrived = [e for e in self.pool.take() if e.id in self.running]  # the others were told by a person
         if not self.optimizer.log.evaluations and arrived and NO_NUMBER in (arrived[0].failure or ""):
             # The first one of all: a slip in the program, not bad luck; nothing is recorded.
             raise InputError(f"{arrived[0].failure}; a run that has begun passes over such an evaluation")
@@ -221,25 +217,19 @@ class Loop:
             self.submit(e.query)
         return len(arrived)
 
-    def tell(self, evaluations: Sequence[Evaluation], actions: Sequence[tuple[str, dict[str, Any]]] = ()) -> None:
-        """Count, record and tell; a failure counts as the penalty, if there is one."""
-        penalty = self.options.penalty
-        if penalty is not None:
-            evaluations = [
-                e if e.failure is None else Evaluation(e.query, replace(e.outcome, value=penalty)) for e in evaluations
-            ]
+    def tell(self, evaluations: Sequence[Evaluation]) -> None:
+        """Record and tell outcomes, and show them."""
         for e in evaluations:
             del self.running[e.id]
-            self.spent += 1
             if e.failure is not None:
-                self.failures += 1
-                self.warn(e, "passed over" if e.value is None else "given the penalty")
-        self.session.tell(evaluations, actions)
+                self.warn(e, "passed over" if self.options.penalty is None else "given the penalty")
+        self.session.tell(evaluations)
         if evaluations:
             self.show(evaluations)
 
     def finish(self, again: str = "") -> str:
         """Wait for what is running, and record it, unless Ctrl-C is pressed; returns what could not be recorded."""
+        self.control.close()
         lost: list[str] = []
 
         def receive() -> int:
@@ -263,28 +253,17 @@ class Loop:
 
     # -- people -------------------------------------------------------------------------------------------------------
 
-    def listen(self, kinds: Sequence[str] = MAILED) -> None:
-        """Do what people ask for, of these kinds; see `gibo.runs.mailbox`."""
-        if self.mailbox is not None:
-            self.mailbox.deal(lambda kind, body: self.heard(kind, body) if kind in kinds else None)
-
-    def heard(self, kind: str, body: dict[str, Any]) -> None:
-        """Do it, and record it; what is so already, or cannot be, is passed over."""
-        if kind in ("told", "failed"):
-            query = self.running.get(body["id"])
-            if query is None or abs(body.get("value", 0.0)) > LARGEST:
-                return
-            outcome = Outcome(float(body["value"])) if kind == "told" else Outcome.failed(body["reason"])
-            self.pool.abandon(query.id)
-            self.tell([Evaluation(query, outcome)], [(kind, body)])
-            return
-        if self.paused == (kind == "paused") and kind in ("paused", "continued"):
-            return
-        if self.session.journal is not None:
-            self.session.journal.acted((kind, body))
-        self.stopping = self.stopping or kind == "stop"
-        if kind in ("paused", "continued"):
-            self.paused = kind == "paused"
+    def heed(self) -> None:
+        """Do what people asked for; the journal has it."""
+        told = self.control.take_told()
+        for e in told:
+            self.running.pop(e.id, None)
+            self.pool.abandon(e.id)
+        if told:
+            self.session.settle()
+            self.show(told)
+        if self.paused != self.control.paused:
+            self.paused = self.control.paused
             self.pool.hold(self.paused)
             if self.bar is None:
                 sys.stderr.write("gibo: paused, until it is continued\n" if self.paused else "gibo: continued\n")
@@ -292,16 +271,16 @@ class Loop:
 
     def stopped(self) -> tuple[Status, str] | None:
         """Whether a person has stopped the run: at the end of an iteration, or at once where it is paused."""
-        if not self.stopping or (self.optimizer.is_pending and not self.paused):
+        if not self.control.stopping or (self.optimizer.is_pending and not self.paused):
             return None
-        return Status.STOPPED, f"stopped by a person after {self.spent} of {self.options.budget} evaluations"
+        return Status.STOPPED, f"stopped by a person after {self.session.spent} of {self.options.budget} evaluations"
 
     # -- endings ------------------------------------------------------------------------------------------------------
 
     def enough(self) -> tuple[Status, str] | None:
         """Why there should be no further iteration, or None; the same after a restart."""
         optimizer, options = self.optimizer, self.options
-        if self.spent >= options.budget:
+        if self.session.spent >= options.budget:
             plural = "s" if options.budget > 1 else ""
             return Status.BUDGET_SPENT, f"the budget of {options.budget} evaluation{plural} is spent"
         if optimizer.is_pending or optimizer.iteration == 0:
@@ -364,8 +343,9 @@ class Loop:
         if self.bar is not None:
             seen = self.session.best_seen
             best = None if seen is None else seen.value
+            spent, failures = self.session.spent, self.session.failures
             try:
-                self.bar.update(Standing(self.spent, best, self.failures, arrived, self.optimizer, self.paused))
+                self.bar.update(Standing(spent, best, failures, arrived, self.optimizer, self.paused))
             except Exception as error:  # a mistake in what shows a run must not cost its results
                 raise RunError(f"the progress raised {describe_error(error)}") from error
 

@@ -125,7 +125,7 @@ class Batch(NamedTuple):
 def ask(folder: Path | str, waiting: Callable[[], None] | None = None) -> Batch:
     """The queries to evaluate next; the same ones until they are told."""
     with Journal.open(folder, PATIENCE, waiting) as journal:
-        _refuse_normalized(journal)
+        refuse_normalized(journal)
         return Batch(Session.of(journal).ask(), journal.spec().naming)
 
 
@@ -181,23 +181,8 @@ def correct(
         journal.correct(number, _outcome(journal, value, failed), reason)
 
 
-def act(folder: Path | str, kind: str, body: dict[str, Any]) -> None:
-    """What a person does to a run that no process holds: a remark, or the value of a query, or that it has none."""
-    with Journal.open(folder) as journal:
-        if kind == "remark":
-            journal.acted((kind, body))
-        else:
-            _tell(journal, body["id"], body.get("value"), body.get("reason"), [(kind, body)])
-
-
-def _tell(
-    journal: Journal,
-    number: int,
-    value: Any,
-    failed: str | None,
-    actions: Sequence[tuple[str, dict[str, Any]]] = (),
-) -> None:
-    _refuse_normalized(journal)
+def _tell(journal: Journal, number: int, value: Any, failed: str | None) -> None:
+    refuse_normalized(journal)
     outcome = _outcome(journal, value, failed)
     told = {e.id for e, _ in journal.evaluations()}
     asked = journal.queries()
@@ -206,7 +191,7 @@ def _tell(
     if number not in asked:
         pending = ", ".join(map(str, sorted(asked.keys() - told))) or "none; ask for some"
         raise QueryError(f"query {number} is unknown; those that are pending: {pending}")
-    journal.told([Evaluation(asked[number][0], outcome)], actions)
+    journal.told([Evaluation(asked[number][0], outcome)])
 
 
 def _check_telling(value: Any, failed: str | None) -> None:
@@ -227,7 +212,7 @@ def tell_elsewhere(
 ) -> None:
     """Record values of points that nobody asked for, each by the names of its parameters; all of them or none."""
     with Journal.open(folder, PATIENCE, waiting) as journal:
-        _refuse_normalized(journal)
+        refuse_normalized(journal)
         Session.of(journal).tell_elsewhere(data)
 
 
@@ -271,7 +256,7 @@ def status(folder: Path | str, learns: Callable[[Journal], Reparametrizer | None
         return Overview(journal.spec(), result, session.optimizer.pending, journal.starts(), journal.state())
 
 
-def _refuse_normalized(journal: Journal) -> None:
+def refuse_normalized(journal: Journal) -> None:
     """Without the states' statistics, which come with the episodes, such a run would silently become another one."""
     training = journal.spec().training
     if training is not None and training.get("normalize_states"):

@@ -24,8 +24,7 @@ from gibo.parameters import Parameters
 
 Objective = Callable[..., Any]
 
-# Seconds after which one looks again whether somebody is still there; and which a worker that was told to end may take.
-PATIENCE = 1.0
+WAIT_POLL = 0.2  # seconds after which a pool that waits looks again: for requests, and whether a worker has died
 OFFERED = ("seed", "kind")  # of a query, what an objective gets if it has a parameter of that name
 
 
@@ -170,13 +169,18 @@ class InProcess:
         self.objective, self.held = objective, False
         self.queue: deque[tuple[Query, dict[str, Any]]] = deque()
         self.arrived: list[Evaluation] = []
+        self.current: Underway | None = None
 
     def submit(self, query: Query, options: dict[str, Any]) -> None:
         self.queue.append((query, options))
 
     def wait(self, interruptible: AbstractContextManager[None]) -> None:
         query, options = self.queue.popleft()
-        self.arrived.append(Evaluation(query, evaluate(self.objective, query, options, interruptible)))
+        self.current = Underway(query.id, None, time.time())
+        try:
+            self.arrived.append(Evaluation(query, evaluate(self.objective, query, options, interruptible)))
+        finally:
+            self.current = None
 
     def take(self) -> list[Evaluation]:
         arrived, self.arrived = self.arrived, []
@@ -190,6 +194,8 @@ class InProcess:
         self.arrived = [e for e in self.arrived if e.id != query]
 
     def underway(self) -> list[Underway]:
+        if self.current is not None:
+            return [self.current]
         return [Underway(self.queue[0][0].id, None, time.time())] if self.queue and not self.held else []
 
     def drop_pending(self) -> int:
@@ -226,7 +232,7 @@ class Futures:
         # Neither `concurrent.futures.wait` nor `Future.done` is interrupted: they might keep locks that others need.
         if not any(future.done() for future in self.running):
             with interruptible, suppress(Empty):
-                self.done.get(timeout=PATIENCE)
+                self.done.get(timeout=WAIT_POLL)
 
     def take(self) -> list[Evaluation]:
         arrivals = []

@@ -7,8 +7,9 @@ sign, and it is turned here and nowhere else.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -48,6 +49,12 @@ class Session:
         reparametrizer: what learns between iterations, a fresh one.
         journal: where everything is recorded first; None: nowhere.
         naming: of the parameters; that of the journal, or x0, x1, … if None.
+        penalty: the value that a failed evaluation is given; that of the journal if there is one.
+
+    Attributes:
+        lock: who changes the run from a thread holds it; the loop does but while it waits for evaluations.
+        spent: evaluations so far, of earlier starts too, without points from elsewhere.
+        failures: those among them that failed.
     """
 
     def __init__(
@@ -57,11 +64,15 @@ class Session:
         reparametrizer: Reparametrizer | None = None,
         journal: Journal | None = None,
         naming: Naming | None = None,
+        penalty: float | None = None,
     ) -> None:
         self.optimizer, self.sign, self.reparametrizer, self.journal = optimizer, sign, reparametrizer, journal
         known = Naming(parameter_names(optimizer.d)) if journal is None else journal.spec().naming
         self.naming = naming or known
         optimizer.rounding = self.naming.rounding
+        self.penalty = penalty if journal is None else journal.spec().penalty
+        self.lock = threading.RLock()
+        self.spent = self.failures = 0
         self._infos: dict[int, Mapping[str, Any]] = {}  # of the iteration so far
         self._learnt = optimizer.iteration
         self._recorded = len(optimizer.log.events)
@@ -117,6 +128,7 @@ class Session:
             session.optimizer.replay(session.lesson(journal.events()))
             session._learn_if_over()
             session._recorded = len(session.optimizer.log.events)
+        session._count(session.optimizer.evaluations)
         return session
 
     @classmethod
@@ -176,20 +188,46 @@ class Session:
 
         Without `update` what the last value of a batch sets off is left for `settle` or the next `ask`.
         """
-        error = None
-        if self.journal is not None and evaluations:
-            try:
-                self.journal.told(evaluations, actions)
-            except JournalError as lost:  # what returned is told nevertheless, so that the result in hand has it
-                error = lost
+        evaluations, error = self.with_penalty(evaluations), None
+        try:
+            self.record(evaluations, actions)
+        except JournalError as lost:  # what returned is told nevertheless, so that the result in hand has it
+            error = lost
+        self.receive(evaluations, update)
+        if error is not None:
+            raise error
+
+    def with_penalty(self, evaluations: Sequence[Evaluation]) -> list[Evaluation]:
+        """The same, where a failure counts as the penalty, if there is one."""
+        if self.penalty is None:
+            return list(evaluations)
+        return [
+            e if e.failure is None else Evaluation(e.query, replace(e.outcome, value=self.penalty)) for e in evaluations
+        ]
+
+    def record(self, evaluations: Sequence[Evaluation], actions: Sequence[tuple[str, dict[str, Any]]] = ()) -> None:
+        """Write outcomes, and what people did, to the journal; the first half of `tell`."""
+        if self.journal is not None and (evaluations or actions):
+            self.journal.told(evaluations, actions)
+
+    def receive(self, evaluations: Sequence[Evaluation], update: bool = True) -> None:
+        """Tell the optimiser what was recorded; the second half of `tell`."""
         for e in evaluations:
             self.optimizer.receive(e.query, e.outcome.signed(self.sign), update)
             self._recorded = len(self.optimizer.log.events)
+            self._count([e])
             if self.reparametrizer is not None:
                 self._infos[e.id] = e.outcome.info
             self._learn_if_over()
-        if error is not None:
-            raise error
+
+    @contextmanager
+    def released(self) -> Iterator[None]:
+        """Let others have the lock, which this thread holds once, while the block runs."""
+        self.lock.release()
+        try:
+            yield
+        finally:
+            self.lock.acquire()
 
     def settle(self) -> None:
         """Do what was left for later."""
@@ -233,6 +271,11 @@ class Session:
     def options(self) -> dict[str, Any]:
         """What the objective gets besides the query."""
         return {} if self.reparametrizer is None else self.reparametrizer.options()
+
+    def _count(self, evaluations: Iterable[Evaluation]) -> None:
+        for e in evaluations:
+            self.spent += e.kind != EXTERNAL
+            self.failures += e.failure is not None
 
     def _record(self) -> None:
         """Record what the optimiser asked, and points that somebody else, such as a callback, told it."""

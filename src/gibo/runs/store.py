@@ -33,7 +33,6 @@ from gibo.errors import GiboError, InputError, JournalError
 from gibo.runs.lock import in_use, locked, open_regular, regular
 
 FILE = "journal.sqlite"
-BOX = "mailbox.jsonl"  # see `gibo.runs.mailbox`
 APPLICATION = 0x6769626F  # "gibo", in the file's header
 # Kept on the disk so that what is being evaluated when it fills up can still be recorded.
 RESERVE = 1 << 20
@@ -292,7 +291,6 @@ def _check_files(folder: Path) -> None:
     for ending in ("", "-wal", "-shm", "-journal"):
         regular(folder / f"{FILE}{ending}")
     regular(folder / "reserve")
-    regular(folder / BOX)
 
 
 def _connect(folder: Path, closing: ExitStack) -> sqlite3.Connection:

@@ -22,11 +22,12 @@ import numpy as np
 from gibo._checks import describe_error
 from gibo.errors import InputError
 from gibo.outcome import Evaluation, Outcome, Query
-from gibo.runs.pools import PATIENCE, Objective, Underway, evaluate
+from gibo.runs.pools import WAIT_POLL, Objective, Underway, evaluate
 
 PR_SET_PDEATHSIG = 1  # of Linux's prctl
 F_SETSIG = 10  # of Linux's fcntl
 FORKS = sys.platform == "linux"
+ENDING = 1.0  # seconds that a worker that was told to end may take
 
 
 class Workers:
@@ -122,7 +123,7 @@ class Workers:
                 raise EOFError
             evaluation = Evaluation(worker.query, worker.connection.recv())
         except (EOFError, ConnectionResetError):
-            worker.process.join(PATIENCE)
+            worker.process.join(ENDING)
             return self._replace(worker, _cause_of_death(worker.process.exitcode))
         worker.query = None
         return evaluation
@@ -141,8 +142,8 @@ class Workers:
     def _patience(self, busy: list[_Worker]) -> float:
         """How long to wait before looking whether somebody died or took too long."""
         if self.time_limit is None:
-            return PATIENCE
-        return min(PATIENCE, max(0.0, self.time_limit - max(worker.seconds for worker in busy)) + 1e-3)
+            return WAIT_POLL
+        return min(WAIT_POLL, max(0.0, self.time_limit - max(worker.seconds for worker in busy)) + 1e-3)
 
 
 class Lifeline:
@@ -212,7 +213,7 @@ class _Worker:
         if gently:
             with suppress(BrokenPipeError, ConnectionResetError):
                 self.connection.send(None)
-            self.process.join(PATIENCE)
+            self.process.join(ENDING)
         _kill(self.process.pid)
         self.process.kill()
         self.process.join()

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gibo._checks import as_path, describe
-from gibo.errors import GiboError, InputError, JournalError, NumericalError, QueryError
+from gibo.errors import InputError, JournalError, NumericalError, QueryError
 from gibo.outcome import Best, Evaluation, Outcome, told_outcome
 from gibo.runs import manual
 from gibo.runs.journal import Journal
-from gibo.runs.mailbox import Mailbox
 from gibo.runs.session import Session
 from gibo.runs.table import rows_of
-
-LISTEN = 0.2  # seconds between two looks at the mailbox
 
 
 class ManualBench:
@@ -39,8 +35,7 @@ class ManualBench:
         self.folder = as_path("folder", folder)
         self._lock = threading.Lock()
         self._session = self._opened(waiting)
-        self._mailbox, self._closed = Mailbox(self.folder), threading.Event()
-        threading.Thread(target=self._listen, name="gibo mailbox", daemon=True).start()
+        self._closed = threading.Event()
 
     def __enter__(self) -> ManualBench:
         return self
@@ -53,21 +48,6 @@ class ManualBench:
         self._closed.set()
         with self._lock:
             self._let_go()
-
-    def _listen(self) -> None:
-        """Whoever watches this run, with control, may tell a value or note something down."""
-        while not self._closed.wait(LISTEN):
-            if self._mailbox.has_mail():
-                with suppress(GiboError), self._run() as session:
-                    self._mailbox.deal(partial(self._heard, session))
-
-    def _heard(self, session: Session, kind: str, body: dict[str, Any]) -> None:
-        query = session.optimizer.log.pending.get(body.get("id", -1))
-        if kind in ("told", "failed") and query is not None:
-            outcome = told_outcome(len(self.naming.names), body.get("value"), None, None, body.get("reason", False))
-            session.tell([Evaluation(query, outcome)], [(kind, body)])
-        elif kind == "remark" and session.journal is not None:
-            session.journal.acted((kind, body))
 
     def _opened(self, waiting: Callable[[], None] | None = None) -> Session | None:
         journal = Journal.open(self.folder, manual.PATIENCE, waiting)

@@ -42,9 +42,9 @@ from gibo._checks import as_path, instance, natural
 from gibo.errors import GiboError, JournalError
 from gibo.outcome import EXTERNAL, ITERATE, QUERY
 from gibo.runs.advice import RECENT, alike
+from gibo.runs.control import held_here
 from gibo.runs.journal import Journal
 from gibo.runs.lock import in_use
-from gibo.runs.mailbox import NOW, underway
 from gibo.runs.pools import Underway
 from gibo.runs.records import BY_HAND, OLD_EXTERNAL, Action, Start, action
 from gibo.runs.spec import RunSpec
@@ -116,9 +116,8 @@ class Reader:
         except (OSError, GiboError):  # between two runs in one folder; the old one is shown until the new one is there
             return self.file, -1, 0
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-        now = 0
-        with suppress(OSError):
-            now = (self.folder / NOW).lstat().st_mtime_ns
+        control = held_here(self.folder)
+        now = 0 if control is None else hash(tuple(each.query for each in control.underway()))
         return self.file, int(version), now
 
     def snapshot(self, since: Since) -> dict[str, Any]:
@@ -262,7 +261,8 @@ class Reader:
         rows = self._all(
             "SELECT id, kind, iteration, x FROM queries WHERE id NOT IN (SELECT query FROM evaluations) ORDER BY id"
         )
-        said = underway(self.folder, starts[-1].process) if starts and starts[-1].ended is None else None
+        control = held_here(self.folder)
+        said = None if control is None else control.underway()
         now = {each.query: each for each in said or []}
         found = []
         for i, kind, n, x in rows:

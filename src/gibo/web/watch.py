@@ -4,7 +4,7 @@ GET  /                the page
 GET  /api/snapshot    the run, or with ?trial=NAME one of the trials, as JSON
 GET  /api/events      what is new since ?evaluations=N&iterations=M, as server-sent events
 GET  /api/replay      the last episode of a training as an animated picture, see `gibo.web.replay`
-POST /api/control     an action on it; needs a `Control` and the token, see `gibo.web.control`
+POST /api/control     an action on it; needs the token, see `gibo.runs.control`
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from weakref import WeakSet
 
 from gibo._checks import as_path
 from gibo.errors import GiboError, InputError
+from gibo.runs.control import FolderControl, Requests, control_of, held_here
 from gibo.runs.journal import has_journal
-from gibo.web.control import Control, act
 from gibo.web.loopback import LoopbackHandler, LoopbackServer, Refusal
 from gibo.web.page import page
 from gibo.web.replay import Replays
@@ -46,7 +46,7 @@ class Watch(LoopbackServer):
     Args:
         folder: of a run, or with runs below it.
         port: 0 takes a free one.
-        control: from a run's folder to what acts on it, such as `Control`; None: the page cannot change anything.
+        control: from a run's folder to what takes requests, such as `control_of`; None: the page can change nothing.
         trials: the folder is one of trials, of which there may be none yet.
         allow_module: to show an episode, the module that a run's environment is in may be imported.
 
@@ -58,7 +58,7 @@ class Watch(LoopbackServer):
         self,
         folder: Path | str,
         port: int = 0,
-        control: Callable[[Path], Control] | None = None,
+        control: Callable[[Path], Requests] | None = None,
         trials: bool = False,
         allow_module: bool = False,
     ) -> None:
@@ -94,7 +94,7 @@ class Watch(LoopbackServer):
 def watch(
     folder: Path | str,
     port: int | None = None,
-    control: Callable[[Path], Control] | None = None,
+    control: Callable[[Path], Requests] | None = None,
     trials: bool = False,
     allow_module: bool = False,
 ) -> Watch:
@@ -118,7 +118,7 @@ def page_beside(folder: Path, control: bool = False, trials: bool = False) -> It
         control: whether the page can act on it; then the address has a token.
         trials: whether these are trials, of which none need be there yet.
     """
-    acts = Control if control else None
+    acts = control_of if control else None
     # A run of this process has made its environment, so it may be made again; of other trials nothing is known.
     with watch(folder, control=acts, trials=trials, allow_module=not trials) as server:
         sys.stderr.write(f"gibo: watch {'these trials' if trials else 'this run'} at {server.page_address}\n")
@@ -195,7 +195,8 @@ class _Handler(LoopbackHandler):
     def _marked(self, folder: Path, data: dict[str, Any]) -> dict[str, Any]:
         """With what this page may do."""
         control = self.server.control
-        return {**data, "control": None if control is None else sorted(control(folder).actions)}
+        known = held_here(folder) or FolderControl
+        return {**data, "control": None if control is None else sorted(known.actions)}
 
     # -- what is new --------------------------------------------------------------------------------------------------
 
@@ -264,5 +265,4 @@ class _Handler(LoopbackHandler):
         folder = self._run()
         if folder is None:
             raise Refusal(HTTPStatus.BAD_REQUEST, "trial: name one; all of them at once cannot be acted on")
-        act(control(folder), self.body())
-        return {"ok": True}
+        return control(folder).act(self.body())

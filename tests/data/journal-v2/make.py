@@ -12,10 +12,10 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from gibo.runs.mailbox import post
 
 import gibo
 from gibo.parameters import Parameters, free, integer, linear, log
-from gibo.runs.mailbox import post
 from gibo.runs.manual import status
 
 HERE = Path(__file__).parent

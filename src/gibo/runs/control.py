@@ -1,0 +1,291 @@
+"""Requests of people to a run: pause, continue, stop, tell a value, mark an evaluation as failed, make a remark.
+
+The process that holds a run handles them itself. A request is answered once the journal has recorded it, so what was
+answered with ``{"ok": True}`` survives any crash; what cannot be done raises a `GiboError`.
+
+    Control        a run of this process; requests may come from any thread, such as a server's
+    FolderControl  a run that no process holds: each request takes the run's lock for a moment
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gibo._checks import as_path, describe
+from gibo.errors import InputError, InUseError, QueryError, RunError
+from gibo.outcome import Evaluation, Outcome, Query, checked
+from gibo.runs.journal import Journal
+from gibo.runs.lock import at_fork
+from gibo.runs.manual import refuse_normalized
+from gibo.runs.pools import Pool, Underway
+from gibo.runs.records import LONGEST_TEXT, action
+from gibo.runs.session import Session
+
+RUNNING_ONLY = ("pause", "continue", "stop")  # they need a process that evaluates
+ANY_TIME = ("tell", "mark_failed", "remark")
+REQUEST_PATIENCE = 30.0  # seconds for which a request waits for the run, which may be computing a step
+LOCK_POLL = 0.05  # seconds between two attempts
+WITH_CONTROL = (
+    'only that process can change the run. Start it with control: gibo train ... --control, or watch="control" in '
+    "Python; gibo serve takes values itself"
+)
+
+_held_here: dict[Path, Control] = {}  # runs of loops of this process, by their folders
+at_fork(after_in_child=_held_here.clear)  # they are the parent's
+
+
+def control_of(folder: Path | str) -> Requests:
+    """What takes requests to the run in a folder: the `Control` of this process, or else a `FolderControl`."""
+    return held_here(folder) or FolderControl(folder)
+
+
+def held_here(folder: Path | str) -> Control | None:
+    """The control of a run that a loop of this process is running."""
+    return _held_here.get(as_path("folder", folder).resolve())
+
+
+class Requests(ABC):
+    """What can be asked of a run; `act` takes the same as JSON.
+
+    Attributes:
+        actions: the names of the requests that can be made at all.
+    """
+
+    actions: frozenset[str] = frozenset(ANY_TIME)
+
+    def pause(self) -> bool:
+        """Begin no evaluation until `continue_`; what is being evaluated goes on. False if it is paused already."""
+        return self._do("paused", {})
+
+    def continue_(self) -> bool:
+        """End a pause."""
+        return self._do("continued", {})
+
+    def stop(self) -> bool:
+        """End the run after this iteration, or at once if it is paused."""
+        return self._do("stop", {})
+
+    def tell(self, query: int, value: float) -> bool:
+        """The value of a pending query; False if this very value was recorded before."""
+        return self._do("told", {"id": _number(query), "value": _value(value)})
+
+    def mark_failed(self, query: int, reason: str = "") -> bool:
+        """A pending query has no value."""
+        return self._do(
+            "failed", {"id": _number(query), "reason": _text("reason", reason) or "marked as failed by hand"}
+        )
+
+    def remark(self, text: str) -> None:
+        """Note something down in the journal."""
+        if not _text("text", text):
+            raise InputError("text: a remark needs one")
+        self._do("remark", {"text": _text("text", text)})
+
+    def act(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Do what a JSON object asks for, such as ``{"action": "tell", "id": 3, "value": 1.5}``.
+
+        Returns:
+            ``{"ok": True, "recorded": whether it is new}``, once the journal has it.
+        """
+        if not isinstance(request, Mapping):
+            raise InputError(f"request: expected an object, got {describe(request)}")
+        name = request.get("action")
+        known = (*RUNNING_ONLY, *ANY_TIME)
+        if not isinstance(name, str) or name not in known:
+            raise InputError(f"action: expected one of {', '.join(known)}, got {describe(name)}")
+        do: dict[str, Callable[[], bool | None]] = {
+            "pause": self.pause,
+            "continue": self.continue_,
+            "stop": self.stop,
+            "tell": lambda: self.tell(request.get("id"), request.get("value")),  # type: ignore[arg-type]  # checked
+            "mark_failed": lambda: self.mark_failed(request.get("id"), request.get("reason", "")),  # type: ignore[arg-type]
+            "remark": lambda: self.remark(request.get("text", "")),
+        }
+        return {"ok": True, "recorded": do[name]() is not False}
+
+    @abstractmethod
+    def _do(self, kind: str, body: dict[str, Any]) -> bool:
+        """Record an action of `gibo.runs.records`, and do it; False if it is recorded already."""
+
+
+class Control(Requests):
+    """Requests to a run of this process.
+
+    The loop of the run holds the session's lock, but while it waits for evaluations; so a request is handled between
+    two steps of the loop. A value told for a query that is being evaluated counts at once, and what the evaluation
+    returns later is discarded.
+
+    Args:
+        session: the run.
+
+    Attributes:
+        paused, stopping: what the loop is asked to do.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.paused = self.stopping = False
+        self._pool: Pool | None = None
+        self._told: list[Evaluation] = []
+        self._closed = False
+
+    def attach(self, pool: Pool) -> None:
+        """From now on a loop evaluates in this pool, and looks at `paused`, `stopping` and `take_told`."""
+        self._pool, self.actions = pool, frozenset((*RUNNING_ONLY, *ANY_TIME))
+        if self.session.journal is not None:
+            _held_here[self.session.journal.folder.resolve()] = self
+
+    def close(self) -> None:
+        """The loop has ended: later requests are refused."""
+        self._closed = True
+        if self.session.journal is not None:
+            _held_here.pop(self.session.journal.folder.resolve(), None)
+
+    def underway(self) -> list[Underway]:
+        """What is being evaluated now."""
+        return [] if self._pool is None or self._closed else self._pool.underway()
+
+    def take_told(self) -> list[Evaluation]:
+        """For the loop: what was told by request since the last call."""
+        told, self._told = self._told, []
+        return told
+
+    def _do(self, kind: str, body: dict[str, Any]) -> bool:
+        action(time.time(), 0, kind, body)
+        with self._alone():
+            log = self.session.optimizer.log
+            if kind in ("told", "failed"):
+                known = log.evaluations.get(body["id"])
+                outcome = None if known is None else known.outcome.signed(self.session.sign)
+                query = find_pending(body["id"], log.pending, outcome, body)
+                if query is None:
+                    return False
+                evaluations = self.session.with_penalty([Evaluation(query, outcome_of(body, len(query.x)))])
+                self.session.record(evaluations, [(kind, body)])
+                self.session.receive(evaluations, update=False)
+                self._told += evaluations
+                return True
+            if kind in ("paused", "continued") and self.paused == (kind == "paused"):
+                return False
+            if kind in ("paused", "continued", "stop") and self._pool is None:
+                raise InputError(f"{kind}: no process evaluates this run by itself, so there is nothing to {kind}")
+            self.session.record([], [(kind, body)])
+            self.stopping = self.stopping or kind == "stop"
+            if kind in ("paused", "continued"):
+                self.paused = kind == "paused"
+            return True
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """The session's lock, as soon as the loop waits; an error if the run ends before, or takes too long."""
+        deadline = time.monotonic() + REQUEST_PATIENCE
+        while not self.session.lock.acquire(timeout=LOCK_POLL):
+            self._refuse_if_closed()
+            if time.monotonic() > deadline:
+                raise RunError(f"the run has been computing for {REQUEST_PATIENCE:g} s; try again")
+        try:
+            self._refuse_if_closed()
+            yield
+        finally:
+            self.session.lock.release()
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise InputError("the run has ended; nothing was recorded")
+
+
+class FolderControl(Requests):
+    """Requests to a run that no process holds; one that holds it takes its requests itself.
+
+    Args:
+        folder: of the run.
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = as_path("folder", folder)
+        with self._journal():  # a run that is held is said at once
+            pass
+
+    def _do(self, kind: str, body: dict[str, Any]) -> bool:
+        action(time.time(), 0, kind, body)
+        if kind in ("paused", "continued", "stop"):
+            raise InputError(f"{kind}: no process works on this run")
+        with self._journal() as journal:
+            if kind in ("told", "failed"):
+                refuse_normalized(journal)
+                told = {e.id: e.outcome for e, _ in journal.evaluations()}
+                pending = {i: query for i, (query, _) in journal.queries().items() if i not in told}
+                query = find_pending(body["id"], pending, told.get(body["id"]), body)
+                if query is None:
+                    return False
+                journal.told([Evaluation(query, outcome_of(body, len(query.x)))], [(kind, body)])
+            else:
+                journal.acted((kind, body))
+        return True
+
+    @contextmanager
+    def _journal(self) -> Iterator[Journal]:
+        try:
+            journal = Journal.open(self.folder)
+        except InUseError as error:
+            raise InUseError(f"{_holder(self.folder, error)}; {WITH_CONTROL}") from None
+        with journal:
+            yield journal
+
+
+def _holder(folder: Path, error: InUseError) -> str:
+    """Which process holds the run, as far as its journal says."""
+    with Journal.read(folder, whole=False) as journal:
+        starts = journal.starts()
+    if starts and starts[-1].ended is None:
+        return f"{folder}: process {starts[-1].process} on {starts[-1].host} works on this run"
+    return str(error).partition(";")[0]
+
+
+def find_pending(
+    number: int, pending: Mapping[int, Query], known: Outcome | None, body: Mapping[str, Any]
+) -> Query | None:
+    """The pending query of this number; None if the same was told of it before; an error otherwise."""
+    if number in pending:
+        return pending[number]
+    if known is not None:
+        same = known.value == body["value"] if "value" in body else known.failure == body["reason"]
+        if same:
+            return None
+        raise QueryError(
+            f"query {number} was told before, with {known.failure or known.value!r}; to change it, correct it"
+        )
+    names = ", ".join(map(str, sorted(pending)[:20])) or "none"
+    raise QueryError(f"query {number} is unknown; pending queries: {names}")
+
+
+def outcome_of(body: Mapping[str, Any], d: int) -> Outcome:
+    """Of a told or failed action."""
+    return checked(body["value"], d) if "value" in body else Outcome.failed(body["reason"])
+
+
+def _number(number: Any) -> int:
+    if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
+        raise InputError(f"id: expected the number of a query, got {describe(number)}")
+    return int(number)
+
+
+def _value(value: Any) -> float:
+    if isinstance(value, bool):
+        raise InputError(f"value: expected a number, got {value}")
+    outcome = checked(value, 1)
+    assert outcome.value is not None
+    return outcome.value
+
+
+def _text(name: str, text: Any) -> str:
+    if not isinstance(text, str) or len(text) > LONGEST_TEXT:
+        raise InputError(f"{name}: expected a text of at most {LONGEST_TEXT} characters, got {describe(text)}")
+    return text.strip()

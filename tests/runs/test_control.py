@@ -1,0 +1,349 @@
+"""Requests to a run: recorded before they are answered, done between two evaluations, and nothing else changes."""
+
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from run_helpers import FORK, climb, forked, hill, told_in
+
+import gibo
+from gibo import GiboError, InputError, Journal, QueryError, Status
+from gibo.runs import manual
+from gibo.runs.control import Control, FolderControl, control_of, held_here
+from gibo.runs.session import Session
+from gibo.runs.store import Store
+
+POOLS = {"here": {}, "workers": {"workers": 2}, "executor": {"executor": ThreadPoolExecutor(2)}}
+
+
+def actions(folder):
+    with Journal.read(folder) as journal:
+        return [(each.kind, each.body) for each in journal.actions()]
+
+
+class Acts:
+    """A progress bar that makes requests once so many evaluations are told: {n: [request]}."""
+
+    def __init__(self, folder, requests):
+        self.folder, self.requests, self.answers = folder, dict(requests), []
+
+    def update(self, standing):
+        control = held_here(self.folder)
+        for n in [n for n in self.requests if n != "paused" and n <= standing.spent]:
+            self.answers += [control.act(request) for request in self.requests.pop(n)]
+        if standing.paused and "paused" in self.requests:
+            for request in self.requests["paused"]:
+                control.act(request)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The run that nobody disturbs."""
+    return climb(tmp_path_factory.mktemp("alone"), budget=14)
+
+
+def assert_same(result, other):
+    assert result.history.x.tolist() == other.history.x.tolist()
+    assert np.array_equal(result.history.value, other.history.value, equal_nan=True)
+    assert result.x.tolist() == other.x.tolist()
+
+
+@pytest.mark.parametrize("pool", POOLS)
+def test_a_pause_changes_nothing_but_the_time(pool, tmp_path, alone):
+    pause = [{"action": "pause"}]
+    bar = Acts(tmp_path, {3: pause, 8: pause, "paused": [{"action": "continue"}]})
+    result = climb(tmp_path, budget=14, progress=bar, **POOLS[pool])
+    assert_same(result, alone)
+    assert result.status is Status.BUDGET_SPENT
+    assert [kind for kind, _ in actions(tmp_path)] == ["paused", "continued"] * 2
+    assert bar.answers == [{"ok": True, "recorded": True}] * 2
+    assert held_here(tmp_path) is None
+
+
+def test_in_a_pause_nothing_begins(tmp_path):
+    calls = []
+
+    def objective(x, seed):
+        calls.append(seed)
+        if len(calls) == 4:
+            held_here(tmp_path).pause()
+            threading.Timer(0.5, continue_).start()
+        return hill(x, seed)
+
+    def continue_():
+        begun.append(len(calls))
+        held_here(tmp_path).continue_()
+
+    begun = []
+    climb(tmp_path, objective, budget=14)
+    assert begun == [4]
+
+
+def test_a_stop_lets_the_iteration_end_and_the_run_goes_on_from_there(tmp_path, alone):
+    result = climb(tmp_path, budget=14, progress=Acts(tmp_path, {4: [{"action": "stop"}]}))
+    assert result.status is Status.STOPPED
+    assert result.reason == f"stopped by a person after {result.evaluations} of 14 evaluations"
+    assert result.evaluations == 6
+    with Journal.read(tmp_path) as journal:
+        assert len(journal.queries()) == result.evaluations  # nothing is pending
+    assert_same(gibo.resume(tmp_path, hill, budget=14), alone)
+
+
+def test_a_stop_in_a_pause_ends_at_once(tmp_path, alone):
+    bar = Acts(tmp_path, {5: [{"action": "pause"}, {"action": "pause"}], "paused": [{"action": "stop"}]})
+    result = climb(tmp_path, budget=14, progress=bar)
+    assert (result.status, result.evaluations) == (Status.STOPPED, 5)
+    assert bar.answers[1] == {"ok": True, "recorded": False}
+    assert [kind for kind, _ in actions(tmp_path)][:2] == ["paused", "stop"]
+    assert_same(gibo.resume(tmp_path, hill, budget=14), alone)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_value_told_for_a_running_evaluation_counts_at_once(sign, tmp_path):
+    seen = []
+
+    def objective(x, seed):
+        control = held_here(tmp_path)
+        if [each.query for each in control.underway()] == [3]:
+            assert control.act({"action": "tell", "id": 3, "value": 2})["recorded"]
+            assert not control.act({"action": "tell", "id": 3, "value": 2})["recorded"]  # an answer was lost, say
+            seen.append({e.id: e.value for e in told_in(tmp_path)}[3])
+        return hill(x, seed)
+
+    result = climb(tmp_path, objective, budget=8, sign=sign)
+    assert seen == [2.0]
+    assert result.evaluations == 8
+    assert {e.id: e.value for e in told_in(tmp_path)}[3] == 2.0  # and not what the objective returned
+    assert actions(tmp_path) == [("told", {"id": 3, "value": 2.0})]
+
+
+@pytest.mark.parametrize(("penalty", "value"), [(None, None), (-7.0, -7.0)])
+def test_a_worker_that_hangs_is_ended_by_a_request(penalty, value, tmp_path):
+    def objective(x, seed):
+        if seed == hanging:
+            threading.Event().wait()  # for ever
+        return hill(x, seed)
+
+    class Marks:
+        def update(self, standing):
+            if standing.spent == 2:  # the other two of the first batch
+                threading.Timer(0.1, lambda: held_here(tmp_path).mark_failed(2, "it hangs")).start()
+
+    climb(tmp_path / "seeds", budget=5)
+    hanging = next(e.query.seed for e in told_in(tmp_path / "seeds") if e.id == 2)
+    tmp_path = tmp_path / "run"
+    result = climb(tmp_path, objective, budget=8, workers=2, progress=Marks(), penalty=penalty, retries=2)
+    assert [(e.failure, e.value) for e in result.failures if e.id == 2] == [("it hangs", value)]
+    assert result.evaluations == 8
+
+
+BAD = [
+    {"action": "tell", "id": 0, "value": 1.0},  # told before
+    {"action": "tell", "id": 10**9, "value": 1.0},
+    {"action": "tell", "id": 5, "value": 1e300},
+    {"action": "tell", "id": 5, "value": float("nan")},
+    {"action": "tell", "id": 5, "value": True},
+    {"action": "tell", "id": "5", "value": 1.0},
+    {"action": "tell", "id": 5},
+    {"action": "mark_failed", "id": -1, "reason": "?"},
+    {"action": "mark_failed", "id": 5, "reason": 7},
+    {"action": "remark", "text": ""},
+    {"action": "remark", "text": "x" * 3000},
+    {"action": "explode"},
+    {"action": ["pause"]},
+    {},
+    "pause",
+]
+
+
+def test_a_bad_request_is_refused_and_later_ones_are_heard(tmp_path, alone):
+    refused = []
+
+    class Asks:
+        def update(self, standing):
+            if standing.spent == 5:
+                for request in BAD:
+                    with pytest.raises(GiboError):
+                        held_here(tmp_path).act(request)
+                    refused.append(request)
+                held_here(tmp_path).remark("the oil is warm")
+
+    assert_same(climb(tmp_path, budget=14, progress=Asks()), alone)
+    assert len(refused) == len(BAD)
+    assert actions(tmp_path) == [("remark", {"text": "the oil is warm"})]
+
+
+def test_requests_from_many_threads_are_each_recorded_once(tmp_path, alone):
+    """Values, remarks and the loop's own records go through one lock."""
+    threads = []
+
+    def talk():
+        while (control := held_here(tmp_path)) is not None:
+            try:
+                control.remark("word")
+            except InputError:
+                return  # the run has ended
+            heard.append(1)
+
+    def objective(x, seed):
+        if not threads:
+            threads.extend(threading.Thread(target=talk) for _ in range(4))
+            for thread in threads:
+                thread.start()
+        time.sleep(0.01)
+        return hill(x, seed)
+
+    heard = []
+    assert_same(climb(tmp_path, objective, budget=14), alone)
+    for thread in threads:
+        thread.join(30)
+    assert len(heard) == len(actions(tmp_path)) > 0
+
+
+def test_after_the_end_nothing_is_taken(tmp_path):
+    kept = []
+
+    class Keeps:
+        def update(self, standing):
+            kept.append(held_here(tmp_path))
+
+    climb(tmp_path, budget=3, progress=Keeps())
+    with pytest.raises(InputError, match="the run has ended"):
+        kept[0].remark("too late")
+
+
+def test_a_run_that_was_killed_in_a_pause_comes_up_running(tmp_path, alone):
+    def paused(folder):
+        climb(folder, budget=14, progress=Acts(folder, {5: [{"action": "pause"}]}))
+
+    process = forked(paused, tmp_path)
+    while not manual_journal(tmp_path) or ("paused", {}) not in actions(tmp_path):
+        assert process.exitcode is None
+        process.join(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    assert_same(gibo.resume(tmp_path, hill, budget=14), alone)
+
+
+def manual_journal(folder):
+    return gibo.runs.journal.has_journal(folder)
+
+
+# -- killed between request and answer --------------------------------------------------------------------------------
+
+
+def die(*_, **__):
+    os._exit(9)
+
+
+def before(owner, name):
+    return lambda: setattr(owner, name, die)
+
+
+def after(owner, name):
+    def patch():
+        whole = getattr(owner, name)
+
+        def and_die(*args, **kwargs):
+            whole(*args, **kwargs)
+            die()
+
+        setattr(owner, name, and_die)
+
+    return patch
+
+
+STEPS = {
+    "at the request": before(Control, "_do"),
+    "before the lock": before(Control, "_alone"),
+    "before the transaction": before(Store, "__enter__"),
+    "after an insert": after(Store, "insert"),
+    "before the commit": before(Store, "__exit__"),
+    "after the commit": after(Store, "__exit__"),
+    "before the optimiser has it": before(Session, "receive"),
+    "after the optimiser has it": after(Session, "receive"),
+    "after the answer": lambda: None,
+}
+RECORDED = list(STEPS)[5:]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_what_was_answered_is_in_the_journal_wherever_the_process_is_killed(step, tmp_path, alone):
+    ours, theirs = FORK.Pipe()
+
+    def run(folder):
+        def objective(x, seed):
+            control = held_here(folder)
+            if [each.query for each in control.underway()] == [3]:
+                STEPS[step]()
+                theirs.send(control.act({"action": "tell", "id": 3, "value": 2.5}))
+                die()
+            return hill(x, seed)
+
+        climb(folder, objective, budget=14)
+
+    process = forked(run, tmp_path)
+    process.join()
+    assert process.exitcode == 9
+    answered = ours.poll()
+    assert answered == (step == "after the answer")
+    found = {e.id: e.value for e in told_in(tmp_path)}
+    assert (found.get(3) == 2.5) == (step in RECORDED)
+    assert actions(tmp_path) == ([("told", {"id": 3, "value": 2.5})] if step in RECORDED else [])
+    result = gibo.resume(tmp_path, hill, budget=14)
+    values = {e.id: e.value for e in told_in(tmp_path)}
+    if step in RECORDED:
+        assert values[3] == 2.5
+    else:
+        assert_same(result, alone)
+
+
+# -- a run that nobody holds ------------------------------------------------------------------------------------------
+
+
+def by_hand(folder):
+    manual.create(folder, manual.Description(["a", "b"], [0.0] * 2, [1.0] * 2, [-5.0] * 2, [5.0] * 2))
+    return manual.ask(folder).queries
+
+
+def test_a_run_that_nobody_holds_is_written_to(tmp_path):
+    first, second = by_hand(tmp_path)[:2]
+    control = control_of(tmp_path)
+    assert control.tell(first.id, 1.5)
+    assert not control.tell(first.id, 1.5)
+    assert control.mark_failed(second.id, "it fell")
+    control.remark("the oil is warm")
+    assert [kind for kind, _ in actions(tmp_path)] == ["told", "failed", "remark"]
+    assert [e.value for e in told_in(tmp_path)] == [1.5, None]
+    with pytest.raises(QueryError, match=r"query 0 was told before, with 1\.5"):
+        control.tell(first.id, 2.0)
+    with pytest.raises(QueryError, match="query 99 is unknown"):
+        control.tell(99, 2.0)
+    for act in (control.pause, control.continue_, control.stop):
+        with pytest.raises(InputError, match="no process works on this run"):
+            act()
+
+
+def test_a_run_that_another_process_holds_names_that_process(tmp_path):
+    gate, ours = FORK.Event(), FORK.Event()
+
+    def run(folder):
+        def objective(x, seed):
+            gate.set()
+            ours.wait()
+            return hill(x, seed)
+
+        climb(folder, objective, budget=3)
+
+    process = forked(run, tmp_path)
+    try:
+        assert gate.wait(30)
+        with pytest.raises(gibo.errors.InUseError, match=rf"process {process.pid} on .* --control"):
+            FolderControl(tmp_path)
+    finally:
+        ours.set()
+        process.join()

@@ -4,7 +4,7 @@
 # make soak   kills, hostile calls, damaged journals, dead workers, full disks: about five minutes; see docs/reliability.md
 # make bench  set up and run the benchmarks
 # make docs   set up and build the site, dist/site/index.html
-# make wheel  build dist/gibo-*.whl, install it into a fresh environment and run a program there
+# make wheel  build the wheels of gibo and gibo-studies, install gibo's into a fresh environment and run a program there
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -47,7 +47,7 @@ docs: .venv/installed-docs
 wheel:
 	rm -rf dist
 	$(PYTHON) -m venv dist/venv
-	dist/venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	dist/venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . ./studies
 	dist/venv/bin/python -m pip install --quiet --disable-pip-version-check dist/gibo-*.whl
 	mkdir dist/check && cd dist/check && ../venv/bin/gibo --version && ../venv/bin/python -c \
 		"import gibo; print(gibo.maximize(lambda x: -float(x @ x), [1.0, 1.0], budget=20, scale=0.3, journal='run'))" \
@@ -55,11 +55,11 @@ wheel:
 	rm -rf dist/venv dist/check
 	@ls -l dist
 
-.venv/installed-%: pyproject.toml
+.venv/installed-%: pyproject.toml studies/pyproject.toml
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || \
 		{ echo "gibo needs Python 3.11 or newer; name one with: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]' $(if $(filter dev,$*),--editable studies)
 	@touch $@
 
 clean:

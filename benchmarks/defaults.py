@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import gibo
-from gibo.studies.problems import gp_function
+from gibo_studies.paper.problems import gp_function
 
 SCALES = (0.1, 0.1 / 3.0, 0.3)
 DIMENSIONS = (10, 26)

@@ -14,13 +14,13 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 
-from gibo.control import LQR
 from gibo.policies import Task
 from gibo.policies.normalizer import Normalization
 from gibo.policies.rollout import rollout
 from gibo.runs.journal import Journal
 from gibo.training.presets import PRESETS
 from gibo.training.training import train
+from gibo_studies.paper.control import LQR
 
 # Policies under which an episode lasts: a pole that is balanced, a swimmer at rest, and a hopper that may fall.
 ENVIRONMENTS = {"CartPole-v1": 40_000, "Swimmer-v5": 12_000, "Hopper-v5": 8_000, "HalfCheetah-v5": 12_000}

@@ -257,3 +257,14 @@ def test_whatever_the_data_are_they_are_read_or_refused(data):
 def test_what_are_no_settings_is_refused(data):
     with pytest.raises(InputError, match="not what to_plain gives"):
         Settings.from_plain(data)
+
+
+def test_a_file_cannot_choose_what_is_imported(tmp_path, monkeypatch):
+    """A kernel by its place is a user's word; in a file it is refused, and nothing is loaded."""
+    (tmp_path / "hostile_kernel.py").write_text("raise SystemExit('loaded')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    data = to_plain(Settings(kernel="matern52"))
+    with pytest.raises(InputError, match="a file must not choose what is imported"):
+        from_plain({**data, "kernel": "hostile_kernel:Kernel"})
+    with pytest.raises(SystemExit, match="loaded"):
+        Settings(kernel="hostile_kernel:Kernel")

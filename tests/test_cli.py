@@ -1,203 +1,110 @@
-import os
-import signal
+"""The command line as a whole: which commands there are, and what comes from elsewhere."""
+
 import subprocess
 import sys
-import time
-import xml.etree.ElementTree as ET
-from pathlib import Path
+from importlib.metadata import EntryPoints
 
 import pytest
 
 from gibo import cli
 from gibo.cli import main
 
-TINY = ["--dimensions", "2,3", "--functions", "2", "--budget", "10", "--workers", "1"]
-
-
-def gibo(*words, cwd, **options):
-    return subprocess.Popen(
-        [sys.executable, "-c", "from gibo.cli import entry; entry()", *words],
-        cwd=cwd,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        **options,
-    )
-
-
-def test_a_study_gives_data_a_table_and_figures_and_a_second_start_changes_nothing(tmp_path, capsys):
-    words = ["reproduce", "ablation-sampling", *TINY, "--out", str(tmp_path / "out")]
-    assert main(words) == 0
-    first = capsys.readouterr().out
-    assert "| 2 | active |" in first
-    names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {
-        *("study.json", "lock", "cells.jsonl", "regret.csv", "curves.csv", "marks.csv", "summary.md"),
-        *(f"{name}.{ending}" for name in ("regret", "spread", "boxes") for ending in ("png", "svg")),
-    }
-    for path in (tmp_path / "out").glob("*.svg"):
-        ET.parse(path)
-    cells = (tmp_path / "out" / "cells.jsonl").read_bytes()
-    assert main(words) == 0
-    assert (tmp_path / "out" / "cells.jsonl").read_bytes() == cells
-    assert capsys.readouterr().out.splitlines()[:8] == first.splitlines()[:8]
-
-
-def test_figures_are_drawn_again_from_the_small_files_alone(tmp_path, capsys):
-    out = tmp_path / "out"
-    assert main(["reproduce", "ablation-sampling", *TINY, "--out", str(out)]) == 0
-    drawn = {path.name: path.read_bytes() for path in out.glob("*.svg")}
-    for path in out.iterdir():
-        if path.name not in ("study.json", "curves.csv", "marks.csv"):
-            path.unlink()
-    assert main(["figures", str(out)]) == 0
-    assert {path.name: path.read_bytes() for path in out.glob("*.svg")} == drawn
-
-
-def test_illustrations_are_drawn_again_from_their_data(tmp_path, capsys):
-    assert main(["reproduce", "illustrations", "--out", str(tmp_path)]) == 0
-    assert {path.stem for path in tmp_path.glob("*.png")} == {"jacobian-model", "sampling-process", "lengthscales"}
-    drawn = {path.name: path.read_bytes() for path in tmp_path.glob("*.svg")}
-    assert main(["figures", str(tmp_path)]) == 0
-    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.svg")} == drawn
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["reproduce", "within-model", "--methods", "GIBBO"], "methods: 'GIBBO' is not in within-model"),
-        (["reproduce", "within-model", "--dimensions", "four"], "--dimensions: expected"),
-        (["reproduce", "within-model", "--functions", "0"], "functions: must be at least 1, got 0"),
-        (["reproduce", "within-model", "--methods", ";"], "methods: '' is not in within-model"),
-        (["reproduce", "illustrations", "--budget", "3"], "--budget: illustrations has no such option"),
-        (["reproduce", "within-model", "--out", "/proc/nowhere"], "cannot be used as the study's folder"),
-        (["reproduce", "illustrations", "--out", "/proc/nowhere"], "/proc/nowhere"),
-        (["reproduce", "within-model", "--workers", "0"], "--workers: expected at least 1"),
-        (["figures", "nowhere"], "run the study first"),
-    ],
-)
-def test_a_mistake_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys, words, message):
-    monkeypatch.chdir(tmp_path)
-    assert main(words) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("gibo: ")
-    assert message in error
-    assert len(error.splitlines()) == 1
-
-
-def test_every_command_is_listed_and_is_where_the_table_says():
-    every = {command for commands in cli.COMMANDS.values() for command in commands}
-    assert choices(cli.parser_of()) == choices(cli.parser_of("--help")) == every
-    for commands in cli.COMMANDS.values():
-        for command in commands:
-            assert choices(cli.parser_of(command)) == set(commands)
+OWN = {command for commands in cli.COMMANDS.values() for command in commands}
 
 
 def choices(parser):
     return {name for action in parser._actions if action.dest == "command" for name in action.choices}
 
 
+def test_every_command_is_listed_and_is_where_the_table_says():
+    assert choices(cli.parser_of()) == choices(cli.parser_of("--help")) == OWN | {"reproduce", "figures"}
+    for commands in cli.COMMANDS.values():
+        for command in commands:
+            assert choices(cli.parser_of(command)) == set(commands)
+
+
 def test_a_command_loads_no_other_commands():
     code = "import sys; from gibo import cli; cli.parser_of('ask'); print(*(n for n in sys.modules if n > 'gibo.cli.'))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert [name for name in done.stdout.split() if name.startswith("gibo.cli.")] == ["gibo.cli.manual"]
+    assert "gibo_studies" not in done.stdout
 
 
-def test_the_studies_are_listed_and_only_then_loaded():
-    loaded = "print([name for name in sys.modules if name.startswith('gibo.studies.')], file=sys.stderr)"
-    code = "import sys, atexit; from gibo.cli import main; atexit.register(lambda: LOADED); main(sys.argv[1:])"
-    command = [sys.executable, "-c", code.replace("LOADED", loaded), "reproduce", "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "within-model, out-of-model" in " ".join(done.stdout.split())
-    assert done.stderr.strip() == "['gibo.studies.table']"
+@pytest.mark.parametrize("words", [["reproduce", "within-model", "--quick"], ["figures", "results/lqr"], ["reproduce"]])
+def test_without_the_studies_a_command_says_what_installs_them(monkeypatch, capsys, words):
+    monkeypatch.setattr("gibo.cli.others.entry_points", lambda group: EntryPoints())
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(
+        f"gibo: gibo {words[0]} needs gibo-studies, which is not installed: pip install gibo-studies"
+    )
+    assert "pip install -e studies" in error
 
 
-def test_an_unknown_study_is_refused_with_the_known_ones(capsys):
-    with pytest.raises(SystemExit) as stop:
-        main(["reproduce", "everything"])
-    assert stop.value.code == 2
-    assert "within-model" in capsys.readouterr().err
+# -- what a user's own module brings ----------------------------------------------------------------------------------
+
+OWN_MODULE = """
+import gibo
+from gibo.kernels import Kernel
+import numpy as np
+
+class Nearby(gibo.RandomSearch):
+    pass
+
+class Flat(Kernel):
+    name = "flat"
+    def profile(self, q, order=0):
+        psi = np.exp(-0.5 * q)
+        return [psi, -0.5 * psi, 0.25 * psi, -0.125 * psi][: order + 1]
+
+THREE = 3
+"""
 
 
-def test_other_options_in_the_same_folder_are_refused(tmp_path, capsys):
-    words = ["reproduce", "ablation-sampling", *TINY, "--out", str(tmp_path / "out")]
-    assert main(words) == 0
-    assert main([*words, "--budget", "11"]) == 2
-    assert "budget was 10, now 11" in capsys.readouterr().err
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """A folder with a user's own module, in which commands are called."""
+    (tmp_path / "nearby.py").write_text(OWN_MODULE)
+    return tmp_path
 
 
-def test_the_number_of_workers_does_not_change_the_result(tmp_path, capsys):
-    words = ["reproduce", "within-model", "--dimensions", "2", "--functions", "2", "--budget", "8"]
-    for workers in ("1", "2"):
-        assert main([*words, "--workers", workers, "--out", str(tmp_path / workers)]) == 0
-    assert (tmp_path / "1" / "regret.csv").read_bytes() == (tmp_path / "2" / "regret.csv").read_bytes()
+def gibo(folder, *words):
+    command = [sys.executable, "-c", "from gibo.cli import entry; entry()", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
-def test_a_killed_study_continues_to_the_same_result(tmp_path):
-    words = ["reproduce", "ablation-sampling", "--dimensions", "2,3", "--functions", "4", "--budget", "15"]
-    assert main([*words, "--out", str(tmp_path / "whole")]) == 0
-    cells = tmp_path / "killed" / "cells.jsonl"
-    for finished in (0, 3):  # cells by then, of 16
-        process = gibo(*words, "--out", "killed", cwd=tmp_path)
-        until(lambda least=finished: cells.exists() and len(cells.read_bytes().splitlines()) >= least)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL
-    assert main([*words, "--out", str(tmp_path / "killed")]) == 0
-    assert (tmp_path / "killed" / "regret.csv").read_bytes() == (tmp_path / "whole" / "regret.csv").read_bytes()
+def test_an_optimizer_of_ones_own_by_its_place(module):
+    assert gibo(module, "init", "run", "--dim", "2", "--method", "nearby:Nearby").returncode == 0
+    unknown = gibo(module, "ask", "run")
+    assert unknown.returncode == 2
+    assert "import the module that has it" in unknown.stderr
+    asked = gibo(module, "--load", "nearby", "ask", "run")
+    assert asked.returncode == 0, asked.stderr
+    assert gibo(module, "--load", "nearby", "tell", "run", "0", "-1.5").returncode == 0
+    trained = gibo(module, "train", "CartPole-v1", "--method", "nearby:Nearby", "--budget", "3", "--out", "pole")
+    assert trained.returncode == 0, trained.stderr
+    assert gibo(module, "--load", "nearby", "evaluate", "pole", "--episodes", "1").returncode == 0
 
 
-def test_ctrl_c_stops_with_a_message_and_the_same_command_continues(tmp_path):
-    words = ["reproduce", "ablation-sampling", "--dimensions", "8", "--functions", "60", "--budget", "100"]
-    process = gibo(*words, "--out", "x", cwd=tmp_path)
-    log = Path(tmp_path / "x" / "cells.jsonl")
-    until(lambda: log.exists() and log.stat().st_size)
-    os.killpg(process.pid, signal.SIGINT)  # as the terminal does: to every process of the group
-    output, error = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "the same command continues" in output
-    assert "finishing the cells that are running" in error
-    assert "Traceback" not in error
-    assert log.read_text().endswith("\n")
+def test_a_kernel_of_ones_own_by_its_place(module):
+    words = ["train", "CartPole-v1", "--budget", "8", "--out", "pole"]
+    assert gibo(module, "--load", "nearby", *words, "--set", "kernel=nearby:Flat").returncode == 0
+    (module / "bench.toml").write_text('[settings]\nkernel = "nearby:Flat"\n[parameters.gain]\nstart = 1.0\n')
+    done = gibo(module, "init", "run", "--parameters", "bench.toml")
+    assert done.returncode == 2
+    assert "a file must not choose what is imported" in done.stderr
 
 
-def until(condition):
-    """Wait for something that happens soon."""
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
-
-
-def alive(group):
-    """The states of the processes of a group that have not ended, by their ids."""
-    found = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, _, pgrp = stat.read_text().rsplit(")", 1)[1].split()[:3]
-        except OSError:  # it ended while we looked
-            continue
-        if int(pgrp) == group and state != "Z":
-            found[stat.parent.name] = state
-    return found
-
-
-@pytest.mark.parametrize("how", ["kill", "twice"])
-def test_no_process_stays_behind(tmp_path, how):
-    words = ["reproduce", "ablation-sampling", "--dimensions", "30", "--functions", "30", "--budget", "3000"]
-    process = gibo(*words, "--workers", "2", "--out", "x", cwd=tmp_path)
-    until(lambda: len(alive(process.pid)) == 3 and alive(process.pid)[str(process.pid)] == "S")
-    said = ""
-    if how == "kill":
-        process.kill()
-    else:
-        os.kill(process.pid, signal.SIGINT)
-        while "finishing the cells that are running" not in said:
-            more = process.stderr.read(1)
-            assert more, said  # it has ended
-            said += more
-        os.kill(process.pid, signal.SIGTERM)
-    _, error = process.communicate(timeout=60)
-    until(lambda: not alive(process.pid))
-    assert "Traceback" not in said + error
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("nowhere:Nearby", "nowhere cannot be imported"),
+        ("nearby:Far", "the module nearby has no Far"),
+        ("nearby:THREE", "expected the place of a subclass of gibo.Optimizer"),
+    ],
+)
+def test_what_is_no_optimizer_is_refused(module, place, message):
+    done = gibo(module, "init", "run", "--dim", "2", "--method", place)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not (module / "run").exists()

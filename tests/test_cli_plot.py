@@ -126,7 +126,7 @@ def test_a_study_is_drawn_by_its_own(tmp_path, monkeypatch, capsys):
     (tmp_path / "study.json").write_text('{"name": "x"}')
     assert main(["plot", str(tmp_path)]) == 2
     assert "expected the name of one of" in capsys.readouterr().err
-    monkeypatch.setattr("gibo.studies.command.draw", lambda folder: [folder / "regret.png"])
+    monkeypatch.setattr("gibo_studies.command.draw", lambda folder: [folder / "regret.png"])
     assert main(["plot", str(tmp_path)]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'regret.png'}\n"
     assert main(["plot", str(tmp_path), "--out", "x.png"]) == 2

@@ -18,30 +18,29 @@ from gibo.runs.loop import RunOptions
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src"
+STUDIES = ROOT / "studies" / "src"
 FILES = sorted((SOURCE / "gibo").rglob("*.py"))
 
 # Each part may import from its own layer and from those above it in this list.
 LAYERS = [
-    {"errors", "_linalg", "_ranks", "_checks", "_serialize", "outcome"},
+    {"errors", "_linalg", "_ranks", "_checks", "_plugins", "_serialize", "outcome"},
     {"parameters"},
     {"kernels", "priors", "means"},
     {"gp"},
     {"map_fit", "acquisition"},
     {"steps"},
-    {"optimizers", "policies", "control"},
+    {"optimizers", "policies"},
     {"runs", "web"},  # a run may have its page beside it
     {"training"},
     {"figures", "integrations"},
-    {"studies"},  # guests: see test_only_the_command_line_knows_the_studies
     {"cli"},
 ]
 LAYER = {part: i for i, parts in enumerate(LAYERS) for part in parts}
 
 # Parts of one layer that must not know each other, and libraries that only some parts may use.
 FORBIDDEN = {
-    "optimizers": {"gibo.policies", "gibo.control", "gymnasium", "matplotlib", "rich"},
+    "optimizers": {"gibo.policies", "gymnasium", "matplotlib", "rich"},
     "policies": {"gibo.optimizers", "gibo.runs"},
-    "control": {"gibo.optimizers", "gibo.runs"},
     "map_fit": {"gibo.acquisition"},
     "acquisition": {"gibo.map_fit"},
     "kernels": {"gibo.priors", "gibo.means"},
@@ -97,12 +96,6 @@ def test_import_loads_nothing_optional_and_nothing_slow():
     assert done.stderr == ""
 
 
-def test_the_studies_are_guests_that_only_their_own_commands_load():
-    code = "import sys, gibo, gibo.cli; print([name for name in sys.modules if name.startswith('gibo.studies')])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
 def test_the_public_names_are_there():
     assert len(set(gibo.__all__)) == len(gibo.__all__)
     for name in gibo.__all__:
@@ -113,7 +106,7 @@ def test_they_are_few_enough_to_read():
     assert len(gibo.__all__) <= 36
 
 
-@pytest.mark.parametrize("name", ["policies.Task", "control.LQR", "figures", "training", "priors.LogNormal"])
+@pytest.mark.parametrize("name", ["policies.Task", "figures", "training", "priors.LogNormal"])
 def test_subpackages_are_there_at_the_first_use(name):
     room = name.split(".")[0]
     code = f"import sys, gibo; print('gibo.{room}' in sys.modules); gibo.{name}; print('gibo.{room}' in sys.modules)"
@@ -175,9 +168,11 @@ def test_parts_that_must_not_know_each_other(name):
             assert not starts_with(imported, package), f"{name} must not import {imported}"
 
 
-def test_only_the_command_line_knows_the_studies():
-    knowing = {name for name in MODULES for each in imports(name) if starts_with(each, "gibo.studies")}
-    assert {name for name in knowing if not starts_with(name, "gibo.studies")} == {"gibo.cli.reproduce"}
+@pytest.mark.parametrize("name", MODULES)
+def test_nothing_of_gibo_knows_the_studies(name):
+    texts = (node.value for node in ast.walk(MODULES[name]) if isinstance(node, ast.Constant))
+    assert not [each for each in imports(name) if starts_with(each, "gibo_studies")]
+    assert not [text for text in texts if isinstance(text, str) and "gibo_studies" in text]
 
 
 def test_no_imports_in_circles():
@@ -191,10 +186,11 @@ def test_the_rules_see_imports():
     assert len(INNER) > 15
 
 
-def test_the_map_in_contributing_is_the_tree():
-    block = re.search(r"^## The map$.*?^```\n(.*?)^```", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.M | re.S)
+@pytest.mark.parametrize(("i", "package"), enumerate([SOURCE / "gibo", STUDIES / "gibo_studies"]))
+def test_the_map_in_contributing_is_the_tree(i, package):
+    text = (ROOT / "CONTRIBUTING.md").read_text().partition("\n## The map\n")[2]
     named, folder = [], ""
-    for line in block.group(1).splitlines():
+    for line in re.findall(r"^```\n(.*?)^```", text, flags=re.M | re.S)[i].splitlines():
         name = line.split()[0]
         folder = folder if line.startswith(" ") else name if name.endswith("/") else ""
         named.append(folder + name if line.startswith(" ") else name)
@@ -203,8 +199,8 @@ def test_the_map_in_contributing_is_the_tree():
         name for name in named if name.endswith("/") and not any(each.startswith(name) for each in set(named) - {name})
     }
     tree = set()
-    for file in (SOURCE / "gibo").rglob("*"):
-        path = file.relative_to(SOURCE / "gibo").as_posix()
+    for file in package.rglob("*"):
+        path = file.relative_to(package).as_posix()
         room = next((each for each in whole if path.startswith(each)), None)
         if room is not None:
             tree.add(room)
@@ -309,7 +305,11 @@ def test_programs_of_the_documentation_run(name, code, tmp_path, monkeypatch):
     exec(compile(code, name, "exec"), {"__name__": "__main__"})
 
 
-@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "example",
+    sorted([*(ROOT / "examples").glob("*.py"), *(ROOT / "studies" / "examples").glob("*.py")]),
+    ids=lambda path: path.stem,
+)
 def test_examples_run(example, tmp_path):
     environment = {**os.environ, "GIBO_EXAMPLE_QUICK": "1", "MPLBACKEND": "Agg", "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, "-W", "error", str(example)]

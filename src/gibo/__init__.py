@@ -24,7 +24,7 @@ The model and the acquisition on their own::
 Rooms of their own, loaded when they are used::
 
     gibo.priors, gibo.steps, gibo.kernels       densities of hyperparameters, step rules, covariance functions
-    gibo.policies, gibo.control                 Gymnasium tasks and policies; the linear quadratic regulator
+    gibo.policies                               Gymnasium tasks and policies
     gibo.training, gibo.figures                 policy search with a journal; runs as pictures
 """
 
@@ -91,7 +91,7 @@ __all__ = [
 ]
 
 # Loaded when they are first used: `gibo.policies.Task` works after `import gibo`.
-_ROOMS = ("control", "figures", "integrations", "policies", "training")
+_ROOMS = ("figures", "integrations", "policies", "training")
 
 
 def __getattr__(name: str) -> Any:

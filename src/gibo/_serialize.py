@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gibo._checks import describe_error, shown
+from gibo._plugins import without_imports
 from gibo.errors import InputError
 
 # Plain data nested deeper than this are not ours.
@@ -74,7 +75,8 @@ def from_plain(data: Any) -> Any:
     >>> from_plain(to_plain({"lengthscale": Uniform(0.1, 0.3)}))
     {'lengthscale': Uniform(lower=0.1, upper=0.3)}
     """
-    return _build(data, 0)
+    with without_imports():
+        return _build(data, 0)
 
 
 def _build(item: Any, depth: int) -> Any:

@@ -28,8 +28,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gibo._checks import as_finite, moderate, positive, positive_int, shown
+from gibo._checks import as_finite, moderate, one_of, positive, positive_int, shown
 from gibo._linalg import Array
+from gibo._plugins import is_place, load
 from gibo._serialize import Serializable, register
 from gibo.errors import InputError
 
@@ -44,6 +45,17 @@ LEAST_EIGENVALUE = 1e-10
 
 # The kernels that have a name, by which settings refer to them.
 KERNELS: dict[str, type[Kernel]] = {}
+
+
+def kernel_name(text: str) -> str:
+    """The name of a kernel of `KERNELS`, also by ``module:Class`` of one's own, which is imported."""
+    if not is_place(text):
+        one_of("kernel", text, KERNELS, hint="; a kernel of your own: module:Class")
+        return text
+    kind = load("kernel", text)
+    if not (isinstance(kind, type) and issubclass(kind, Kernel) and KERNELS.get(vars(kind).get("name", "")) is kind):
+        raise InputError(f"kernel: expected the place of a subclass of gibo.Kernel with a name, got {shown(text)}")
+    return kind.name
 
 
 @dataclass(frozen=True, eq=False)

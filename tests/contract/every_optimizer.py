@@ -1,15 +1,12 @@
-"""The optimisers that the contract suite is about. A new one is one more line in OPTIMIZERS."""
+"""The optimisers of the contract suite, those of gibo-studies too. A new one is one more line in OPTIMIZERS."""
 
 import numpy as np
 import pytest
 
 from gibo import ARS, CMAES, GIBO, InputError, RandomSearch, Settings, VanillaBO, out_of_model, within_model
-from gibo.optimizers.local_entropy_search import LocalEntropySearch
-from gibo.optimizers.min_ucb import MinUCB
-from gibo.optimizers.mpd import MPD
 from gibo.optimizers.paper import lengthscale_distribution
-from gibo.optimizers.trust_region_bo import TrustRegionBO
 from gibo.steps import Adam
+from gibo_studies.rivals import MPD, BestPracticeBO, LocalEntropySearch, MinUCB, TrustRegionBO
 
 D = 4
 X0 = [0.1, -0.2, 0.4, 0.0]
@@ -30,19 +27,19 @@ def plain(kind, **options):
     return make
 
 
-def vanilla_bo(acquisition="log_ei"):
+def vanilla_bo(kind=VanillaBO):
     """It needs a box, and a finite one; where the suite has none, it gets a large one."""
 
     def make(x0, bounds=None, seed=0, scale=0.5):
-        options = {"scale": scale, "seed": seed, "acquisition": acquisition}
+        options = {"scale": scale, "seed": seed}
         if bounds is None:
             bounds = (-3.0, 3.0)
         try:
-            return VanillaBO(x0, bounds=bounds, **options)
+            return kind(x0, bounds=bounds, **options)
         except InputError as error:
             if "finite bounds" not in str(error):
                 raise
-            return VanillaBO(x0, bounds=[np.clip(b, -3.0, 3.0) for b in bounds], **options)
+            return kind(x0, bounds=[np.clip(b, -3.0, 3.0) for b in bounds], **options)
 
     return make
 
@@ -61,7 +58,7 @@ OPTIMIZERS = [
     pytest.param(plain(CMAES), id="cma-es"),
     pytest.param(plain(CMAES, noise_handling=True), id="cma-es-noise"),
     pytest.param(vanilla_bo(), id="vanilla-bo"),
-    pytest.param(vanilla_bo("log_noisy_ei"), id="vanilla-bo-noisy"),
+    pytest.param(vanilla_bo(BestPracticeBO), id="best-practice-bo"),
     pytest.param(plain(MPD), id="mpd"),
     pytest.param(plain(MinUCB), id="min-ucb"),
     pytest.param(plain(LocalEntropySearch, batch=2, ways=8), id="local-entropy-search"),

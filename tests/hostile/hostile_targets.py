@@ -15,25 +15,19 @@ import gibo
 import gibo.figures
 import gibo.integrations.scipy
 from gibo import GIBO, GaussianProcess, Outcome, Settings, SquaredExponential, priors, steps
-from gibo.acquisition.ascent import ExpectedAscent, most_probable_ascent
 from gibo.acquisition.confidence import LowerConfidenceBound
 from gibo.acquisition.expected_improvement import LogExpectedImprovement
 from gibo.acquisition.information import plan
-from gibo.acquisition.noisy_improvement import LogNoisyExpectedImprovement
-from gibo.control import LQR, LSPI
-from gibo.control.oracle import LQRObjective, expected_return
 from gibo.integrations.optuna import GIBOSampler
 from gibo.integrations.tensorboard import TensorBoard
 from gibo.kernels import as_correlation
 from gibo.map_fit import log_posterior
-from gibo.optimizers import MPD, LocalEntropySearch, MinUCB, TrustRegionBO
 from gibo.optimizers.paper import lengthscale_distribution, mean_distance
 from gibo.parameters import Parameter, Parameters, free, integer, linear, log
 from gibo.policies import (
     MLP,
     Affine,
     ContinuousActions,
-    CriticGradient,
     DiscreteActions,
     Linear,
     Normalization,
@@ -64,8 +58,6 @@ JACOBIAN = GP.jacobian(X0)
 POLICY = Policy(Affine(2, 1), [1.0, 2.0, -0.5], DiscreteActions(2))
 CONTINUOUS = Policy(MLP(2, 1, (3,)), [0.1] * 13, ContinuousActions([-1.0], [1.0]), Normalization([0.0] * 2, [1.0] * 2))
 PARAMETERS = Parameters(gain=log(0.1, 100.0), delay=integer(1, 9), angle=linear(-1.0, 1.0))
-REGULATOR = LQR.paper()
-GAIN = np.zeros((3, 3)).tolist()
 STATISTICS = Statistics.of([[0.0, 1.0], [1.0, 2.0], [0.5, 0.5]])
 COUNT = itertools.count()
 
@@ -280,12 +272,6 @@ def with_task(method, use=None, **arguments):
     return make
 
 
-def learnt():
-    lspi, seen = LSPI(3, 3, REGULATOR.Q, REGULATOR.R), REGULATOR.simulate(GAIN, 60, seed=0, exploration=1.0)
-    lspi.add(seen.states, seen.inputs)
-    return lspi
-
-
 TARGETS = {
     # The model.
     "gibo.SquaredExponential": fixed(
@@ -376,16 +362,7 @@ TARGETS = {
     "gibo.acquisition.LogExpectedImprovement.value_and_gradient": fixed(
         LogExpectedImprovement(GP).value_and_gradient, x=X0
     ),
-    "gibo.acquisition.LogNoisyExpectedImprovement": lambda folder: Call(
-        LogNoisyExpectedImprovement, {"gp": GP, "rng": rng()}, lambda ei: ei(X0)
-    ),
-    "gibo.acquisition.LogNoisyExpectedImprovement.__call__": fixed(LogNoisyExpectedImprovement(GP, rng()), x=X),
-    "gibo.acquisition.LogNoisyExpectedImprovement.value_and_gradient": fixed(
-        LogNoisyExpectedImprovement(GP, rng()).value_and_gradient, x=X0
-    ),
     "gibo.acquisition.LowerConfidenceBound": fixed(LowerConfidenceBound, lambda a: a(np.array(X)), gp=GP, beta=1.0),
-    "gibo.acquisition.ExpectedAscent": fixed(ExpectedAscent, lambda a: a(np.array(X)), gp=GP, at=X0),
-    "gibo.acquisition.most_probable_ascent": fixed(most_probable_ascent, jacobian=JACOBIAN),
     # Optimisers.
     "gibo.GIBO": make_optimizer(GIBO, settings=SETTINGS),
     "gibo.GIBO-defaults": make_optimizer(GIBO),
@@ -393,10 +370,6 @@ TARGETS = {
     "gibo.CMAES": make_optimizer(gibo.CMAES, sigma0=1.0, population=6, noise_handling=False),
     "gibo.VanillaBO": make_optimizer(gibo.VanillaBO, lengthscale=0.3, variance=1.0, noise=0.01),
     "gibo.RandomSearch": make_optimizer(gibo.RandomSearch, batch=2),
-    "gibo.optimizers.MPD": make_optimizer(MPD, settings=None, step=0.05, most_steps=3, least_probability=0.65),
-    "gibo.optimizers.MinUCB": make_optimizer(MinUCB, settings=None, beta=1.0),
-    "gibo.optimizers.LocalEntropySearch": make_optimizer(LocalEntropySearch, settings=None, batch=2, ways=4, points=3),
-    "gibo.optimizers.TrustRegionBO": make_optimizer(TrustRegionBO, batch=2, initial=3, half_width=1.0),
     "gibo.Optimizer.tell": tell,
     "gibo.Optimizer.external": lambda folder: Call(told()[0].external, {"x": X0}),
     "gibo.Optimizer.from_state-GIBO": state(GIBO, settings=SETTINGS),
@@ -625,19 +598,6 @@ TARGETS = {
         PolicyGradient(Task("Pendulum-v1", max_steps=5), noise=0.1, episodes=4),
         {"theta": [0.1] * 4, "seed": 0, "kind": "iterate", "normalization": None},
     ),
-    "gibo.policies.CriticGradient": lambda folder: Call(
-        CriticGradient,
-        {
-            "task": Task("Pendulum-v1", max_steps=5),
-            "noise": 0.1,
-            "memory": 4,
-            "discount": 0.9,
-            "features": 5,
-            "at": ("iterate",),
-        },
-        lambda p: p(p.x0()),
-        ("memory", "features"),
-    ),
     "gibo.training.Training": fixed(
         Training,
         lambda t: t.to_plain(),
@@ -671,49 +631,6 @@ TARGETS = {
     "gibo.training.read_trial": lambda folder: Call(read_trial, {"folder": training(folder), "allow_module": False}),
     "gibo.training.last_episode": lambda folder: Call(
         last_episode, {"folder": training(folder), "allow_module": False}
-    ),
-    # Control.
-    "gibo.control.LQR": fixed(
-        LQR,
-        lambda lqr: lqr.cost(lqr.optimal_gain),
-        A=REGULATOR.A.tolist(),
-        B=REGULATOR.B.tolist(),
-        Q=REGULATOR.Q.tolist(),
-        R=REGULATOR.R.tolist(),
-        W=REGULATOR.W.tolist(),
-    ),
-    "gibo.control.LQR.cost": fixed(REGULATOR.cost, K=GAIN),
-    "gibo.control.LQR.cost_gradient": fixed(REGULATOR.cost_gradient, K=REGULATOR.optimal_gain.tolist()),
-    "gibo.control.LQR.relative_cost": fixed(REGULATOR.relative_cost, K=GAIN),
-    "gibo.control.LQR.spectral_radius": fixed(REGULATOR.spectral_radius, K=GAIN),
-    "gibo.control.LQR.is_stable": fixed(REGULATOR.is_stable, K=GAIN),
-    "gibo.control.LQR.simulate": fixed(
-        REGULATOR.simulate, sizes=("steps",), K=GAIN, steps=5, seed=0, exploration=0.1, x0=[0.0] * 3
-    ),
-    "gibo.control.LQR.episode_return": fixed(REGULATOR.episode_return, sizes=("steps",), K=GAIN, steps=5, seed=0),
-    "gibo.control.LSPI": fixed(
-        LSPI,
-        lambda lspi: lspi.gain(),
-        n=3,
-        p=3,
-        Q=REGULATOR.Q.tolist(),
-        R=REGULATOR.R.tolist(),
-        discount=1.0,
-        K0=GAIN,
-        first_discount=0.9,
-        iterations=5,
-    ),
-    "gibo.control.LSPI.add": lambda folder: Call(
-        LSPI(3, 3, REGULATOR.Q, REGULATOR.R).add,
-        {"states": np.ones((5, 3)).tolist(), "inputs": np.ones((4, 3)).tolist()},
-    ),
-    "gibo.control.LSPI.q_function": lambda folder: Call(learnt().q_function, {"K": GAIN, "discount": 0.9}),
-    "gibo.control.oracle.expected_return": fixed(expected_return, sizes=("steps",), lqr=REGULATOR, K=GAIN, steps=5),
-    "gibo.control.oracle.LQRObjective": fixed(
-        LQRObjective, lambda f: f(np.zeros(9)), sizes=("steps",), lqr=REGULATOR, noise=0.1, steps=5
-    ),
-    "gibo.control.oracle.LQRObjective.__call__": fixed(
-        LQRObjective(REGULATOR, 0.1, 5), theta=[0.0] * 9, seed=0, kind="query"
     ),
     # Inside other libraries, figures, the page.
     "gibo.integrations.scipy.minimize": fixed(

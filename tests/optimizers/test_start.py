@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import gibo
-from gibo.optimizers.min_ucb import MinUCB
 from gibo.optimizers.surrogate import Surrogate
+from gibo_studies.rivals.min_ucb import MinUCB
 
 # A model that cannot bend: far too long lengthscales, and noise as large as the values' spread.
 STIFF = {"lengthscale": 50.0, "variance": 0.1, "noise": 1.0, "fit": "never", "warp": "none", "scale_search": False}

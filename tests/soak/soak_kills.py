@@ -22,8 +22,8 @@ import gibo.policies.task
 import gibo.runs.records
 from gibo.cli import main as command_line
 from gibo.errors import QueryError
-from gibo.optimizers import MPD, LocalEntropySearch, MinUCB, TrustRegionBO
 from gibo.runs import manual
+from gibo_studies.rivals import MPD, LocalEntropySearch, MinUCB, TrustRegionBO
 from soak import SEED, Row, share_of
 
 X0 = [0.0, 0.1]

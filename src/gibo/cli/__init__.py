@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
+from gibo._plugins import load_module
 from gibo.errors import GiboError, InUseError, printable
 
 # The commands, by the module that has them; it is loaded when one of them is called.
@@ -23,7 +24,6 @@ COMMANDS = {
     "plot": ("plot",),
     "manual": ("init", "ask", "tell", "undo", "import", "export"),
     "status": ("status", "best"),
-    "reproduce": ("reproduce", "figures"),
     "watch": ("watch", "report"),
     "serve": ("serve",),
     "completion": ("completion",),
@@ -76,8 +76,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _arguments(words: list[str]) -> argparse.Namespace:
     try:
-        given = _numbers_are_no_options(words) if words[:1] == ["tell"] else words
-        arguments = parser_of(*words[:1]).parse_args(given)
+        first = _load_modules(words)
+        given = _numbers_are_no_options(words) if words[first:][:1] == ["tell"] else words
+        arguments = parser_of(*words[first:][:1]).parse_args(given)
     except SystemExit:  # after --help, say
         sys.stdout.flush()
         raise
@@ -96,11 +97,32 @@ class _Parser(argparse.ArgumentParser):
 def parser_of(command: str = "") -> argparse.ArgumentParser:
     """With the command's own module alone; with all of them, to list them, if there is no such command."""
     parser = _Parser(prog="gibo", description="Local policy search with Bayesian optimisation.")
+    parser.add_argument(
+        "--load", metavar="MODULE", action="append", help="import this module of your own first, for what it defines"
+    )
     parser.add_argument("--version", action="version", version=f"gibo {sys.modules['gibo'].__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in [name for name, its in COMMANDS.items() if command in its] or COMMANDS:
+    own = [name for name, its in COMMANDS.items() if command in its]
+    for module in own or (*COMMANDS, "others"):
         importlib.import_module(f"gibo.cli.{module}").add_commands(commands)
     return parser
+
+
+def _load_modules(words: list[str]) -> int:
+    """Import what ``--load MODULE`` before the command names; where the command is."""
+    at = 0
+    while words[at : at + 1] == ["--load"] and len(words) > at + 1:
+        look_here(":")
+        load_module("--load", words[at + 1])
+        at += 2
+    return at
+
+
+def look_here(*places: str) -> None:
+    """Let Python find the module of ``module:Name`` in the current folder, after all other places."""
+    here = os.getcwd()
+    if any(":" in place for place in places) and here not in sys.path:
+        sys.path.append(here)
 
 
 def _numbers_are_no_options(words: list[str]) -> list[str]:

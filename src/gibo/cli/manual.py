@@ -7,10 +7,12 @@ import json
 import math
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gibo.cli import columns, complain, say
+from gibo._plugins import is_place
+from gibo.cli import columns, complain, look_here, say
 from gibo.errors import InputError
 
 EXAMPLE = """
@@ -55,7 +57,11 @@ def add_commands(commands: Any) -> None:
     init.add_argument("--lower", metavar="LIST", help="lower bounds; a number, or one per parameter")
     init.add_argument("--upper", metavar="LIST", help="upper bounds")
     init.add_argument("--minimize", action="store_true", help="small values are good (default: large ones)")
-    init.add_argument("--method", default=None, help="gibo (default), ars, cma-es, vanilla-bo or random-search")
+    init.add_argument(
+        "--method",
+        default=None,
+        help="gibo (default), ars, cma-es, vanilla-bo, random-search, or module:Class of your own",
+    )
     init.add_argument("--seed", type=int, metavar="N", default=None, help="of all random choices (default: 0)")
 
     ask = commands.add_parser("ask", help="print the queries to evaluate next; the same ones until they are told")
@@ -110,16 +116,28 @@ def add_commands(commands: Any) -> None:
 
 
 def _init(arguments: argparse.Namespace) -> int:
+    from gibo.optimizers import load_method
     from gibo.runs.manual import Description, create, read_description
 
+    look_here(arguments.method or "")
     if (arguments.parameters is None) == (arguments.dim is None):
         raise InputError("init: give --dim N, or --parameters FILE")
     if arguments.parameters is not None:
-        given = ("x0", "scale", "lower", "upper", "minimize", "method", "seed")
+        given = [
+            "x0",
+            "scale",
+            "lower",
+            "upper",
+            "minimize",
+            "seed",
+            *([] if is_place(arguments.method) else ["method"]),
+        ]
         for name in given:
             if getattr(arguments, name) not in (None, False):
                 raise InputError(f"--{name}: with --parameters, say it in the file")
         description = read_description(arguments.parameters)
+        if arguments.method is not None:
+            description = replace(description, method=load_method(arguments.method))
     else:
         d = arguments.dim
         if d < 1:
@@ -130,7 +148,7 @@ def _init(arguments: argparse.Namespace) -> int:
             scale=_numbers("--scale", arguments.scale, d, 1.0),
             lower=_numbers("--lower", arguments.lower, d, -math.inf),
             upper=_numbers("--upper", arguments.upper, d, math.inf),
-            method=arguments.method or "gibo",
+            method=load_method(arguments.method or "gibo"),
             minimize=arguments.minimize,
             seed=0 if arguments.seed is None else arguments.seed,
         )

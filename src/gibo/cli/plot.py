@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from gibo.cli import say
-from gibo.cli.reproduce import say_figures
+from gibo.cli import parser_of, say
 from gibo.cli.train import trial_folders
 from gibo.errors import InputError
 
@@ -41,7 +40,9 @@ def _plot(arguments: argparse.Namespace) -> int:
     if len(folders) == 1 and (folders[0] / "study.json").is_file():
         if arguments.out is not None:
             raise InputError("--out: the figures of a study are in its folder")
-        return say_figures(folders[0])
+        figures = parser_of("figures").parse_args(["figures", str(folders[0])])
+        code: int = figures.run(figures)
+        return code
     names = [_name(folder) for folder in folders]
     if len(set(names)) < len(names):
         names = [str(folder) for folder in folders]

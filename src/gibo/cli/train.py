@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import os
 import signal
 import statistics
-import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gibo._checks import shown
-from gibo.cli import say
+from gibo.cli import look_here, say
 from gibo.cli.cluster import add_dask, dask_executor
 from gibo.errors import InputError, printable
 
@@ -109,11 +107,14 @@ def _add_setting(command: argparse.ArgumentParser, each: Field[Any]) -> None:
 
 
 def _train(arguments: argparse.Namespace) -> int:
+    from gibo.optimizers import load_method
     from gibo.runs.progress import progress_bar
     from gibo.runs.result import Status
     from gibo.training.training import begun_trial, train
 
-    look_here(arguments.environment)
+    look_here(arguments.environment, arguments.method or "")
+    if arguments.method is not None:
+        arguments.method = load_method(arguments.method)
     if arguments.trials < 1:
         raise InputError(f"--trials: expected at least 1, got {arguments.trials}")
     if arguments.dask is not None and arguments.workers is not None:
@@ -189,7 +190,7 @@ def _setting(word: str) -> tuple[str, Any]:
 
 def _options(training: Training, given: dict[str, Any]) -> dict[str, Any]:
     """The method's options with what was given."""
-    from gibo.optimizers import methods
+    from gibo.optimizers import method_class
     from gibo.optimizers.settings import Settings
     from gibo.steps import GradientAscent
 
@@ -198,7 +199,7 @@ def _options(training: Training, given: dict[str, Any]) -> dict[str, Any]:
         return options
     if training.method != "gibo":
         common = ("self", "x0", "scale", "bounds", "seed")
-        parameters = inspect.signature(methods()[training.method]).parameters
+        parameters = inspect.signature(method_class(training.method)).parameters
         _refuse_unknown(given, [n for n, p in parameters.items() if n not in common and p.kind is not p.VAR_KEYWORD])
         return options | given
     _refuse_unknown(given, [*(name for name in Settings.__dataclass_fields__ if name != "step"), "eta"])
@@ -253,13 +254,6 @@ def add_allow_module(command: argparse.ArgumentParser) -> None:
     """For commands that make the environment which a run's journal names."""
     text = "import the module that the run's environment is in (module:Env-v0); only if you trust the folder"
     command.add_argument("--allow-module", action="store_true", help=text)
-
-
-def look_here(environment: str) -> None:
-    """Let Python find the module of ``module:Env-v0`` in the current folder, after all other places."""
-    here = os.getcwd()
-    if ":" in environment and here not in sys.path:
-        sys.path.append(here)
 
 
 def trial_folders(folder: Path) -> list[Path]:

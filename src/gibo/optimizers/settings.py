@@ -30,7 +30,7 @@ from gibo._linalg import Array
 from gibo._serialize import Serializable, check_serializable, from_plain
 from gibo.acquisition.information import Basis
 from gibo.errors import InputError
-from gibo.kernels import KERNELS, as_correlation
+from gibo.kernels import as_correlation, kernel_name
 from gibo.means import Mean
 from gibo.priors import LKJ, LogNormal, Prior, SharedLogNormal
 from gibo.steps import GRADIENT_SCALINGS, GradientAscent, GradientScaling, StepRule
@@ -168,7 +168,7 @@ class Settings(Serializable):
     correlation: LKJ | Sequence[Sequence[float]] | Array | None = None
 
     def __post_init__(self) -> None:
-        one_of("kernel", self.kernel, KERNELS, hint="; a kernel of your own: import its module first")
+        object.__setattr__(self, "kernel", kernel_name(self.kernel))
         one_of("delta_unit", self.delta_unit, ("lengthscales", "absolute"))
         one_of("sampling", self.sampling, ("active", "random"))
         if self.basis is not None:

@@ -23,9 +23,8 @@ import numpy.typing as npt
 from gibo._checks import positive_int, shown
 from gibo._linalg import Array, single_thread
 from gibo.acquisition.expected_improvement import Improvement, LogExpectedImprovement, maximize, means_at_data
-from gibo.acquisition.noisy_improvement import LogNoisyExpectedImprovement
 from gibo.errors import InputError
-from gibo.gp import Jacobian
+from gibo.gp import GaussianProcess, Jacobian
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.settings import Hyperparameter, Settings
 from gibo.optimizers.surrogate import Model, Surrogate
@@ -61,8 +60,6 @@ class VanillaBO(Optimizer):
         fit_from: hyperparameters with a prior stay at its mean until this many values are there; by default
             ``max(4, d//2)``.
         fit_every: how many new values there are between two fits; in the beginning fewer, after each doubling.
-        acquisition: ``"log_ei"``, what is improved on is the highest posterior mean; or ``"log_noisy_ei"``, the highest
-            value at the points evaluated, which is uncertain; see `gibo.acquisition.noisy_improvement`.
 
     Example:
         >>> from gibo import VanillaBO
@@ -95,7 +92,6 @@ class VanillaBO(Optimizer):
         standardize: bool | None = None,
         fit_from: int | None = None,
         fit_every: int = 10,
-        acquisition: Literal["log_ei", "log_noisy_ei"] = "log_ei",
     ) -> None:
         super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
         if self.bounds is None or not np.isfinite(self.bounds).all():
@@ -115,9 +111,6 @@ class VanillaBO(Optimizer):
         self.kernel, self.lengthscale, self.variance, self.noise = own.kernel, own.lengthscale, own.variance, own.noise
         self.mean, self.standardize, self.fit_from = own.mean, own.standardize, own.fit_from
         self.fit_every = positive_int("fit_every", fit_every)
-        if acquisition not in ("log_ei", "log_noisy_ei"):
-            raise InputError(f"acquisition: expected 'log_ei' or 'log_noisy_ei', got {shown(acquisition)}")
-        self.acquisition = acquisition
         self._surrogate = Surrogate.initial(self.settings, self.scale)
         # The last fit: it saw the evaluations with ids below the first number, of which the second had a value.
         self._fit_below, self._fit_size = 0, 0
@@ -168,14 +161,13 @@ class VanillaBO(Optimizer):
             return [(lower + (upper - lower) * self._rng.random(self.d), QUERY)]
         self._fit()
         model, rows = self._model()
-        evaluated = [e.value is not None for e in rows]
-        improvement: Improvement
-        if self.acquisition == "log_noisy_ei":
-            improvement = LogNoisyExpectedImprovement(model.gp, self._rng)
-        else:
-            improvement = LogExpectedImprovement(model.gp, float(means_at_data(model.gp)[evaluated].max()))
+        improvement = self._improvement(model.gp, np.array([e.value is not None for e in rows]))
         z, _ = maximize(improvement, lower / self.scale, upper / self.scale, self._rng)
         return [(z * self.scale, QUERY)]
+
+    def _improvement(self, gp: GaussianProcess, evaluated: npt.NDArray[np.bool_]) -> Improvement:
+        """The acquisition function, in z; `evaluated` (n,) says which rows of the model have a value of their own."""
+        return LogExpectedImprovement(gp, float(means_at_data(gp)[evaluated].max()))
 
     def _update(self, batch: list[Evaluation]) -> None:
         self._iteration += 1

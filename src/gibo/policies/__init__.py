@@ -21,7 +21,6 @@ from gibo.policies.rollout import Episode, rollout
 from gibo.policies.task import Task
 
 if TYPE_CHECKING:
-    from gibo.policies.critic_gradient import CriticGradient
     from gibo.policies.policy_gradient import PolicyGradient
 
 __all__ = [
@@ -29,7 +28,6 @@ __all__ = [
     "Affine",
     "Architecture",
     "ContinuousActions",
-    "CriticGradient",
     "DiscreteActions",
     "Episode",
     "Linear",
@@ -46,7 +44,7 @@ __all__ = [
 ]
 
 # Loaded when they are first used.
-_LATER = {"CriticGradient": "gibo.policies.critic_gradient", "PolicyGradient": "gibo.policies.policy_gradient"}
+_LATER = {"PolicyGradient": "gibo.policies.policy_gradient"}
 
 
 def __getattr__(name: str) -> Any:

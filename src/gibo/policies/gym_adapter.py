@@ -27,8 +27,6 @@ def gymnasium() -> Any:
 def make(name: str, options: Mapping[str, Any]) -> Any:
     """``gymnasium.make``; what goes wrong is an InputError or a MissingExtraError of one line."""
     gym = gymnasium()
-    if name.startswith("gibo/"):
-        importlib.import_module("gibo.control.lqr_env")  # registers our own
     try:
         return gym.make(name, **options)
     except Warning:  # the user made warnings errors

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibo._checks import as_finite_or_infinite, as_flag, as_number, describe, instance, natural, one_of, shown
+from gibo._checks import as_finite_or_infinite, as_flag, as_number, describe, instance, natural, shown
+from gibo._plugins import without_imports
 from gibo.errors import InputError, QueryError
-from gibo.optimizers import methods
+from gibo.optimizers import method_class
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.state import Bounds
@@ -41,7 +42,7 @@ class Description:
     Attributes:
         names: of the parameters.
         start, scale, lower, upper: one number per parameter.
-        method: see `gibo.optimizers.methods`.
+        method: see `gibo.optimizers.method_class`.
         minimize: whether small values are good.
         seed: of all random choices.
         settings: those of `gibo.Settings` that differ from the default.
@@ -68,8 +69,7 @@ class Description:
 
     def optimizer(self) -> Optimizer:
         """A fresh one."""
-        known = methods()
-        one_of("method", self.method, known)
+        kind = method_class(self.method)
         names = instance("names", self.names, (list, tuple), "a list of names")
         if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
             raise InputError(f"names: expected texts that differ, got {shown(names)}")
@@ -83,7 +83,7 @@ class Description:
             if self.method != "gibo":
                 raise InputError(f"settings: they are for the method gibo, not for {self.method}")
             options["settings"] = _settings(settings)
-        return known[self.method](self.start, **options)
+        return kind(self.start, **options)
 
 
 class Overview(NamedTuple):
@@ -306,7 +306,8 @@ def _settings(given: Mapping[str, Any]) -> Settings:
     for name, value in given.items():
         if not isinstance(value, simple):
             raise InputError(f"settings.{name}: expected a number, a list of numbers or a name, got {describe(value)}")
-    return Settings.default(**given)
+    with without_imports():
+        return Settings.default(**given)
 
 
 def _known(where: str, data: Mapping[str, Any], names: Sequence[str] | Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from gibo._checks import as_flag, as_path, describe, finite, instance, one_of, positive, positive_int, shown
 from gibo._serialize import to_plain
 from gibo.errors import InputError
-from gibo.optimizers import methods
+from gibo.optimizers import method_class
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.log import Asked, Reparametrized
@@ -85,7 +85,7 @@ def _policy(name: str, value: Any) -> Any:
 
 
 def _method(name: str, value: Any) -> Any:
-    one_of(name, value, methods())
+    method_class(value)
     return value
 
 
@@ -104,7 +104,7 @@ class Training:
 
     environment: str
     policy: str = setting("linear", _policy, "linear, affine, mlp:16,16 or mlp:16,16:relu")
-    method: str = setting("gibo", _method, "gibo, ars, cma-es, vanilla-bo or random-search")
+    method: str = setting("gibo", _method, "gibo, ars, cma-es, vanilla-bo, random-search, or module:Class of your own")
     scale: float = setting(0.1, positive, "by how much a parameter must change to matter, roughly")
     options: Mapping[str, Any] = field(default_factory=dict)
     episodes: int = setting(1, positive_int, "episodes per evaluation; its value is their mean return")
@@ -145,7 +145,7 @@ class Training:
 
     def optimizer(self, task: Task, seed: int) -> Optimizer:
         """A fresh one."""
-        return methods()[self.method](task.x0(seed), scale=self.scale, seed=seed, **self.options)
+        return method_class(self.method)(task.x0(seed), scale=self.scale, seed=seed, **self.options)
 
     def normalizer(self, architecture: Architecture) -> StateNormalizer | None:
         """What learns between the iterations, if anything does."""

@@ -1,0 +1,68 @@
+"""A class or an object of a user's own module, by its place: ``module:Name``.
+
+A place is resolved where the user wrote it, on the command line or in a program. What a file says is never imported:
+`from_plain` and readers of files work within `without_imports`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import ModuleType
+from typing import Any
+
+from gibo._checks import describe_error, shown
+from gibo.errors import InputError
+
+_from_a_file: ContextVar[bool] = ContextVar("_from_a_file", default=False)
+
+
+def is_place(text: object) -> bool:
+    """Whether a text has the form ``module:Name``.
+
+    >>> is_place("my_methods:Spiral"), is_place("gibo")
+    (True, False)
+    """
+    module, colon, name = text.partition(":") if isinstance(text, str) else ("", "", "")
+    return bool(colon) and name.isidentifier() and all(part.isidentifier() for part in module.split("."))
+
+
+def load(option: str, place: str) -> Any:
+    """What is at ``module:Name``; the module is imported.
+
+    Args:
+        option: where the place was written, for the error's text.
+        place: ``module:Name``.
+    """
+    if not is_place(place):
+        raise InputError(f"{option}: expected module:Name, such as my_methods:Spiral, got {shown(place)}")
+    module, _, name = place.partition(":")
+    if _from_a_file.get():
+        raise InputError(
+            f"{option}: a file must not choose what is imported, got {shown(place)}; import {module} in your program, "
+            f"or use gibo --load {module} ..., and write the name alone"
+        )
+    found = load_module(option, module)
+    if not hasattr(found, name):
+        raise InputError(f"{option}: the module {module} has no {name}")
+    return getattr(found, name)
+
+
+def load_module(option: str, name: str) -> ModuleType:
+    """A module of a user's own, imported; `option` is where its name was written."""
+    try:
+        return importlib.import_module(name)
+    except Exception as error:  # it may raise anything
+        raise InputError(f"{option}: {name} cannot be imported: {describe_error(error)}") from error
+
+
+@contextmanager
+def without_imports() -> Iterator[None]:
+    """In this block `load` refuses, because what it is given comes from a file."""
+    token = _from_a_file.set(True)
+    try:
+        yield
+    finally:
+        _from_a_file.reset(token)

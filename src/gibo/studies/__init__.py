@@ -1,1 +1,0 @@
-"""The paper's studies, and the problems they are made of."""

@@ -1,0 +1,81 @@
+"""`gibo reproduce` and `gibo figures`: the studies of the paper, which are loaded only when these are called."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from gibo.cli import complain, say
+
+OPTIONS = ("dimensions", "functions", "trials", "budget", "methods", "tasks", "scales", "seed")
+
+
+class _Names:
+    """The studies' names; what lists them is loaded when somebody asks."""
+
+    def __iter__(self) -> Iterator[str]:
+        from gibo_studies.table import STUDIES
+
+        return iter(STUDIES)
+
+
+def add_commands(commands: Any) -> None:
+    """Add these commands to the command line."""
+    study = commands.add_parser(
+        "reproduce",
+        help="run a study of the paper, or continue it",
+        description="Run a study of the paper: data, tables, figures. A second start continues where the first ended.",
+    )
+    study.set_defaults(run=_reproduce)
+    study.add_argument("study", metavar="STUDY", choices=_Names(), help="one of %(choices)s")
+    study.add_argument("--out", type=Path, help="folder for the results (default: results/STUDY)")
+    study.add_argument("--quick", action="store_true", help="a small version, in less than a minute")
+    study.add_argument("--dimensions", metavar="LIST", help="such as 4,8,12 (default: 4 to 36 by 4)")
+    study.add_argument("--functions", type=int, metavar="N", help="per dimension (default: 40)")
+    study.add_argument("--trials", type=int, metavar="N", help="of lqr (default: 100) and on Gymnasium (default: 10)")
+    study.add_argument("--budget", type=int, metavar="N", help="values per run (default: 300), or episodes per trial")
+    study.add_argument("--methods", metavar="LIST", help='separated by semicolons, such as "GIBO;ARS" (default: all)')
+    study.add_argument(
+        "--tasks",
+        metavar="LIST",
+        help='of leaderboard: "choose", "judge", "bbob", "trained", or names, such as "gp8;lqr"',
+    )
+    study.add_argument("--scales", metavar="LIST", help="of leaderboard, factors on the right scale (default: 1)")
+    study.add_argument("--seed", type=int, metavar="N", help="of functions and methods (default: 0)")
+    study.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
+    figures = commands.add_parser("figures", help="draw the figures of a study again, from its saved data")
+    figures.set_defaults(run=_figures)
+    figures.add_argument("folder", type=Path, metavar="FOLDER")
+
+
+def _reproduce(arguments: argparse.Namespace) -> int:
+    from gibo_studies.command import reproduce
+
+    done = reproduce(
+        arguments.study,
+        out=arguments.out,
+        quick=arguments.quick,
+        workers=arguments.workers,
+        options={name: value for name in OPTIONS if (value := getattr(arguments, name)) is not None},
+        command="gibo " + shlex.join(arguments.words),
+    )
+    for line in done.errors:
+        complain(line)
+    say(done.text)
+    return done.code
+
+
+def _figures(arguments: argparse.Namespace) -> int:
+    return say_figures(arguments.folder)
+
+
+def say_figures(folder: Path) -> int:
+    """Draw the figures of a study again, and say where they are."""
+    from gibo_studies.command import draw
+
+    for path in draw(folder):
+        say(path)
+    return 0

@@ -1,0 +1,140 @@
+"""The methods of the leaderboard. A new one is one more entry.
+
+All get the same start, scale and bounds. Those that search a box get one of `REACH` scales around the start where a
+task has no bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gibo._linalg import Array
+from gibo.optimizers.ars import ARS
+from gibo.optimizers.base import Optimizer
+from gibo.optimizers.cma import CMAES
+from gibo.optimizers.gibo import GIBO
+from gibo.optimizers.paper import out_of_model
+from gibo.optimizers.random_search import RandomSearch
+from gibo.optimizers.settings import Settings
+from gibo.optimizers.vanilla_bo import VanillaBO
+from gibo.priors import LKJ, Normal
+from gibo.training.presets import PRESETS
+from gibo_studies.leaderboard import extras
+from gibo_studies.leaderboard.task import Task
+from gibo_studies.paper import lqr
+from gibo_studies.rivals import MPD, BestPracticeBO, LocalEntropySearch, MinUCB, TrustRegionBO
+
+REACH = 5.0
+FULL_UP_TO = 20  # parameters, of whose lengthscales a correlation is learnt
+
+# From a task, the scale that the method is told, and a seed.
+Maker = Callable[[Task, float, int], Optimizer]
+
+
+def _always(task: Task) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method as the leaderboard knows it.
+
+    Attributes:
+        make: a fresh optimiser.
+        everywhere: whether it runs on the dear tasks too, unless methods are named.
+        applies: on which tasks it can run.
+        needs: modules that it needs.
+        extra: not in the package; left out, with a note, where what it needs is not installed.
+    """
+
+    make: Maker
+    everywhere: bool = False
+    applies: Callable[[Task], bool] = _always
+    needs: tuple[str, ...] = ()
+    extra: bool = False
+
+
+def _plain(kind: Callable[..., Optimizer], **options: Any) -> Maker:
+    return lambda task, scale, seed: kind(task.start, scale=scale, bounds=task.bounds, seed=seed, **options)
+
+
+def _in_a_box(kind: Callable[..., Optimizer], **options: Any) -> Maker:
+    def make(task: Task, scale: float, seed: int) -> Optimizer:
+        return kind(task.start, scale=scale, bounds=box(task, scale), seed=seed, **options)
+
+    return make
+
+
+def box(task: Task, scale: float) -> tuple[Array, Array]:
+    """The task's bounds, or what is within `REACH` scales of its start."""
+    if task.bounds is not None:
+        lower, upper = task.bounds
+        return np.full(task.d, lower), np.full(task.d, upper)
+    return task.start - REACH * scale, task.start + REACH * scale
+
+
+def _best_practice(task: Task, scale: float, seed: int) -> Optimizer:
+    return BestPracticeBO.on_the_unit_cube(task.start, *box(task, scale), seed)
+
+
+# -- the paper's settings ---------------------------------------------------------------------------------------------
+
+
+def _in_returns(environment: str) -> Settings:
+    """The published settings but for a fixed mean, for returns as they are: there they are divided by the best one."""
+    training = PRESETS["gibo"][environment, "gibo"]
+    settings: Settings = training.options["settings"]
+    square = 1.0 / training.reward_scale**2
+    assert isinstance(settings.variance, Normal)
+    assert isinstance(settings.noise, float)
+    variance = Normal(settings.variance.centre * square, settings.variance.sd * square)
+    return replace(settings, variance=variance, noise=settings.noise * square)
+
+
+def _paper_settings(task: Task) -> Settings | None:
+    if task.name.startswith("gp"):
+        return out_of_model(task.d)
+    if task.name == "lqr":
+        return lqr.FIXED_MEAN
+    if task.name in ("CartPole-v1", "Swimmer-v5"):
+        return _in_returns(task.name)
+    return None
+
+
+def _paper(task: Task, scale: float, seed: int) -> Optimizer:
+    """Its settings are in the parameters' own units: the scale that it is told says by how much they are wrong."""
+    return GIBO(task.start, scale=scale / task.scale, bounds=task.bounds, seed=seed, settings=_paper_settings(task))
+
+
+def _nevergrad(task: Task, scale: float, seed: int) -> Optimizer:
+    """It chooses its algorithm by the budget."""
+    return extras.Nevergrad(task.start, scale=scale, bounds=task.bounds, seed=seed, budget=task.budget)
+
+
+METHODS: dict[str, Method] = {
+    "GIBO": Method(_plain(GIBO), everywhere=True),
+    "GIBO (gradient steps)": Method(_plain(GIBO, settings=Settings())),
+    "GIBO (full matrix)": Method(
+        _plain(GIBO, settings=Settings.default(correlation=LKJ(30.0))), applies=lambda task: task.d <= FULL_UP_TO
+    ),
+    "GIBO (paper)": Method(_paper, applies=lambda task: _paper_settings(task) is not None),
+    "CMA-ES": Method(_plain(CMAES), everywhere=True, needs=("cma",)),
+    "CMA-ES (noise handling)": Method(_plain(CMAES, noise_handling=True), needs=("cma",)),
+    "ARS": Method(_plain(ARS), everywhere=True),
+    "Vanilla BO": Method(_in_a_box(VanillaBO)),
+    "Vanilla BO (best practice)": Method(_best_practice),
+    "Trust region BO": Method(_plain(TrustRegionBO)),
+    "MPD": Method(_plain(MPD)),
+    "MinUCB": Method(_plain(MinUCB)),
+    "Local entropy search": Method(_plain(LocalEntropySearch)),
+    "Random search": Method(_plain(RandomSearch), everywhere=True),
+    "Optuna TPE": Method(_in_a_box(extras.OptunaTPE), needs=("optuna",), extra=True),
+    "Optuna GP": Method(_in_a_box(extras.OptunaGP), needs=("optuna", "torch"), extra=True),
+    "BoTorch": Method(_in_a_box(extras.BoTorch), needs=("botorch",), extra=True),
+    "nevergrad": Method(_nevergrad, needs=("nevergrad",), extra=True),
+    "COBYQA": Method(_plain(extras.COBYQA), extra=True),
+}

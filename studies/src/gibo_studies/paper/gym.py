@@ -1,0 +1,175 @@
+"""Policy search on Gymnasium environments: section 4.3 of the paper (figure 6) and its ablations (4.4, figure 7).
+
+A cell is a trial: one training run with its journal, and afterwards one episode of the iterate now and then along the
+way, which neither counts nor teaches the policy anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gibo.errors import InputError
+from gibo.runs.journal import Journal
+from gibo.runs.session import Session
+from gibo.training.presets import PRESETS
+from gibo.training.training import Training, train, training_of
+from gibo_studies.engine import Record
+from gibo_studies.options import PER_SEED, Options, choose
+from gibo_studies.report import Columns, Curves, Report, after, checkpoints, reached, sample, spread_text, table
+
+COLUMNS = Columns(arm=("environment", "method"), repeat="trial", spent="episodes", value="return")
+
+_PUBLISHED, _OWN = PRESETS["published"], PRESETS["gibo"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a study compares: a budget, where to look in its table, and trainings by the name of their method."""
+
+    budget: int
+    marks: tuple[int, ...]
+    methods: Mapping[str, Training]
+
+
+def _against_ars(
+    environment: str, budget: int, marks: tuple[int, ...], ars: Training, **others: Training
+) -> dict[str, Comparison]:
+    methods = {"GIBO": _OWN[environment, "gibo"], **others, "ARS": ars}
+    return {environment: Comparison(budget, marks, methods)}
+
+
+def _ablated(
+    environment: str, budget: int, marks: tuple[int, ...], more: Mapping[str, Training] | None = None
+) -> dict[str, Comparison]:
+    """Our own settings whole, without normalisation of the gradient, and what else is given."""
+    whole = _OWN[environment, "gibo"]
+    without = replace(whole, options={"settings": replace(whole.options["settings"], normalization="off")})
+    methods = {"GIBO": whole, "without gradient normalisation": without, **(more or {})}
+    return {environment: Comparison(budget, marks, methods)}
+
+
+def _published(environment: str) -> dict[str, Training]:
+    return {"GIBO (published)": _PUBLISHED[environment, "gibo"]}
+
+
+def _longer_steps(training: Training) -> Training:
+    """ARS with the standard deviation that divides by n, as these trials were run: steps are 7 % longer."""
+    return replace(training, options={**training.options, "ddof": 0})
+
+
+STUDIES: dict[str, dict[str, Comparison]] = {
+    "cartpole": _against_ars(
+        "CartPole-v1", 100, (10, 25, 54, 75, 100), _PUBLISHED["CartPole-v1", "ars"], **_published("CartPole-v1")
+    ),
+    "swimmer": _against_ars(
+        "Swimmer-v5", 2000, (200, 500, 1000, 2000), _PUBLISHED["Swimmer-v5", "ars"], **_published("Swimmer-v5")
+    ),
+    "hopper": _against_ars("Hopper-v5", 4000, (500, 1000, 2000, 4000), _longer_steps(_PUBLISHED["Hopper-v5", "ars"])),
+    "cheetah": _against_ars("HalfCheetah-v5", 2000, (250, 500, 1000, 2000), _OWN["HalfCheetah-v5", "ars"]),
+    "ablation-gym": _ablated("CartPole-v1", 100, (25, 54, 100)) | _ablated("Swimmer-v5", 2000, (500, 1000, 2000)),
+    "ablation-hopper": _ablated(
+        "Hopper-v5",
+        2000,
+        (500, 1000, 1500, 2000),
+        {
+            "without state normalisation": replace(_OWN["Hopper-v5", "gibo"], normalize_states=False),
+            "iterate re-expressed": replace(_OWN["Hopper-v5", "gibo"], reexpressed="iterate"),
+            "published settings": _PUBLISHED["Hopper-v5", "gibo"],
+        },
+    ),
+}
+
+
+@dataclass(frozen=True)
+class GymStudy(Options):
+    """A study by name: its methods, `trials` trials each, in each of its environments.
+
+    Attributes:
+        name: one of `STUDIES`.
+        folder: where the trials' journals are kept; a trial that was stopped goes on where it was.
+        trials: per method and environment.
+        budget: episodes per trial; None for the study's own.
+        methods: some of the study's; all by default.
+        seed: of the trials.
+    """
+
+    name: str
+    folder: Path
+    trials: int = 10
+    budget: int | None = None
+    methods: tuple[str, ...] = ()
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.name not in STUDIES:
+            raise InputError(f"study: expected one of {', '.join(STUDIES)}, got {self.name!r}")
+        super().__post_init__()
+        known = dict.fromkeys(method for each in STUDIES[self.name].values() for method in each.methods)
+        object.__setattr__(self, "methods", choose(self.methods, known, self.name))
+
+    def budget_of(self, environment: str) -> int:
+        """Episodes per trial."""
+        own = STUDIES[self.name][environment].budget
+        return own if self.budget is None else min(own, self.budget)
+
+    def cells(self) -> list[dict[str, Any]]:
+        """Trial by trial."""
+        return [
+            {"environment": environment, "method": method, "trial": trial}
+            for trial in range(self.trials)
+            for environment, comparison in STUDIES[self.name].items()
+            for method in self.methods
+            if method in comparison.methods
+        ]
+
+    def run_cell(self, cell: Mapping[str, Any]) -> Record:
+        """Episodes spent, and the return of one more of the iterate then."""
+        training = STUDIES[self.name][cell["environment"]].methods[cell["method"]]
+        budget = self.budget_of(cell["environment"])
+        words = (cell["environment"], *cell["method"].lower().split(), f"{cell['trial']:02d}")
+        folder = self.folder / "trials" / "-".join(words)
+        result = train(training, folder, budget=budget, seed=PER_SEED * self.seed + cell["trial"])
+        if result.evaluations < budget:
+            raise InputError(f"the trial ended early: {result.reason}")
+        curve = learning_curve(folder, checkpoints(budget).step)
+        return {"cell": dict(cell), "curve": curve}
+
+    def report(self) -> Report:
+        """Returns over the episodes, a table per environment."""
+        return Report("returns.csv", COLUMNS, lambda arm: checkpoints(self.budget_of(arm[0])), self._summary)
+
+    def _summary(self, curves: Curves) -> str:
+        text = (
+            "Return of one episode of the iterate after so many episodes of training, "
+            f"{self.trials} trials: mean ± standard deviation (median).\n"
+        )
+        for environment in dict.fromkeys(each for each, _ in curves):
+            marks = reached(STUDIES[self.name][environment].marks, self.budget_of(environment))
+            rows = [
+                (method, *(spread_text(v, 0) for v in sample(returns, marks)))
+                for (each, method), returns in curves.items()
+                if each == environment
+            ]
+            text += "\n" + table((environment, *after(marks)), rows)
+        return text
+
+
+def learning_curve(folder: Path, every: int) -> list[tuple[int, float]]:
+    """Episodes spent and the return of one episode of the iterate then, at most every so many episodes.
+
+    The journal is replayed, so that a trial that was stopped and continued has the same curve.
+    """
+    with Journal.read(folder) as journal:
+        training = training_of(journal)
+        with training.task() as task:
+            normalizer = training.normalizer(task.architecture)
+            curve: list[tuple[int, float]] = []
+            for spent, iterate in Session.course(journal, normalizer):
+                if not curve or spent - curve[-1][0] >= every:
+                    normalization = None if normalizer is None else normalizer.normalization
+                    (episode,) = task.evaluate(iterate, 1, seed=spent, normalization=normalization)
+                    curve.append((spent, episode.value))
+    return curve

@@ -1,0 +1,238 @@
+"""A study's records as tidy data, as what its figures are drawn from, and as a summary: all as the study declares it.
+
+DATA.csv     every cell's curve, a row per point; the study names the file and its columns
+curves.csv   statistics over the repetitions, along what was spent
+marks.csv    each repetition's value at a few marks, where a study wants it
+summary.md   the study's tables, and how they were made
+…            further tables that a study makes of its records
+
+All but the first are small; figures are drawn from them alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from gibo._linalg import Array
+from gibo.errors import InputError
+from gibo_studies.engine import Record, Study
+
+CHECKPOINTS = 100
+
+Curve: TypeAlias = Sequence[tuple[int, float]]  # what was spent, and what the method had then; infinite: nothing of use
+Arm: TypeAlias = tuple[Any, ...]  # what is compared
+Curves: TypeAlias = Mapping[Arm, Sequence[Curve]]  # of each arm's repetitions, in their order
+
+
+class Columns(NamedTuple):
+    """Names in a study's files: entries of its cells that tell the arm, and the one that counts its repetitions."""
+
+    arm: tuple[str, ...]
+    repeat: str
+    spent: str
+    value: str
+
+
+class Table(NamedTuple):
+    """A table of a CSV file."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+
+class More(NamedTuple):
+    """Further tables of a study by the names of their files, and Markdown that stands below its summary."""
+
+    files: Mapping[str, Table]
+    text: str
+
+
+def record_of(cell: Mapping[str, Any], curve: Curve) -> Record:
+    """A cell's curve, to 6 digits after the point."""
+    return {"cell": dict(cell), "curve": [(n, round(v, 6) if math.isfinite(v) else None) for n, v in curve]}
+
+
+def recorded_curve(record: Record) -> Curve:
+    """The curve of `record_of`; JSON has null for infinity."""
+    return [(int(n), math.inf if value is None else float(value)) for n, value in record["curve"]]
+
+
+def spread(values: Array) -> dict[str, float]:
+    """Mean, standard deviation and median."""
+    with np.errstate(invalid="ignore"):  # of infinite values there is no standard deviation
+        return {"mean": float(values.mean()), "sd": float(values.std()), "median": float(np.median(values))}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a study declares of its results.
+
+    Attributes:
+        data: the name of the file of all curves.
+        columns: of all files.
+        grid: where along an arm's curves the statistics are taken.
+        summary: Markdown of all curves.
+        statistics: of the repetitions' values (n,), by the names of their columns.
+        curve: of a record.
+        marks: where each repetition's value is kept for the figures.
+        more: of all records, what is more than curves.
+    """
+
+    data: str
+    columns: Columns
+    grid: Callable[[Arm], Sequence[int]]
+    summary: Callable[[Curves], str]
+    statistics: Callable[[Array], Mapping[str, float]] = spread
+    curve: Callable[[Record], Curve] = recorded_curve
+    marks: Sequence[int] = ()
+    more: Callable[[Sequence[Record]], More] | None = None
+
+
+class ReportedStudy(Study, Protocol):
+    """A study that also says how its records are reported."""
+
+    def report(self) -> Report: ...
+
+
+def write_report(study: ReportedStudy, records: Iterable[Record], out: Path, footnote: str) -> str:
+    """Write all files of the module's text and return the summary."""
+    report, records = study.report(), list(records)
+    columns, curves = report.columns, collect(study, records)
+    _write_csv(
+        out / report.data,
+        (*columns.arm, columns.repeat, columns.spent, columns.value),
+        (
+            (*arm, i, n, _number(value, 6))
+            for arm, each in curves.items()
+            for i, curve in enumerate(each)
+            for n, value in curve
+        ),
+    )
+    statistics = [
+        (arm, n, report.statistics(values))
+        for arm, each in curves.items()
+        for n, values in zip(report.grid(arm), sample(each, report.grid(arm)), strict=True)
+    ]
+    _write_csv(
+        out / "curves.csv",
+        (*columns.arm, columns.spent, *statistics[0][2]),
+        ((*arm, n, *(_number(value, 4) for value in each.values())) for arm, n, each in statistics),
+    )
+    if report.marks:
+        _write_csv(
+            out / "marks.csv",
+            (*columns.arm, columns.spent, columns.repeat, columns.value),
+            (
+                (*arm, mark, i, _number(value, 4))
+                for arm, each in curves.items()
+                for mark, values in zip(report.marks, sample(each, report.marks), strict=True)
+                for i, value in enumerate(values)
+            ),
+        )
+    more = More({}, "") if report.more is None else report.more(records)
+    for name, (header, rows) in more.files.items():
+        _write_csv(out / name, header, rows)
+    text = f"{report.summary(curves)}{more.text}\n{footnote}\n"
+    (out / "summary.md").write_text(text, encoding="utf-8")
+    return text
+
+
+def collect(study: ReportedStudy, records: Iterable[Record]) -> Curves:
+    """The records' curves by arm, in the order of the study's cells."""
+    report = study.report()
+    curves: dict[Arm, list[Curve]] = {tuple(cell[name] for name in report.columns.arm): [] for cell in study.cells()}
+    for record in sorted(records, key=lambda record: int(record["cell"][report.columns.repeat])):
+        curves[tuple(record["cell"][name] for name in report.columns.arm)].append(report.curve(record))
+    return {arm: each for arm, each in curves.items() if each}
+
+
+# -- for summaries ----------------------------------------------------------------------------------------------------
+
+
+def sample(curves: Sequence[Curve], spent: Sequence[int]) -> Array:
+    """(spent, curves) what each had after so much; NaN before its first point."""
+    rows = []
+    for curve in curves:
+        n, values = np.array(curve, dtype=np.float64).T
+        i = np.searchsorted(n, spent, side="right") - 1
+        rows.append(np.where(i >= 0, values[i], np.nan))
+    return np.array(rows).T
+
+
+def checkpoints(most: int) -> range:
+    """Where to look along a curve: about `CHECKPOINTS` times, first at its start."""
+    return range(0, most + 1, max(1, most // CHECKPOINTS))
+
+
+def reached(marks: Sequence[int], most: int) -> list[int]:
+    """The marks that a budget reaches, or the budget itself if it is below the first."""
+    return [mark for mark in marks if mark <= most] or [most]
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A Markdown table."""
+    lines = ["| " + " | ".join(map(str, row)) + " |" for row in (header, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(header), *lines[1:]]) + "\n"
+
+
+def spread_text(values: Array, digits: int) -> str:
+    """Mean ± standard deviation (median)."""
+    mean, sd, median = (f"{value:.{digits}f}" for value in spread(values).values())
+    return f"{mean} ± {sd} ({median})"
+
+
+def after(marks: Iterable[int]) -> list[str]:
+    """How columns at the marks are headed."""
+    return [f"after {mark}" for mark in marks]
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def read_points(path: Path, columns: Columns) -> Curves:
+    """The curves in a file that has a row per point."""
+    curves: dict[Arm, dict[str, list[tuple[int, float]]]] = {}
+    for row in _read_csv(path):
+        of_arm = curves.setdefault(_arm(row, columns), {})
+        point = (int(row[columns.spent]), float(row[columns.value] or "inf"))
+        of_arm.setdefault(row[columns.repeat], []).append(point)
+    return {arm: list(each.values()) for arm, each in curves.items()}
+
+
+def read_curves(out: Path, columns: Columns) -> dict[Arm, dict[str, Array]]:
+    """By arm: what was spent and the statistics then, by the names of their columns; NaN where there is none."""
+    rows: dict[Arm, list[dict[str, float]]] = {}
+    for row in _read_csv(out / "curves.csv"):
+        numbers = {name: float(text or "nan") for name, text in row.items() if name not in columns.arm}
+        rows.setdefault(_arm(row, columns), []).append(numbers)
+    return {arm: {name: np.array([row[name] for row in each]) for name in each[0]} for arm, each in rows.items()}
+
+
+def _arm(row: Mapping[str, str], columns: Columns) -> Arm:
+    return tuple(int(row[name]) if row[name].isdigit() else row[name] for name in columns.arm)
+
+
+def _number(value: float, digits: int) -> str:
+    return f"{value:.{digits}g}" if math.isfinite(value) else ""
+
+
+def _write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+def _read_csv(path: Path) -> Iterator[dict[str, str]]:
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            yield from csv.DictReader(file)
+    except FileNotFoundError:
+        raise InputError(f"{path}: not there; run the study first") from None

@@ -1,0 +1,9 @@
+"""Methods that gibo is compared with, our reading of their papers; they have the face of `gibo.Optimizer`."""
+
+from gibo_studies.rivals.best_practice import BestPracticeBO
+from gibo_studies.rivals.local_entropy_search import LocalEntropySearch
+from gibo_studies.rivals.min_ucb import MinUCB
+from gibo_studies.rivals.mpd import MPD
+from gibo_studies.rivals.trust_region_bo import TrustRegionBO
+
+__all__ = ["MPD", "BestPracticeBO", "LocalEntropySearch", "MinUCB", "TrustRegionBO"]

@@ -1,0 +1,422 @@
+"""The leaderboard as a whole: what is judged, how runs are ranked, that it is run, continued, reported and drawn."""
+
+import csv
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gibo import InputError, RandomSearch
+from gibo.cli import main
+from gibo.figures.style import pyplot
+from gibo.optimizers.base import Optimizer
+from gibo.outcome import QUERY, Best
+from gibo.training.training import usual_reexpression
+from gibo_studies.engine import run_study
+from gibo_studies.leaderboard import methods as methods_module
+from gibo_studies.leaderboard import tasks as tasks_module
+from gibo_studies.leaderboard.figures import _legend
+from gibo_studies.leaderboard.functions import Shifted, sphere
+from gibo_studies.leaderboard.methods import METHODS, Method, box
+from gibo_studies.leaderboard.statistics import (
+    Run,
+    average_ranks,
+    evaluations_to_reach,
+    mean_ranks,
+    profile,
+    task_ranks,
+)
+from gibo_studies.leaderboard.study import Leaderboard, improvement, look_at_a_run
+from gibo_studies.leaderboard.tables import ranks_table
+from gibo_studies.leaderboard.task import BBOB, CHOOSE, JUDGE, Task
+from gibo_studies.leaderboard.tasks import TASKS, missing
+from gibo_studies.table import STUDIES
+
+TINY = {
+    name: Task(name, half, np.zeros(2), 1.0, 24, Shifted(name, sphere, 2, "small"), "small", (12, 24), solved=0.5)
+    for name, half in (("tiny", CHOOSE), ("small", JUDGE))
+}
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Two small tasks instead of all."""
+    monkeypatch.setattr(tasks_module, "TASKS", TINY)
+    for module in ("study", "tables"):
+        monkeypatch.setattr(f"gibo_studies.leaderboard.{module}.TASKS", TINY)
+    return TINY
+
+
+# -- what is judged ---------------------------------------------------------------------------------------------------
+
+
+class Stubborn(Optimizer):
+    """It recommends the point that it asked for k evaluations ago."""
+
+    @property
+    def best(self):
+        told = self.evaluations
+        return Best(told[-1].x, told[-1].value) if told else None
+
+    def _propose(self):
+        return [(np.array([float(self._iteration), 0.0]), QUERY)]
+
+    def _update(self, batch):
+        self._iteration += 1
+
+
+def test_judged_is_the_recommended_point_after_exactly_so_many_evaluations():
+    task = TINY["tiny"]
+    problem = task.make(0)
+    looked = look_at_a_run(task, problem, Stubborn([0.0, 0.0]), [0, 3, 7, 10])
+    assert looked.curve[0] == (0, problem.truth(task.start))
+    expected = [(n, problem.truth(np.array([n - 1.0, 0.0]))) for n in (3, 7, 10)]
+    assert looked.curve[1:] == expected
+    assert looked.believed[0] is None
+    assert looked.believed[1] != expected[0][1]  # what it was told is noisy
+
+
+def test_looking_takes_no_part_in_the_run():
+    task = TINY["tiny"]
+    often = look_at_a_run(task, task.make(0), RandomSearch(task.start, seed=1), list(range(25)))
+    once = look_at_a_run(task, task.make(0), RandomSearch(task.start, seed=1), [0, 24])
+    assert often.curve[-1] == once.curve[-1]
+
+
+@pytest.mark.parametrize(("method", "keeps"), [("ARS", False), ("GIBO", True)])
+def test_states_are_normalised_for_every_method_as_in_training(method, keeps):
+    name = "MountainCarContinuous-v0"
+    if missing(TASKS[name].needs):
+        pytest.skip("needs Gymnasium")
+    problem = TASKS[name].make(0)
+    optimizer = METHODS[method].make(TASKS[name], 1.0, 0)
+    normalizer = problem.normalizer(usual_reexpression(optimizer.method))
+    before = normalizer.options()["normalization"]
+    outcome = problem.evaluate(np.array([1.0, 5.0]), seed=1, normalization=before)
+    normalizer.learn([outcome.info])
+    after = normalizer.options()["normalization"]
+    assert after.mean.all()
+    normalizer.learn([problem.evaluate(np.array([1.0, -5.0]), seed=1, normalization=after).info])
+    assert np.array_equal(normalizer.options()["normalization"].mean, after.mean) == keeps
+    x = np.array([3.0, 2.0])
+    assert problem.truth(x, normalization=before) != problem.truth(x, normalization=after)
+    asked = []
+
+    def noting(reexpressed):
+        asked.append(reexpressed)
+        return problem.normalizer(reexpressed)
+
+    looked = look_at_a_run(TASKS[name], replace(problem, normalizer=noting), optimizer, [0, 6])
+    assert asked == ["exact" if keeps else "data"]
+    assert np.isfinite(looked.curve[-1][1])
+
+
+def test_a_run_that_ends_early_is_no_result():
+    task = TINY["tiny"]
+
+    def broken(x, seed):
+        raise ValueError("no light")
+
+    problem = task.make(0)
+    dark = type(problem)(broken, problem.truth, problem.reference)
+    with (
+        pytest.raises(InputError, match="the run ended early: stopped: 10 evaluations in a row failed"),
+        pytest.warns(),
+    ):
+        look_at_a_run(task, dark, RandomSearch(task.start), [0, 20])
+
+
+# -- methods ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("task", ["tiny", "hyper5"])
+def test_every_method_runs_a_small_task(method, task):
+    chosen = {**TASKS, **TINY}[task]
+    if missing(METHODS[method].needs):
+        pytest.skip(f"needs {missing(METHODS[method].needs)}")
+    if not METHODS[method].applies(chosen):
+        pytest.skip("not for this task")
+    optimizer = METHODS[method].make(chosen, chosen.scale, 3)
+    assert optimizer.x0.tolist() == chosen.start.tolist()
+    assert optimizer.seed == 3
+    looked = look_at_a_run(chosen, chosen.make(0), optimizer, [0, 20])
+    assert np.isfinite([value for _, value in looked.curve]).all()
+    again = look_at_a_run(chosen, chosen.make(0), METHODS[method].make(chosen, chosen.scale, 3), [0, 20])
+    assert looked.curve == again.curve
+
+
+def told(optimizer, values):
+    for value in values:
+        (query,) = optimizer.ask()
+        optimizer.tell(query, value, failed=value is None)
+    return optimizer
+
+
+@pytest.mark.parametrize("method", [name for name, each in METHODS.items() if each.extra])
+def test_an_extra_passes_over_a_failure_and_continues_from_its_state(method):
+    if missing(METHODS[method].needs):
+        pytest.skip(f"needs {missing(METHODS[method].needs)}")
+    optimizer = told(METHODS[method].make(TINY["tiny"], 1.0, 3), [0.1, 0.3, None, 0.2, 0.5, 0.4, 0.6])
+    asked = [query.x.tolist() for query in optimizer.ask()]
+    again = Optimizer.from_state(json.loads(json.dumps(optimizer.state())))
+    assert [query.x.tolist() for query in again.ask()] == asked
+    assert again.best.x.tolist() == optimizer.best.x.tolist()
+
+
+class Halved:
+    def parameters(self, X):
+        return 0.5 * np.asarray(X)
+
+
+def test_botorch_recommends_by_its_model_and_leaves_torch_as_it_was():
+    pytest.importorskip("botorch", reason="needs botorch")
+    import torch
+
+    before, threads = torch.get_rng_state(), torch.get_num_threads()
+    optimizer = METHODS["BoTorch"].make(TASKS["hyper5"], 0.15, 3)
+    values = [0.0, 0.2, 0.1, 0.0, 0.3, 0.2, 0.1, 0.4, 0.2, 0.1, 0.0, 0.1]  # its initial points
+    points = [e.x.tolist() for e in told(optimizer, values).evaluations]
+    assert points[0] == optimizer.x0.tolist()
+    model = optimizer._model()
+    assert (model.train_inputs[0] >= 0.0).all()
+    assert (model.train_inputs[0] <= 1.0).all()
+    mean = model.posterior(torch.tensor(np.array(points))).mean.detach().ravel().numpy()
+    assert optimizer.best.x.tolist() == points[mean.argmax()]
+    assert optimizer.best.value == pytest.approx(mean.max())
+    (query,) = optimizer.ask()
+    assert query.x.tolist() not in points
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.get_num_threads() == threads
+    optimizer.tell(query, 0.2)
+    optimizer.reparametrize(Halved())
+    assert optimizer._model() is not model
+    assert optimizer.best.x.tolist() not in points
+
+
+def test_the_papers_settings_are_where_they_apply():
+    applies = {name for name, task in TASKS.items() if METHODS["GIBO (paper)"].applies(task)}
+    assert applies == {"gp8", "gp20", "gp36", "lqr", "CartPole-v1", "Swimmer-v5"}
+    settings = METHODS["GIBO (paper)"].make(TASKS["CartPole-v1"], 0.1, 0).settings
+    assert settings.noise == pytest.approx(0.5 * 500**2)  # returns are not divided by 500 here
+    assert settings.variance.centre == pytest.approx(2.0 * 500**2)
+
+
+def test_those_that_search_a_box_get_one():
+    lower, upper = box(TASKS["sphere20"], 3.0)
+    assert lower.tolist() == [-3.0 * methods_module.REACH] * 20
+    assert upper.tolist() == [3.0 * methods_module.REACH] * 20
+    assert box(TASKS["hyper5"], 3.0)[1].tolist() == [1.0] * 5
+
+
+def test_the_scale_reaches_every_method():
+    for name, method in METHODS.items():
+        if not missing(method.needs) and method.applies(TASKS["gp8"]):
+            scales = [method.make(TASKS["gp8"], factor * 0.1, 0).scale for factor in (1.0, 3.0)]
+            # In a box of its own, best practice measures by the box.
+            expected = 1.0 if name == "Vanilla BO (best practice)" else 3.0
+            assert (scales[1] / scales[0]).tolist() == pytest.approx([expected] * 8), name
+
+
+# -- statistics -------------------------------------------------------------------------------------------------------
+
+
+def made_run(method, share, task="tiny", trial=0):
+    spent = np.arange(len(share), dtype=float) * 10
+    return Run(task, 1.0, method, trial, spent, np.array(share, dtype=float), 1.0)
+
+
+def test_ranks_share_what_is_equal():
+    assert average_ranks([0.5, 0.9, 0.5, 0.1]).tolist() == [2.5, 1.0, 2.5, 4.0]
+    assert average_ranks([1.0, 1.0 + 1e-9]).tolist() == [1.5, 1.5]
+
+
+def test_ranks_are_over_the_trials_that_all_methods_ran():
+    runs = [
+        made_run("a", [0, 0.9], trial=0),
+        made_run("b", [0, 0.5], trial=0),
+        made_run("a", [0, 0.1], trial=1),
+        made_run("a", [0, 0.3], task="small"),
+    ]
+    assert {task: ranks.tolist() for task, ranks in task_ranks(runs, ["a", "b"]).items()} == {"tiny": [1.0, 2.0]}
+
+
+def test_the_interval_of_a_mean_rank_holds_the_mean_and_narrows_with_more_tasks():
+    rng = np.random.default_rng(0)
+
+    def interval(tasks):
+        ranks = {str(i): average_ranks(rng.normal(size=3)) for i in range(tasks)}
+        return mean_ranks(ranks, ["a", "b", "c"])["a"]
+
+    few, many = interval(6), interval(100)
+    assert few.low <= few.mean <= few.high
+    assert many.low < many.mean < many.high
+    assert many.high - many.low < few.high - few.low
+    assert mean_ranks({}, ["a"]) == {}
+
+
+def test_evaluations_needed_are_those_of_the_mean_curve():
+    rival = [made_run("r", [0, 0.2, 0.4]), made_run("r", [0, 0.2, 0.6], trial=1)]
+    assert evaluations_to_reach([made_run("a", [0, 0.5, 0.4])], rival) == 10.0
+    assert evaluations_to_reach([made_run("a", [0, 0.4, 0.4])], rival) == math.inf
+    assert evaluations_to_reach(rival, rival) == 20.0
+
+
+def test_a_profile_counts_tasks_alike_and_never_falls():
+    runs = [
+        made_run("a", [0, 0.6, 0.2]),
+        made_run("a", [0, 0.1, 0.1], trial=1),
+        made_run("a", [0, 0.1, 0.7], task="small"),
+    ]
+    shares = profile(runs, {"tiny": 0.5, "small": 0.5}, [5, 10, 20, 50])
+    assert shares.tolist() == [0.0, 0.25, 0.75, 0.75]
+
+
+def test_a_run_between_two_looks_has_what_it_had_at_the_first():
+    run = made_run("a", [0, 0.6, 0.2])
+    assert [run.at(n) for n in (0, 9, 10, 15, 99)] == [0.0, 0.0, 0.6, 0.6, 0.2]
+
+
+def test_both_halves_are_shown_together_where_both_were_run(tiny):
+    halves = {task.half: name for name, task in tiny.items()}
+    one, other = (
+        [made_run(method, [0, share], task=halves[half]) for method, share in (("GIBO", 0.9), ("CMA-ES", 0.5))]
+        for half in (CHOOSE, JUDGE)
+    )
+    assert {row[0] for row in ranks_table(one).rows} == {CHOOSE}
+    assert {row[0] for row in ranks_table(one + other).rows} == {CHOOSE, JUDGE, "both"}
+
+
+def test_the_suite_beside_the_halves_is_ranked_by_itself(tiny, monkeypatch):
+    suite = {**tiny, "beside": replace(tiny["tiny"], name="beside", half=BBOB)}
+    monkeypatch.setattr("gibo_studies.leaderboard.tables.TASKS", suite)
+    runs = [made_run(m, [0, share], task=t) for m, share in (("GIBO", 0.9), ("CMA-ES", 0.5)) for t in suite]
+    rows = ranks_table(runs).rows
+    assert {row[0] for row in rows} == {CHOOSE, JUDGE, BBOB, "both"}
+    assert {row[4] for row in rows if row[0] == "both"} == {2}  # tasks: those of the halves
+    assert {row[0] for row in ranks_table([run for run in runs if run.task != "small"]).rows} == {CHOOSE, BBOB}
+
+
+@pytest.mark.parametrize("width", [2.6, 4.2, 7.4, 13.0])
+def test_a_legend_stays_within_its_figure(width):
+    with pyplot() as plt:
+        figure, _ = plt.subplots(figsize=(width, 6.0), layout="constrained")
+        _legend(figure, list(METHODS)[:9])
+        figure.canvas.draw()
+        box = figure.legends[0].get_window_extent()
+        assert box.x0 >= 0.0
+        assert box.x1 <= figure.bbox.x1
+        plt.close(figure)
+
+
+# -- the study --------------------------------------------------------------------------------------------------------
+
+SOME = ("GIBO", "CMA-ES", "Random search")
+
+
+def test_it_is_run_continued_with_more_reported_and_drawn(tiny, tmp_path, capsys, monkeypatch):
+    out = tmp_path / "board"
+    words = ["reproduce", "leaderboard", "--methods", "GIBO;Random search", "--workers", "1", "--out", str(out)]
+    monkeypatch.setattr("gibo_studies.command.run_study", run_here)
+    assert main([*words, "--trials", "1"]) == 0
+    assert "4 cells" in capsys.readouterr().out
+    first = (out / "cells.jsonl").read_text()
+    words[3] = "GIBO;CMA-ES;Random search"
+    assert main([*words, "--trials", "2"]) == 0
+    said = capsys.readouterr().out
+    assert (out / "cells.jsonl").read_text().startswith(first)
+    assert len((out / "cells.jsonl").read_text().splitlines()) == 12
+    for part in ("**tiny** (choose, d = 2, noise small)", "**Mean rank**", "**Evaluations until", "**Seconds of the"):
+        assert part in said
+    for name in ("improvement.csv", "curves.csv", "ranks.csv", "needed.csv", "profiles.csv", "times.csv", "summary.md"):
+        assert (out / name).stat().st_size > 0
+    for name in ("learning", "profiles", "ranks", "times"):
+        assert (out / f"{name}.png").stat().st_size > 1000
+    with (out / "ranks.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    both = [row for row in rows if row["half"] == "both"]
+    assert {row["method"] for row in both} == set(SOME)
+    assert sum(float(row["mean_rank"]) for row in both) == pytest.approx(6.0)
+    assert {row["tasks"] for row in both} == {"2"}
+    (out / "ranks.png").unlink()
+    assert main(["figures", str(out)]) == 0
+    assert (out / "ranks.png").exists()
+
+
+def run_here(study, out, workers, bar, notice):
+    """Without processes, in which the small tasks would not be there."""
+    from gibo_studies import engine
+
+    engine.prepare(study, out)
+    log = out / "cells.jsonl"
+    known = engine.read_records(log)
+    with log.open("a") as file:
+        for cell in study.cells():
+            if engine._key(cell) not in known:
+                file.write(engine._run_cell(study, cell) + "\n")
+    keys = {engine._key(cell) for cell in study.cells()}
+    return engine.StudyResult([r for k, r in engine.read_records(log).items() if k in keys], [], True)
+
+
+def test_a_cell_is_the_same_in_another_process_and_says_what_it_should(tmp_path):
+    study = Leaderboard(tasks=("hyper5",), methods=("ARS",), trials=1, budget=20)
+    (record,) = run_study(study, tmp_path, workers=1).records
+    again = json.loads(json.dumps(study.run_cell(record["cell"])))
+    assert again["curve"] == record["curve"]
+    assert record["interval_held"] is None  # ARS reports none
+    assert record["believed"][0] is None
+    assert len(record["believed"]) == len(record["curve"])
+    assert improvement(record)[0] == (0, 0.0)
+    assert improvement(record)[-1][0] == 20
+
+
+def test_dear_tasks_run_fewer_methods_unless_named(monkeypatch):
+    monkeypatch.setattr("gibo_studies.leaderboard.study.missing", lambda needs: [])
+    ran = {cell["method"] for cell in Leaderboard(tasks=("Ant-v5",)).cells()}
+    assert ran == {"GIBO", "CMA-ES", "ARS", "Random search"}
+    assert {cell["method"] for cell in Leaderboard(tasks=("Ant-v5",), methods=("mpd",)).cells()} == {"MPD"}
+    assert len(Leaderboard(tasks=("Ant-v5",)).cells()) == 4 * 5
+
+
+def test_what_is_not_installed_is_left_out_and_said(monkeypatch):
+    lacking = {"Box2D"}
+    monkeypatch.setattr(
+        "gibo_studies.leaderboard.study.missing", lambda needs: [name for name in needs if name in lacking]
+    )
+    study = Leaderboard(tasks=("BipedalWalker-v3", "lqr"), methods=("GIBO",))
+    assert {cell["task"] for cell in study.cells()} == {"lqr"}
+    assert study.left_out() == ["BipedalWalker-v3 (needs Box2D)"]
+
+
+def test_the_quick_version_does_not_look_at_the_judging_half():
+    study = Leaderboard(**STUDIES["leaderboard"].quick)
+    assert {TASKS[cell["task"]].half for cell in study.cells()} == {CHOOSE}
+
+
+def test_the_scale_is_an_option(tiny):
+    study = Leaderboard(scales=(3.0, 0.1, 3.0), methods=("ARS",), trials=1)
+    assert [cell["scale"] for cell in study.cells() if cell["task"] == "tiny"] == [0.1, 3.0]
+    curves = [study.run_cell(cell)["curve"] for cell in study.cells()]
+    assert curves[0] != curves[1]
+    with pytest.raises(InputError, match="scales: expected positive"):
+        Leaderboard(scales=(0.0,))
+
+
+def test_mistakes_are_named(capsys, tmp_path):
+    words = ["reproduce", "leaderboard", "--out", str(tmp_path)]
+    assert main([*words, "--tasks", "sphere"]) == 2
+    assert "tasks: 'sphere' is not known" in capsys.readouterr().err
+    assert main([*words, "--scales", "much"]) == 2
+    assert "--scales: expected a comma-separated list such as 0.1,1,10" in capsys.readouterr().err
+    assert main([*words, "--methods", "SGD"]) == 2
+    assert "methods: 'SGD' is not in leaderboard" in capsys.readouterr().err
+
+
+def test_a_new_method_is_one_entry(tiny, monkeypatch):
+    entry = Method(lambda task, scale, seed: RandomSearch(task.start, scale=scale, seed=seed, batch=3))
+    monkeypatch.setitem(METHODS, "Mine", entry)
+    study = Leaderboard(methods=("mine",), trials=1)
+    assert [cell["method"] for cell in study.cells()] == ["Mine", "Mine"]
+    assert study.run_cell(study.cells()[0])["curve"][-1][0] == 24

@@ -1,0 +1,132 @@
+import csv
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gibo.cli import main
+from gibo.errors import InputError
+from gibo.policies.task import Task
+from gibo.training.presets import PRESETS
+from gibo.training.training import read_trial, train
+from gibo_studies.paper.gym import GymStudy, learning_curve
+
+# -- a study ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_tiny_study_as_it_is_typed(tmp_path, capsys):
+    out = tmp_path / "out"
+    words = ["reproduce", "cartpole", "--trials", "1", "--budget", "20", "--workers", "1", "--out", str(out)]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "| CartPole-v1 | after 10 |" in said
+    assert "| GIBO | " in said
+    assert "| ARS | " in said
+    files = {path.name for path in out.iterdir()}
+    assert files >= {"study.json", "cells.jsonl", "returns.csv", "curves.csv", "summary.md"}
+    assert files >= {"learning.png", "learning.svg", "trials"}
+    trials = {path.name: read_trial(path) for path in (out / "trials").iterdir()}
+    assert trials.keys() == {"CartPole-v1-gibo-00", "CartPole-v1-gibo-(published)-00", "CartPole-v1-ars-00"}
+    assert {len(trial.returns) for trial in trials.values()} == {20}
+    with (out / "returns.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["environment"], row["method"], row["trial"]) for row in rows} == {
+        ("CartPole-v1", "GIBO", "0"),
+        ("CartPole-v1", "GIBO (published)", "0"),
+        ("CartPole-v1", "ARS", "0"),
+    }
+    curve = [(int(row["episodes"]), float(row["return"])) for row in rows if row["method"] == "GIBO"]
+    assert curve == learning_curve(out / "trials" / "CartPole-v1-gibo-00", every=1)
+    assert [n for n, _ in curve] == [0, 9, 18]
+
+    # The same command again changes nothing that was computed or drawn.
+    kept = {path: path.read_bytes() for path in out.rglob("*") if path.suffix in (".csv", ".jsonl", ".svg", ".json")}
+    assert main(words) == 0
+    assert {path: path.read_bytes() for path in kept} == kept
+    assert capsys.readouterr().out.splitlines()[:6] == said.splitlines()[:6]
+
+    # The figure is drawn again from the tables alone.
+    drawn = (out / "learning.svg").read_bytes()
+    for path in (*out.glob("learning.*"), out / "cells.jsonl"):
+        path.unlink()
+    assert main(["figures", str(out)]) == 0
+    assert (out / "learning.svg").read_bytes() == drawn
+    ET.fromstring(drawn)
+
+
+def test_cells_and_budgets(tmp_path):
+    study = GymStudy("ablation-gym", tmp_path, trials=2, budget=500)
+    assert len(study.cells()) == 8
+    assert [study.budget_of(name) for name in ("CartPole-v1", "Swimmer-v5")] == [100, 500]
+    only = GymStudy("ablation-hopper", tmp_path, trials=1, methods=("without state normalisation",))
+    assert only.cells() == [{"environment": "Hopper-v5", "method": "without state normalisation", "trial": 0}]
+    assert "folder" not in only.definition()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"name": "walker"},
+            "study: expected one of cartpole, swimmer, hopper, cheetah, ablation-gym, ablation-hopper, got 'walker'",
+        ),
+        ({"methods": ("PPO",)}, "'PPO' is not in cartpole; there are GIBO, GIBO \\(published\\), ARS"),
+        ({"trials": 0}, "trials: must be at least 1, got 0"),
+        ({"trials": 1001}, "at most 1000"),
+        ({"budget": 0}, "budget: must be at least 1, got 0"),
+    ],
+)
+def test_mistakes(tmp_path, options, message):
+    with pytest.raises(InputError, match=message):
+        GymStudy(**{"name": "cartpole", "folder": tmp_path, **options})
+
+
+# -- learning curves --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("normalize_states", [False, True])
+def test_the_curve_of_a_trial_that_was_stopped_is_that_of_an_undisturbed_one(tmp_path, normalize_states):
+    training = replace(PRESETS["published"]["CartPole-v1", "gibo"], normalize_states=normalize_states)
+    train(training, tmp_path / "whole", budget=30, seed=2)
+    for budget in (4, 13, 30):
+        train(training, tmp_path / "stopped", budget=budget, seed=2)
+    curve = learning_curve(tmp_path / "whole", every=1)
+    assert learning_curve(tmp_path / "stopped", every=1) == curve
+    assert [n for n, _ in curve] == [0, 9, 18, 27]
+
+
+def test_a_curve_judges_the_iterates(tmp_path, monkeypatch):
+    """And not the points that the model would recommend."""
+    judged, result = [], train(PRESETS["gibo"]["CartPole-v1", "gibo"], tmp_path, budget=27, seed=2)
+    evaluate = Task.evaluate
+
+    def seen(self, theta, *args, **kwargs):
+        judged.append(theta)
+        return evaluate(self, theta, *args, **kwargs)
+
+    monkeypatch.setattr(Task, "evaluate", seen)
+    learning_curve(tmp_path, every=1)
+    history = result.history
+    assert np.array_equal(judged, [*history.x[history.is_iterate], result.iterate])
+    assert len(judged) == 4
+    assert not any(np.array_equal(theta, result.x) for theta in judged[1:])
+
+
+def test_a_curve_is_looked_at_now_and_then(tmp_path):
+    train(PRESETS["published"]["Swimmer-v5", "ars"], tmp_path, budget=1)  # so that there is no iteration
+    assert [n for n, _ in learning_curve(tmp_path, every=1)] == [0]
+
+
+# -- the whole of it --------------------------------------------------------------------------------------------------
+
+
+def test_a_pole_is_balanced_after_60_episodes(tmp_path):
+    training = PRESETS["published"]["CartPole-v1", "gibo"]
+    train(training, tmp_path, budget=60, seed=1)
+    policy = read_trial(tmp_path).policy
+    with training.task() as task:
+        returns = [episode.value for episode in task.evaluate(policy.theta, 10, seed=7)]
+        chance = [episode.value for episode in task.evaluate(task.x0(), 10, seed=7)]
+    assert sum(chance) / 10 < 30
+    assert sum(returns) / 10 > 300  # 500 is the most that there is; 12 seeds gave 445 to 500

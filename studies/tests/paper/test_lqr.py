@@ -1,0 +1,248 @@
+import math
+
+import numpy as np
+import pytest
+
+from gibo.errors import InputError
+from gibo_studies.paper.control import LQR
+from gibo_studies.paper.control.lqr import LIMIT
+
+PAPER = LQR.paper()
+
+
+def other():
+    """Another instance: two inputs, nothing diagonal, W singular."""
+    rng = np.random.default_rng(5)
+    A, B = 0.5 * rng.standard_normal((4, 4)), rng.standard_normal((4, 2))
+    Q, R, W = (root @ root.T for root in (rng.standard_normal((4, 4)), np.eye(2) + 0.3, rng.standard_normal((4, 3))))
+    return LQR(A, B, Q, R, W)
+
+
+INSTANCES = [PAPER, other()]
+
+
+def near(lqr, seed, size=0.01):
+    """A gain close to the optimal one, which stabilises."""
+    K = lqr.optimal_gain + size * np.random.default_rng(seed).standard_normal((lqr.p, lqr.n))
+    assert lqr.is_stable(K)
+    return K
+
+
+# -- exact costs ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lqr", INSTANCES)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_cost_is_the_limit_of_the_expected_cost_of_a_step(lqr, seed):
+    K = near(lqr, seed)
+    F, step_cost = lqr.A + lqr.B @ K, lqr.Q + K.T @ lqr.R @ K
+    covariance = np.zeros((lqr.n, lqr.n))
+    for _ in range(5000):  # Σ = W + F W Fᵀ + F² W F²ᵀ + …
+        covariance = F @ covariance @ F.T + lqr.W
+    assert lqr.cost(K) == pytest.approx(np.trace(step_cost @ covariance), rel=1e-10)
+
+
+def test_cost_is_the_average_over_a_long_episode():
+    K = -0.2 * np.eye(3)  # forgets within a few steps, so that the average is sure
+    costs = PAPER.simulate(K, 200_000, seed=0).costs
+    error = costs.std() * math.sqrt(10 / len(costs))  # about 10 steps are one independent draw
+    assert abs(costs.mean() - PAPER.cost(K)) < 3 * error
+    assert error < 0.01 * PAPER.cost(K)
+
+
+@pytest.mark.parametrize("lqr", INSTANCES)
+def test_no_gain_is_better_than_the_optimal_one(lqr):
+    best = lqr.cost(lqr.optimal_gain)
+    assert best == pytest.approx(lqr.optimal_cost, rel=1e-10)
+    assert all(lqr.cost(near(lqr, seed, size)) > best for seed in range(20) for size in (1e-3, 0.01))
+    np.testing.assert_allclose(lqr.cost_gradient(lqr.optimal_gain), 0.0, atol=1e-9 * best)
+
+
+@pytest.mark.parametrize("lqr", INSTANCES)
+def test_the_riccati_equation_holds(lqr):
+    A, B, P = lqr.A, lqr.B, lqr._P
+    gain = -np.linalg.solve(lqr.R + B.T @ P @ B, B.T @ P @ A)
+    np.testing.assert_allclose(A.T @ P @ A + A.T @ P @ B @ gain + lqr.Q, P, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(gain, lqr.optimal_gain)
+
+
+@pytest.mark.parametrize("lqr", INSTANCES)
+def test_relative_cost_is_the_difference_of_costs(lqr):
+    for seed in range(5):
+        K = near(lqr, seed)
+        assert lqr.relative_cost(K) == pytest.approx((lqr.cost(K) - lqr.optimal_cost) / lqr.optimal_cost, rel=1e-7)
+    assert lqr.relative_cost(lqr.optimal_gain) == 0.0
+    close = lqr.optimal_gain + 1e-9  # the difference of costs itself would be rounding errors only
+    far = lqr.optimal_gain + 1e-4
+    assert lqr.relative_cost(close) == pytest.approx(1e-10 * lqr.relative_cost(far), rel=0.01)
+
+
+@pytest.mark.parametrize("lqr", INSTANCES)
+@pytest.mark.parametrize("seed", range(3))
+def test_gradient_against_differences(lqr, seed):
+    K, h = near(lqr, seed), 1e-6
+    differences = np.empty_like(K)
+    for index in np.ndindex(*K.shape):
+        step = np.zeros_like(K)
+        step[index] = h
+        differences[index] = (lqr.cost(K + step) - lqr.cost(K - step)) / (2 * h)
+    gradient = lqr.cost_gradient(K)
+    np.testing.assert_allclose(gradient, differences, rtol=1e-5, atol=1e-6 * np.abs(gradient).max())
+
+
+def test_the_papers_instance():
+    assert PAPER.spectral_radius(np.zeros((3, 3))) == pytest.approx(1.01 + 0.01 * math.sqrt(2))
+    assert not PAPER.is_stable(np.zeros(9))
+    assert (PAPER.n, PAPER.p) == (3, 3)
+    assert PAPER.is_stable(PAPER.optimal_gain)
+
+
+def test_where_the_gain_does_not_stabilise():
+    assert PAPER.cost(np.zeros(9)) == PAPER.relative_cost(np.zeros(9)) == math.inf
+    with pytest.raises(InputError, match=r"only where K stabilises the system; the spectral radius is 1.024"):
+        PAPER.cost_gradient(np.zeros(9))
+    barely = LQR([[1.0]], [[1.0]], [[1.0]], [[1.0]], [[1.0]])
+    assert barely.cost([[0.0]]) == math.inf  # ρ = 1
+    assert barely.cost([[-1e-6]]) == pytest.approx(1 / 2e-6, rel=1e-3)
+    assert barely.cost([[-1e-16]]) > 1e14  # a number or infinite, and no warning
+
+
+def test_a_scalar_by_hand():
+    lqr = LQR([[2.0]], [[1.0]], [[3.0]], [[5.0]], [[7.0]])
+    assert lqr.cost([-1.5]) == pytest.approx(7.0 * (3.0 + 5.0 * 1.5**2) / (1.0 - 0.5**2))
+
+
+def test_a_gain_may_be_flat_and_means_the_same_row_by_row():
+    K = near(INSTANCES[1], 3)
+    assert INSTANCES[1].cost(K.ravel()) == INSTANCES[1].cost(K)
+    assert INSTANCES[1].episode_return(K.ravel(), seed=1) == INSTANCES[1].episode_return(K, seed=1)
+    np.testing.assert_array_equal(INSTANCES[1].cost_gradient(K.ravel()), INSTANCES[1].cost_gradient(K))
+
+
+# -- episodes ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lqr", INSTANCES)
+@pytest.mark.parametrize("factor", [0.0, 1.0, -3.0])  # unstable, stable, diverging fast
+@pytest.mark.parametrize("exploration", [0.0, 0.5])
+def test_fast_path_equals_the_slow_twin(lqr, factor, exploration):
+    K, x0 = factor * lqr.optimal_gain, np.arange(1.0, lqr.n + 1)
+    fast = lqr.simulate(K, 100, seed=4, exploration=exploration, x0=x0)
+    assert np.abs(fast.states).max() < LIMIT
+    start, w = lqr._disturbances(100, 4, x0)
+    e = fast.inputs - fast.states[:-1] @ K.T if exploration else None
+    states, inputs = lqr._roll_step_by_step(K, start, w, e)
+    size = np.abs(states).max(axis=1, keepdims=True)
+    np.testing.assert_allclose(fast.states / size, states / size, atol=1e-10)
+    np.testing.assert_allclose(fast.inputs / size[:-1], inputs / size[:-1], atol=1e-10)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 17, 64, 65])
+def test_an_episode_follows_the_dynamics(steps):
+    lqr = INSTANCES[1]
+    K = near(lqr, 0)
+    episode = lqr.simulate(K, steps, seed=2, exploration=0.3)
+    assert episode.states.shape == (steps + 1, 4)
+    assert episode.inputs.shape == (steps, 2)
+    quiet = lqr.simulate(K, steps, seed=2)
+    rng, x, total = np.random.default_rng(2), np.zeros(4), 0.0
+    for t in range(steps):
+        w = lqr.disturbance(rng)
+        np.testing.assert_allclose(quiet.states[t], x, atol=1e-10)
+        u = K @ x
+        assert quiet.costs[t] == pytest.approx(x @ lqr.Q @ x + u @ lqr.R @ u)
+        total -= math.log(1.0 + quiet.costs[t])
+        x = lqr.step(x, u, w)
+        # With exploration, the same disturbance.
+        explored = lqr.A @ episode.states[t] + lqr.B @ episode.inputs[t] + w
+        np.testing.assert_allclose(episode.states[t + 1], explored, atol=1e-10)
+    np.testing.assert_allclose(quiet.states[-1], x, atol=1e-10)
+    assert lqr.episode_return(K, steps, seed=2) == pytest.approx(total, rel=1e-10)
+    assert quiet.rewards.sum() == pytest.approx(total, rel=1e-10)
+
+
+def test_disturbances_and_exploration_have_their_covariances():
+    lqr = INSTANCES[1]
+    w = lqr._disturbances(100_000, 1, None)[1]
+    np.testing.assert_allclose(np.cov(w.T), lqr.W, atol=0.02 * np.abs(lqr.W).max())
+    K = lqr.optimal_gain
+    episode = lqr.simulate(K, 100_000, seed=1, exploration=2.0)
+    e = episode.inputs - episode.states[:-1] @ K.T
+    np.testing.assert_allclose(np.cov(e.T), 4.0 * np.eye(2), atol=0.08)
+    assert abs(np.corrcoef(e[:, 0], w[:, 0])[0, 1]) < 0.02
+
+
+@pytest.mark.parametrize("scale", [1.0, 50.0, 1e10, 1e99])
+def test_an_episode_that_diverges_stays_finite(scale):
+    for seed in range(3):
+        K = scale * np.clip(np.random.default_rng(seed).standard_normal((3, 3)), -1, 1)
+        episode = PAPER.simulate(K, seed=seed, exploration=1.0, x0=[1e119, -1e130, 0.0])
+        assert all(np.isfinite(part).all() for part in (episode.states, episode.inputs, episode.costs))
+        assert math.isfinite(PAPER.episode_return(K, seed=seed))
+        assert np.abs(episode.states).max() <= LIMIT
+
+
+def test_a_gain_that_is_farther_off_has_a_lower_return():
+    returns = [PAPER.episode_return(factor * np.eye(3), seed=0) for factor in (-0.05, 0.0, 0.5, 1.0, 5.0, 50.0, 1e9)]
+    assert returns == sorted(returns, reverse=True)
+    assert len(set(returns)) == len(returns)
+
+
+def test_a_long_unstable_episode_is_cut_off_only_at_the_limit():
+    states = PAPER.simulate(np.eye(3), 1000, seed=0).states  # doubles in each step: 2⁴⁰⁰ is about the limit
+    size = np.abs(states).max(axis=1)
+    assert size[-1] == LIMIT
+    first = int(np.argmax(size == LIMIT))
+    assert 350 < first < 420
+    np.testing.assert_allclose(size[100 : first - 1] / size[99 : first - 2], 2.0242, rtol=0.01)
+
+
+# -- wrong input ------------------------------------------------------------------------------------------------------
+
+EYE = np.eye(2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"A": np.eye(3)}, r"A: expected shape \(2, 2\), as B has shape \(2, 2\), got \(3, 3\)"),
+        ({"B": [1.0, 2.0]}, "B: expected a matrix"),
+        ({"A": [[np.nan, 0.0], [0.0, 1.0]]}, "A: expected finite numbers"),
+        ({"A": [[1e40, 0.0], [0.0, 1.0]]}, r"A: expected entries of at most 1e\+30"),
+        ({"Q": [[1.0, 1.0], [0.0, 1.0]]}, "Q: expected a symmetric matrix"),
+        ({"Q": -EYE}, "Q: expected a positive semi-definite matrix, its smallest eigenvalue is -1"),
+        ({"R": [[1.0, 0.0], [0.0, 0.0]]}, "R: expected a positive definite matrix, its smallest eigenvalue is 0"),
+        ({"W": -EYE}, "W: expected a positive semi-definite"),
+        ({"A": 2 * EYE, "B": [[1.0, 0.0], [0.0, 0.0]]}, "no gain can stabilise the mode of A with the eigenvalue 2"),
+        ({"A": EYE, "Q": 0 * EYE}, "no stabilising solution of the Riccati equation"),
+    ],
+)
+def test_wrong_matrices(changes, message):
+    with pytest.raises(InputError, match=message):
+        LQR(**{"A": 0.5 * EYE, "B": EYE, "Q": EYE, "R": EYE, "W": EYE, **changes})
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: PAPER.cost(np.zeros(8)), r"K: expected a gain of shape \(3, 3\) or \(9,\), got shape \(8,\)"),
+        (lambda: PAPER.cost(np.full(9, np.inf)), "K: expected finite"),
+        (lambda: PAPER.episode_return(np.full(9, 1e101), seed=0), r"K: expected entries of at most 1e\+100"),
+        (lambda: PAPER.episode_return(np.zeros(9), seed=-1), "seed: expected a whole number of at least 0, got -1"),
+        (lambda: PAPER.episode_return(np.zeros(9), 0, seed=1), "steps: expected a whole number of at least 1"),
+        (lambda: PAPER.simulate(np.zeros(9), seed=1, x0=[1.0]), "x0: expected a vector of 3 numbers"),
+        (lambda: PAPER.simulate(np.zeros(9), seed=1, exploration=-1.0), "exploration: expected a non-negative"),
+        (lambda: LQR(EYE / 2, EYE, EYE, EYE, 0 * EYE).relative_cost(0 * EYE), "the optimal cost is 0"),
+    ],
+)
+def test_wrong_calls(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_the_matrices_cannot_be_changed():
+    with pytest.raises(ValueError, match="read-only"):
+        PAPER.A[0, 0] = 5.0
+    gain = PAPER.optimal_gain
+    gain[:] = 0.0
+    assert PAPER.is_stable(PAPER.optimal_gain)

@@ -1,0 +1,57 @@
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from gibo.errors import InputError
+from gibo.policies import Task
+from gibo_studies.paper.control import LQR
+from gibo_studies.paper.control.lqr_env import LQREnv
+
+ID = "gibo_studies.paper.control.lqr_env:gibo/LQR-v0"
+PAPER = LQR.paper()
+
+
+def test_gymnasiums_own_check():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*(Box|action space|infinity|spec).*")  # that spaces are unbounded
+        check_env(LQREnv(), skip_render_check=True)
+
+
+def episode(environment, K, seed):
+    x, _ = environment.reset(seed=seed)
+    total, steps, done = 0.0, 0, False
+    while not done:
+        x, reward, terminated, truncated, _ = environment.step(K @ x)
+        total, steps, done = total + reward, steps + 1, terminated or truncated
+    return total, steps
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.0, -50.0])  # the last one at the limit
+def test_an_episode_has_the_return_of_the_fast_path(factor):
+    environment = gymnasium.make("gibo/LQR-v0")
+    K = factor * PAPER.optimal_gain
+    for seed in (0, 7):
+        total, steps = episode(environment, K, seed)
+        assert steps == 300
+        assert total == pytest.approx(PAPER.episode_return(K, seed=seed), rel=1e-9)
+
+
+def test_other_matrices():
+    matrices = {"A": [[0.9]], "B": [[1.0, 2.0]], "Q": [[2.0]], "R": np.eye(2).tolist(), "W": [[4.0]]}
+    environment = gymnasium.make("gibo/LQR-v0", **matrices)
+    K = np.array([[-0.1], [-0.2]])
+    expected = LQR(**matrices).episode_return(K, seed=3)
+    assert episode(environment, K, 3)[0] == pytest.approx(expected, rel=1e-9)
+    with pytest.raises(InputError, match="A: expected shape"):
+        LQREnv(A=[[1.0]])
+
+
+def test_as_a_task():
+    with Task(ID, policy="linear") as task:
+        theta = 0.8 * PAPER.optimal_gain.ravel()
+        seed = int(np.random.SeedSequence((5, 0)).generate_state(1)[0])  # of the first episode of evaluation 5
+        assert task(theta, seed=5).value == pytest.approx(PAPER.episode_return(theta, seed=seed), rel=1e-9)
+        assert task(theta, seed=5).info["steps"] == 300

@@ -1,0 +1,164 @@
+import numpy as np
+import pytest
+from scipy.linalg import solve_discrete_are, solve_discrete_lyapunov
+
+from gibo.errors import InputError
+from gibo_studies.paper.control import LQR, LSPI
+from gibo_studies.paper.control.lspi import _at_least, _congruence, smat, svec, svec_of_points
+
+PAPER = LQR.paper()
+QUIET = LQR(PAPER.A, PAPER.B, PAPER.Q, PAPER.R, 0 * np.eye(3))
+
+
+def exact_q(lqr, K, discount):
+    """The H of a gain, from the matrices."""
+    F = np.sqrt(discount) * (lqr.A + lqr.B @ K)
+    assert np.abs(np.linalg.eigvals(F)).max() < 1
+    P = solve_discrete_lyapunov(F.T, lqr.Q + K.T @ lqr.R @ K)
+    AB = np.hstack([lqr.A, lqr.B])
+    H = discount * AB.T @ P @ AB
+    H[: lqr.n, : lqr.n] += lqr.Q
+    H[lqr.n :, lqr.n :] += lqr.R
+    return H
+
+
+def discounted_optimum(lqr, discount):
+    A, B = np.sqrt(discount) * lqr.A, np.sqrt(discount) * lqr.B
+    P = solve_discrete_are(A, B, lqr.Q, lqr.R)
+    return -np.linalg.solve(lqr.R + B.T @ P @ B, B.T @ P @ A)
+
+
+def learner(lqr, episodes, steps=300, K=None, exploration=1.0, **options):
+    lspi = LSPI(lqr.n, lqr.p, lqr.Q, lqr.R, **options)
+    for seed in range(episodes):
+        gain = np.zeros((lqr.p, lqr.n)) if K is None else K
+        episode = lqr.simulate(gain, steps, seed=seed, exploration=exploration)
+        lspi.add(episode.states, episode.inputs)
+    return lspi
+
+
+# -- evaluation -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("discount", [0.8, 0.98, 1.0])
+def test_without_noise_the_q_function_is_exact(discount):
+    lspi = learner(QUIET, 3, steps=40)
+    K = PAPER.optimal_gain + 0.005  # not the gain that acted
+    np.testing.assert_allclose(lspi.q_function(K, discount), exact_q(PAPER, K, discount), rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("discount", [0.9, 1.0])
+def test_with_noise_the_q_function_is_found_from_much_data(discount):
+    lspi = learner(PAPER, 300, K=-0.3 * np.eye(3), exploration=3.0)
+    K = -0.2 * np.eye(3)
+    H = exact_q(PAPER, K, discount)
+    np.testing.assert_allclose(lspi.q_function(K, discount), H, atol=0.03 * np.abs(H).max())
+
+
+def test_sums_over_transitions_against_lstd_transition_by_transition():
+    lspi, K, discount = learner(PAPER, 1, steps=60), -0.1 * np.ones((3, 3)), 0.9
+    episode = PAPER.simulate(np.zeros(9), 60, seed=0, exploration=1.0)
+    M, v = np.zeros((22, 22)), np.zeros(22)
+    cost = svec(np.block([[PAPER.Q, np.zeros((3, 3))], [np.zeros((3, 3)), PAPER.R]]))
+    for x, u, y in zip(episode.states, episode.inputs, episode.states[1:], strict=False):
+        z, z_next = np.concatenate([x, u]), np.concatenate([y, K @ y])
+        weight = (1.0 + z @ z) ** -2
+        phi = np.append(svec(np.outer(z, z)), 1.0)
+        phi_next = np.append(svec(np.outer(z_next, z_next)), 0.0)
+        M += weight * np.outer(phi, phi - discount * phi_next)
+        v += weight * phi * (phi[:-1] @ cost)
+    np.testing.assert_allclose(lspi.q_function(K, discount), smat(np.linalg.solve(M, v)[:-1]), rtol=1e-6, atol=1e-9)
+
+
+# -- policy iteration -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("discount", [0.9, 0.98, 1.0])
+def test_without_noise_the_optimal_gain_is_found_from_little_data(discount):
+    gain = learner(QUIET, 3, steps=40, discount=discount).gain()
+    np.testing.assert_allclose(gain, discounted_optimum(PAPER, discount), atol=1e-6)
+
+
+def test_with_noise_the_gain_gets_closer_with_more_data():
+    few, many = (PAPER.relative_cost(learner(PAPER, n).gain()) for n in (20, 400))
+    assert many < min(few, 0.01)
+
+
+def test_another_system_from_a_gain_of_ones_own():
+    rng = np.random.default_rng(3)
+    A, B = np.diag([1.3, 0.8]) + 0.1 * rng.standard_normal((2, 2)), np.array([[1.0], [0.2]])
+    lqr = LQR(A, B, np.eye(2), np.eye(1), 0.1 * np.eye(2))
+    K0 = np.array([[-0.6, 0.0]])
+    assert lqr.is_stable(K0)
+    assert not lqr.is_stable(0 * K0)
+    lspi = learner(lqr, 50, K=K0, K0=K0, first_discount=1.0)
+    assert lqr.relative_cost(lspi.gain()) < 1e-3
+
+
+def test_order_and_partition_of_the_data_do_not_matter():
+    episode = PAPER.simulate(np.zeros(9), 100, seed=0, exploration=1.0)
+    whole, parts = (LSPI(3, 3, PAPER.Q, PAPER.R, 0.98) for _ in range(2))
+    whole.add(episode.states, episode.inputs)
+    for first, last in ((60, 100), (0, 60)):
+        parts.add(episode.states[first : last + 1], episode.inputs[first:last])
+    assert whole.transitions == parts.transitions == 100
+    np.testing.assert_allclose(whole.q_function(-0.1 * np.eye(3)), parts.q_function(-0.1 * np.eye(3)), rtol=1e-6)
+
+
+def test_huge_states_leave_everything_finite():
+    lspi = LSPI(3, 3, PAPER.Q, PAPER.R)
+    episode = PAPER.simulate(50 * np.ones((3, 3)), seed=0, exploration=1.0)
+    assert np.abs(episode.states).max() > 1e100
+    lspi.add(episode.states, episode.inputs)
+    assert np.isfinite(lspi.gain()).all()
+
+
+# -- the parts --------------------------------------------------------------------------------------------------------
+
+
+def test_svec_keeps_inner_products():
+    rng = np.random.default_rng(0)
+    S, T = (a + a.T for a in rng.standard_normal((2, 4, 4)))
+    assert svec(S) @ svec(T) == pytest.approx(np.trace(S @ T))
+    np.testing.assert_allclose(smat(svec(S)), S)
+    Z = rng.standard_normal((5, 4))
+    np.testing.assert_allclose(svec_of_points(Z), [svec(np.outer(z, z)) for z in Z])
+    T = rng.standard_normal((6, 4))
+    np.testing.assert_allclose(svec_of_points(Z) @ _congruence(T), svec_of_points(Z @ T.T))
+
+
+def test_the_q_function_is_at_least_the_cost_of_the_step():
+    rng = np.random.default_rng(1)
+    root = rng.standard_normal((3, 3))
+    cost, more = root @ root.T, np.diag([2.0, 1.0, 3.0])
+    np.testing.assert_allclose(_at_least(cost + more, cost), cost + more)
+    np.testing.assert_allclose(_at_least(cost - more, cost), cost, atol=1e-12)
+    np.testing.assert_allclose(
+        _at_least(cost + np.diag([2.0, -1.0, 0.0]), cost), cost + np.diag([2.0, 0, 0]), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: LSPI(3, 3, np.eye(2), np.eye(3)), r"Q: expected shape \(3, 3\), got \(2, 2\)"),
+        (lambda: LSPI(3, 0, np.eye(3), np.eye(3)), "p: expected a whole number"),
+        (lambda: LSPI(2, 1, [[1.0, 1.0], [0.0, 1.0]], [[1.0]]), "Q: expected a symmetric matrix"),
+        (lambda: LSPI(1, 1, [[-1.0]], [[1.0]]), "Q: expected a positive semi-definite matrix"),
+        (lambda: LSPI(1, 1, [[1.0]], [[0.0]]), "R: expected a positive definite matrix"),
+        (
+            lambda: LSPI(1, 1, [[1.0]], [[1.0]], discount=1.5),
+            "discount: expected a number above 0 and at most 1, got 1.5",
+        ),
+        (lambda: LSPI(1, 1, [[1.0]], [[1.0]], K0=[1.0, 2.0]), r"K0: expected shape \(1, 1\)"),
+        (lambda: LSPI(1, 1, [[1.0]], [[1.0]]).add([[1.0], [2.0]], [[1.0], [2.0]]), r"expected shapes \(T \+ 1, 1\)"),
+        (lambda: LSPI(1, 1, [[1.0]], [[1.0]]).q_function([[0.0]]), "no transitions yet"),
+    ],
+)
+def test_mistakes(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_before_any_data_the_gain_is_the_first_one():
+    np.testing.assert_array_equal(LSPI(1, 1, [[1.0]], [[1.0]], K0=[[3.0]]).gain(), [[3.0]])

@@ -1,0 +1,97 @@
+"""The expected return of a gain and its gradient, against episodes, quadrature and differences."""
+
+import numpy as np
+import pytest
+
+from gibo import InputError
+from gibo_studies.paper.control.lqr import LQR
+from gibo_studies.paper.control.oracle import LQRObjective, expected_return
+
+PAPER = LQR.paper()
+
+
+def small():
+    """Two states, one input, and a disturbance in one direction only."""
+    A, B = np.array([[1.05, 0.2], [-0.1, 0.8]]), np.array([[0.1], [1.0]])
+    return LQR(A, B, np.diag([1.0, 0.2]), np.array([[0.5]]), np.outer([1.0, 0.3], [1.0, 0.3]))
+
+
+def gains():
+    rng = np.random.default_rng(0)
+    return {
+        "unstable": (PAPER, np.zeros((3, 3)), 40),
+        "far": (PAPER, -0.4 * np.eye(3) + 0.1 * rng.standard_normal((3, 3)), 25),
+        "near the optimum": (PAPER, PAPER.optimal_gain + 0.02 * rng.standard_normal((3, 3)), 300),
+        "one input": (small(), np.array([[-0.4, -0.3]]), 12),
+    }
+
+
+@pytest.mark.parametrize(("lqr", "K", "steps"), gains().values(), ids=list(gains()))
+def test_the_gradient_against_differences(lqr, K, steps):
+    value, gradient = expected_return(lqr, K, steps)
+    assert gradient.shape == K.shape
+    h = 1e-5
+    for i in np.ndindex(K.shape):
+        E = np.zeros(K.shape)
+        E[i] = h
+        slope = (expected_return(lqr, K + E, steps).value - expected_return(lqr, K - E, steps).value) / (2 * h)
+        assert gradient[i] == pytest.approx(slope, rel=1e-5, abs=1e-5 * np.abs(gradient).max())
+    assert expected_return(lqr, K.ravel(), steps).value == value
+
+
+@pytest.mark.parametrize(("lqr", "K", "steps"), gains().values(), ids=list(gains()))
+def test_the_value_is_the_mean_over_episodes(lqr, K, steps):
+    returns = np.array([lqr.episode_return(K, steps, seed=seed) for seed in range(800)])
+    error = returns.mean() - expected_return(lqr, K, steps).value
+    assert abs(error) < 4.0 * returns.std() / np.sqrt(len(returns))
+    assert returns.std() > 0.0
+
+
+def test_two_steps_of_a_scalar_system_by_quadrature():
+    # x0 = 0 costs nothing; x1 = w ~ N(0, 2) costs (1.5 + 0.8·0.3²)·w².
+    lqr = LQR([[0.9]], [[1.0]], [[1.5]], [[0.8]], [[2.0]])
+    x = np.linspace(-20.0, 20.0, 400_001)
+    density = np.exp(-0.25 * x**2) / np.sqrt(4.0 * np.pi)
+    expected = -np.sum(np.log1p((1.5 + 0.8 * 0.09) * x**2) * density) * (x[1] - x[0])
+    assert expected_return(lqr, [[0.3]], 2).value == pytest.approx(expected, rel=1e-10)
+    assert expected_return(lqr, [[0.3]], 1).value == 0.0
+
+
+def test_it_is_not_the_gradient_of_the_cost():
+    # The return's maximum is not the optimal gain: log(1 + cost) weighs large costs less.
+    gradient = expected_return(PAPER, PAPER.optimal_gain).gradient
+    assert np.abs(gradient).max() > 1.0
+
+
+def test_what_cannot_be():
+    with pytest.raises(InputError, match="the states grow beyond the largest float"):
+        expected_return(PAPER, 10.0 * np.eye(3))
+    with pytest.raises(InputError, match=r"K: expected a gain of shape \(3, 3\)"):
+        expected_return(PAPER, np.zeros(8))
+
+
+# -- the objective ----------------------------------------------------------------------------------------------------
+
+STABLE = (-0.3 * np.eye(3)).ravel()
+
+
+def test_a_gradient_comes_at_stable_iterates_only():
+    objective = LQRObjective(PAPER, noise=2.0, steps=20)
+    assert objective(STABLE, seed=1, kind="iterate").gradient is not None
+    assert objective(STABLE, seed=1, kind="query").gradient is None
+    assert objective(STABLE, seed=1).gradient is None
+    assert objective(np.zeros(9), seed=1, kind="iterate").gradient is None
+    assert LQRObjective(PAPER, steps=20)(STABLE, seed=1, kind="iterate").gradient is None
+
+
+def test_value_and_noise():
+    objective = LQRObjective(PAPER, noise=2.0, steps=20)
+    outcomes = [objective(STABLE, seed=seed, kind="iterate") for seed in range(60)]
+    assert [o.value for o in outcomes] == [PAPER.episode_return(STABLE, 20, seed=seed) for seed in range(60)]
+    errors = np.array([o.gradient for o in outcomes]) - expected_return(PAPER, STABLE, 20).gradient.ravel()
+    assert errors.std() == pytest.approx(2.0, rel=0.1)
+    assert abs(errors.mean()) < 4.0 * 2.0 / np.sqrt(errors.size)
+    assert {o.gradient_noise for o in outcomes} == {4.0}
+    assert np.array_equal(objective(STABLE, seed=7, kind="iterate").gradient, outcomes[7].gradient)
+    exact = LQRObjective(PAPER, noise=0.0, steps=20)(STABLE, seed=0, kind="iterate")
+    assert np.array_equal(exact.gradient, expected_return(PAPER, STABLE, 20).gradient.ravel())

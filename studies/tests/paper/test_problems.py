@@ -1,0 +1,123 @@
+import functools
+
+import numpy as np
+import pytest
+from scipy.optimize import fmin_l_bfgs_b
+
+from gibo import _linalg as linalg
+from gibo.kernels import SquaredExponential
+from gibo.optimizers.paper import lengthscale_distribution
+from gibo_studies.paper.problems import _value_and_gradient, gp_function
+
+function = functools.cache(gp_function)
+
+
+def test_dimension_and_seed_give_the_function():
+    one, two = gp_function(3, 1), function(3, 1)
+    for name in ("lengthscale", "X", "weights", "x_best"):
+        assert np.array_equal(getattr(one, name), getattr(two, name))
+    assert one.f_best == two.f_best
+    assert one([0.1, 0.2, 0.3]) == two([0.1, 0.2, 0.3])
+
+
+@pytest.mark.parametrize(("d", "seed"), [(3, 2), (4, 1)])
+def test_another_seed_or_dimension_gives_another_function(d, seed):
+    one, two = function(3, 1), function(d, seed)
+    assert one.f_best != two.f_best
+    assert one.lengthscale[0] != two.lengthscale[0]
+
+
+@pytest.mark.parametrize("d", [2, 4, 8])
+def test_it_interpolates_an_exact_sample_at_1000_points(d):
+    f = function(d, 0)
+    assert f.X.shape == (1000, d)
+    assert f.X.min() >= 0.0
+    assert f.X.max() <= 1.0
+    K = SquaredExponential(f.lengthscale).k(f.X, f.X)
+    L, jitter = linalg.cholesky(K)
+    assert jitter < 1e-8
+    z = L.T @ f.weights  # the weights are L⁻ᵀ z, the sample is L z
+    assert z.mean() == pytest.approx(0.0, abs=0.15)
+    assert z.std() == pytest.approx(1.0, abs=0.1)
+    values = np.array([f(x) for x in f.X])
+    # What the jitter takes away: jitter·weights.
+    np.testing.assert_allclose(values, L @ z, atol=1e-4)
+
+
+def test_values_have_the_variance_of_the_process():
+    values = [function(8, seed)(np.full(8, 0.5)) for seed in range(12)]
+    assert 0.3 < np.std(values) < 2.0
+
+
+@pytest.mark.parametrize("d", [2, 4])
+def test_the_points_fill_the_cube_evenly(d):
+    counts, _ = np.histogram(function(d, 0).X[:, 0], bins=10, range=(0.0, 1.0))
+    assert counts.min() >= 95
+    assert counts.max() <= 105
+
+
+@pytest.mark.parametrize("d", [2, 4, 8])
+def test_lengthscales_come_from_their_distribution(d):
+    distribution = lengthscale_distribution(d)
+    drawn = np.concatenate([function(d, seed).lengthscale for seed in range(3)])
+    assert (drawn >= distribution.lower).all()
+    assert (drawn <= distribution.upper).all()
+    assert np.ptp(drawn) > 0.3 * (distribution.upper - distribution.lower)
+
+
+def test_the_gradient_used_for_the_optimum():
+    f, x, h = function(4, 0), np.array([0.3, 0.6, 0.5, 0.2]), 1e-5
+    value, gradient = _value_and_gradient(x, f.X, f.weights, f.lengthscale)
+    assert value == f(x)
+    for j in range(4):
+        step = h * (np.arange(4) == j)
+        assert gradient[j] == pytest.approx((f(x + step) - f(x - step)) / (2.0 * h), rel=1e-4, abs=1e-4)
+
+
+@pytest.mark.parametrize("d", [2, 4, 8])
+def test_the_optimum_is_the_highest_point_of_the_cube(d):
+    f = function(d, 0)
+    assert ((f.x_best >= 0.0) & (f.x_best <= 1.0)).all()
+    assert f(f.x_best) == pytest.approx(f.f_best, rel=1e-12)
+    assert f.regret(f.x_best) == pytest.approx(0.0, abs=1e-12)
+    points = np.vstack([np.random.default_rng(0).random((2000, d)), f.X])
+    assert min(f.regret(x) for x in points) >= 0.0
+    near = np.clip(f.x_best + 0.01 * np.random.default_rng(1).normal(size=(100, d)), 0.0, 1.0)
+    assert min(f.regret(x) for x in near) >= -1e-6
+
+
+@pytest.mark.parametrize(("d", "seed"), [(2, 0), (4, 4), (8, 0)])
+def test_no_climb_from_elsewhere_ends_higher(d, seed):
+    f = function(d, seed)
+
+    def cost(x):
+        value, gradient = _value_and_gradient(x, f.X, f.weights, f.lengthscale)
+        return -value, -gradient
+
+    starts = np.random.default_rng(2).random((60, d))
+    climbs = [fmin_l_bfgs_b(cost, start, bounds=[(0.0, 1.0)] * d) for start in starts]
+    assert max(-lowest for _, lowest, _ in climbs) <= f.f_best + 1e-4
+
+
+def test_regret_is_relative_to_the_optimum():
+    f = function(4, 0)
+    x = np.full(4, 0.25)
+    assert f.regret(x) == pytest.approx(1.0 - f(x) / f.f_best)
+
+
+def test_every_method_starts_in_the_middle():
+    assert function(4, 0).start.tolist() == [0.5] * 4
+
+
+def test_observations_have_a_noise_of_a_tenth():
+    f, rng = function(2, 0), np.random.default_rng(0)
+    noise = np.array([f.observe([0.4, 0.7], rng) for _ in range(4000)]) - f([0.4, 0.7])
+    assert noise.std() == pytest.approx(0.1, rel=0.05)
+    assert noise.mean() == pytest.approx(0.0, abs=0.006)
+    assert f.observe([0.4, 0.7], np.random.default_rng(3)) == f.observe([0.4, 0.7], np.random.default_rng(3))
+
+
+def test_its_gradient_against_differences():
+    f, x, h = function(4, 1), np.array([0.3, 0.6, 0.5, 0.2]), 1e-6
+    expected = [(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(4)]
+    np.testing.assert_allclose(f.gradient(x), expected, rtol=1e-6, atol=1e-8)

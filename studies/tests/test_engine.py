@@ -1,0 +1,204 @@
+import json
+import multiprocessing
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gibo.errors import InputError, JournalError, MissingExtraError, StudyError
+from gibo.runs.lock import folder_lock
+from gibo_studies.command import need, parse_options
+from gibo_studies.engine import read_definition, read_records, run_study
+
+
+@dataclass(frozen=True)
+class Squares:
+    """A study whose cells are the squares of numbers; each run of a cell leaves a mark in a folder."""
+
+    marks: str
+    count: int = 6
+    raising: tuple[int, ...] = ()
+    dying: tuple[int, ...] = ()
+    name: str = "squares"
+
+    def definition(self):
+        return {"count": self.count}
+
+    def cells(self):
+        return [{"i": i} for i in range(self.count)]
+
+    def run_cell(self, cell):
+        if cell["i"] in self.raising:
+            raise ValueError(f"cell {cell['i']} is broken")
+        if cell["i"] in self.dying:
+            os._exit(1)
+        with (Path(self.marks) / str(cell["i"])).open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        return {"cell": dict(cell), "square": cell["i"] ** 2}
+
+
+@pytest.fixture
+def marks(tmp_path):
+    folder = tmp_path / "marks"
+    folder.mkdir()
+    return folder
+
+
+def runs(marks):
+    return {int(path.name): len(path.read_text().splitlines()) for path in marks.iterdir()}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_every_cell_runs_once_and_its_record_is_on_disk(tmp_path, marks, workers):
+    seen = []
+    outcome = run_study(Squares(str(marks)), tmp_path / "out", workers, seen.append)
+    assert outcome.complete
+    assert sorted(record["square"] for record in outcome.records) == [0, 1, 4, 9, 16, 25]
+    assert runs(marks) == dict.fromkeys(range(6), 1)
+    assert list(read_records(tmp_path / "out" / "cells.jsonl").values()) == outcome.records
+    assert seen[0] == 0
+    assert seen[-1] == 6
+
+
+def test_a_second_start_runs_only_what_is_missing(tmp_path, marks):
+    out = tmp_path / "out"
+    run_study(Squares(str(marks)), out, 1)
+    log = out / "cells.jsonl"
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[:4]))
+    outcome = run_study(Squares(str(marks)), out, 1)
+    assert sorted(record["square"] for record in outcome.records) == [0, 1, 4, 9, 16, 25]
+    assert sorted(runs(marks).values()) == [1, 1, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "torn", ['{"cell": {"i": 5}, "squ', '{"cell": {"i": 5}, "square": 25, "seconds": 0.0}', "\x00\x00"]
+)
+def test_a_line_without_its_end_is_cut_off_and_its_cell_run_again(tmp_path, marks, torn):
+    out = tmp_path / "out"
+    run_study(Squares(str(marks)), out, 1)
+    log = out / "cells.jsonl"
+    whole = log.read_text().splitlines(keepends=True)[:5]
+    log.write_text("".join(whole) + torn)
+    outcome = run_study(Squares(str(marks)), out, 1)
+    assert sorted(record["square"] for record in outcome.records) == [0, 1, 4, 9, 16, 25]
+    assert [json.loads(line) for line in log.read_text().splitlines()] == outcome.records
+
+
+def test_a_damaged_line_is_named(tmp_path, marks):
+    out = tmp_path / "out"
+    run_study(Squares(str(marks)), out, 1)
+    log = out / "cells.jsonl"
+    lines = log.read_text().splitlines()
+    lines[2] = lines[2][:10]
+    log.write_text("\n".join(lines) + "\n")
+    with pytest.raises(InputError, match="line 3 is damaged"):
+        run_study(Squares(str(marks)), out, 1)
+
+
+def test_another_study_in_the_same_folder_is_refused_and_nothing_changes(tmp_path, marks):
+    out = tmp_path / "out"
+    run_study(Squares(str(marks)), out, 1)
+    before = (out / "cells.jsonl").read_bytes()
+    with pytest.raises(InputError, match=r"holds another study: count was 6, now 7.*--out"):
+        run_study(Squares(str(marks), count=7), out, 1)
+    assert (out / "cells.jsonl").read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path, marks):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(InputError, match="cannot be used as the study's folder"):
+        run_study(Squares(str(marks)), tmp_path / "file", 1)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]"])
+def test_a_damaged_definition_is_refused(tmp_path, text):
+    (tmp_path / "study.json").write_text(text)
+    with pytest.raises(InputError, match=r"study\.json"):
+        read_definition(tmp_path)
+
+
+def test_a_folder_without_a_study_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"no study\.json"):
+        read_definition(tmp_path)
+
+
+def test_lists_of_options():
+    given = {"dimensions": "4, 8,12", "methods": "GIBO, our defaults; ARS", "budget": 3}
+    assert parse_options(given) == {"dimensions": (4, 8, 12), "methods": ("GIBO, our defaults", "ARS"), "budget": 3}
+    for text in ("", "4,x", ","):
+        with pytest.raises(InputError, match="--dimensions: expected"):
+            parse_options({"dimensions": text})
+
+
+def test_a_failing_cell_does_not_keep_the_others_from_running(tmp_path, marks):
+    out = tmp_path / "out"
+    outcome = run_study(Squares(str(marks), raising=(1, 4)), out, 2)
+    assert not outcome.complete
+    assert sorted(record["square"] for record in outcome.records) == [0, 4, 9, 25]
+    assert sorted((cell["i"], cause) for cell, cause in outcome.failures) == [
+        (1, "ValueError: cell 1 is broken"),
+        (4, "ValueError: cell 4 is broken"),
+    ]
+    again = run_study(Squares(str(marks)), out, 2)
+    assert again.complete
+    assert runs(marks) == dict.fromkeys(range(6), 1)
+
+
+def test_a_worker_that_dies_is_named_and_what_was_finished_is_kept(tmp_path, marks):
+    out = tmp_path / "out"
+    with pytest.raises(StudyError, match="a worker process died"):
+        run_study(Squares(str(marks), dying=(4,)), out, 1)
+    assert run_study(Squares(str(marks)), out, 1).complete
+
+
+def test_a_second_process_in_the_same_folder_is_refused(tmp_path, marks):
+    out = tmp_path / "out"
+    out.mkdir()
+    with folder_lock(out), pytest.raises(JournalError, match=rf"in use by process {os.getpid()};"):
+        run_study(Squares(str(marks)), out, 1)
+    assert run_study(Squares(str(marks)), out, 1).complete
+
+
+def test_cells_that_stand_twice_count_once_and_strangers_not_at_all(tmp_path, marks):
+    out = tmp_path / "out"
+    run_study(Squares(str(marks)), out, 1)
+    log = out / "cells.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join([*lines, lines[2], '{"cell": {"i": 77}, "square": 1, "seconds": 0.0}\n']))
+    assert len(run_study(Squares(str(marks)), out, 1).records) == 6
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path, marks):
+    (tmp_path / "cells.jsonl").write_text("precious")
+    with pytest.raises(InputError, match="it holds files, but no study"):
+        run_study(Squares(str(marks)), tmp_path, 1)
+    assert (tmp_path / "cells.jsonl").read_text() == "precious"
+
+
+def test_a_definition_that_was_never_finished_is_written_anew(tmp_path, marks):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "study.json").write_text("")
+    assert run_study(Squares(str(marks)), out, 1).complete
+
+
+def test_what_is_not_installed_is_noticed_first():
+    need("json")
+    with pytest.raises(MissingExtraError, match=r"needs no_such_thing, .*extra 'reproduce'"):
+        need("json", "no_such_thing")
+
+
+def test_an_interrupt_while_the_pool_starts_is_a_stop_like_any_other(tmp_path, marks, monkeypatch):
+    def start(thread):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("concurrent.futures.process._ExecutorManagerThread.start", start)
+        outcome = run_study(Squares(str(marks)), tmp_path / "out", 2, lambda done: None)
+    assert not outcome.complete
+    assert outcome.records == []
+    assert run_study(Squares(str(marks)), tmp_path / "out", 2, lambda done: None).complete
+    for process in multiprocessing.active_children():
+        process.join(timeout=10)
+    assert multiprocessing.active_children() == []

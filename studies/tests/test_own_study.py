@@ -1,0 +1,165 @@
+"""A study of one's own, as CONTRIBUTING has it: a dataclass, how it is reported, a figure, an entry in the table."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gibo import RandomSearch
+from gibo.cli import main
+from gibo.outcome import Outcome
+from gibo_studies.engine import run_study
+from gibo_studies.options import PER_SEED, Options, choose
+from gibo_studies.report import (
+    Columns,
+    Report,
+    after,
+    checkpoints,
+    read_curves,
+    record_of,
+    sample,
+    table,
+    write_report,
+)
+from gibo_studies.search import iterates
+from gibo_studies.table import STUDIES, Entry
+
+COLUMNS = Columns(arm=("method",), repeat="trial", spent="values", value="distance")
+METHODS = {"near": 0.5, "far": 2.0}  # how far away to search
+
+
+@dataclass(frozen=True)
+class Distances(Options):
+    """How close random search comes to the origin."""
+
+    trials: int = 3
+    budget: int = 10
+    methods: tuple[str, ...] = ()
+    seed: int = 0
+    name: str = "distances"
+    broken: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "methods", choose(self.methods, METHODS, self.name))
+
+    def definition(self) -> dict[str, Any]:
+        return {name: value for name, value in super().definition().items() if name != "broken"}
+
+    def cells(self) -> list[dict[str, Any]]:
+        return [{"method": method, "trial": trial} for trial in range(self.trials) for method in self.methods]
+
+    def run_cell(self, cell: Mapping[str, Any]) -> dict[str, Any]:
+        if self.broken and cell["trial"] == 1:
+            raise ValueError("no light")
+        reach = METHODS[cell["method"]]
+        optimizer = RandomSearch(np.ones(2), bounds=(-reach, reach + 1.0), seed=PER_SEED * self.seed + cell["trial"])
+        points = []
+
+        def evaluate(query: Any, spent: int) -> Outcome:
+            points.append(query.x)
+            return Outcome(-float(query.x @ query.x))
+
+        curve = [(n, float(np.linalg.norm(x))) for n, x in iterates(optimizer, evaluate, self.budget)]
+        return {**record_of(cell, curve), "points": np.array(points)}  # whatever else is worth keeping
+
+    def report(self) -> Report:
+        def summary(curves):
+            marks = (5, 10)
+            rows = [(method, *(f"{v.mean():.2f}" for v in sample(each, marks))) for (method,), each in curves.items()]
+            return f"Distance, {self.trials} trials.\n\n" + table(("method", *after(marks)), rows)
+
+        return Report("distances.csv", COLUMNS, grid=lambda arm: checkpoints(self.budget), summary=summary)
+
+
+def draw(out: Path) -> list[Path]:
+    path = out / "distances.txt"
+    path.write_text("\n".join(f"{arm[0]} {curve['mean'][-1]}" for arm, curve in read_curves(out, COLUMNS).items()))
+    return [path]
+
+
+def lines(log: Path) -> list[dict[str, Any]]:
+    return [{**json.loads(line), "seconds": None} for line in log.read_text().splitlines()]
+
+
+def test_it_is_run_continued_and_reported(tmp_path):
+    whole = run_study(Distances(), tmp_path / "whole", workers=1)
+    stopped = run_study(Distances(broken=True), tmp_path / "stopped", workers=1)
+    assert whole.complete
+    assert not stopped.complete
+    assert len(stopped.records) == 4
+    continued = run_study(Distances(), tmp_path / "stopped", workers=1)
+    assert continued.complete
+    key = json.dumps
+    logs = [lines(tmp_path / name / "cells.jsonl") for name in ("whole", "stopped")]
+    assert sorted(logs[0], key=key) == sorted(logs[1], key=key)
+
+    texts = [
+        write_report(Distances(), each.records, tmp_path / name, "the command")
+        for name, each in {"whole": whole, "stopped": continued}.items()
+    ]
+    assert texts[0] == texts[1] == (tmp_path / "whole" / "summary.md").read_text()
+    ends = {
+        method: [r["curve"][-1][1] for r in whole.records if r["cell"]["method"] == method]
+        for method in ("near", "far")
+    }
+    assert texts[0].startswith("Distance, 3 trials.\n\n| method | after 5 | after 10 |\n|---|---|---|\n| near | ")
+    assert f"| {np.mean(ends['near']):.2f} |\n| far | " in texts[0]
+    for name in ("distances.csv", "curves.csv"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "stopped" / name).read_bytes()
+    assert (
+        (tmp_path / "whole" / "distances.csv").read_text().startswith("method,trial,values,distance\nnear,0,0,1.41421")
+    )
+
+
+def test_what_else_a_cell_gives_is_kept_on_its_line(tmp_path):
+    records = run_study(Distances(trials=1), tmp_path, workers=1).records
+    (line, _) = (tmp_path / "cells.jsonl").read_text().splitlines()
+    assert json.loads(line) == records[0]
+    assert np.shape(records[0]["points"]) == (10, 2)
+    assert ", " not in line
+    assert run_study(Distances(trials=1), tmp_path, workers=1).records == records
+
+
+@dataclass(frozen=True)
+class Unkept(Distances):
+    def run_cell(self, cell: Mapping[str, Any]) -> dict[str, Any]:
+        return {"cell": dict(cell), "curve": [], "how": object() if cell["trial"] else None}
+
+
+def test_what_json_cannot_hold_is_the_failure_of_its_cell(tmp_path):
+    result = run_study(Unkept(trials=2, methods=("far",)), tmp_path, workers=1)
+    assert [record["cell"]["trial"] for record in result.records] == [0]
+    assert result.failures == [({"method": "far", "trial": 1}, "TypeError: no plain form for object")]
+
+
+def test_an_entry_in_the_table_makes_it_a_command(tmp_path, monkeypatch, capsys):
+    entry = Entry(Distances, draw, options=("trials", "methods"), quick={"trials": 2}, needs=("numpy",))
+    monkeypatch.setitem(STUDIES, "distances", entry)
+    out = tmp_path / "out"
+    words = ["reproduce", "distances", "--quick", "--methods", "FAR", "--workers", "1", "--out", str(out)]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "Distance, 2 trials." in said
+    assert "near" not in said
+    assert "2 cells" in said
+    assert f"Data, table and 1 figures: {out}" in said
+    (out / "distances.txt").unlink()
+    assert main(["figures", str(out)]) == 0
+    assert (out / "distances.txt").read_text().startswith("far ")
+    assert main([*words, "--budget", "4"]) == 2
+    assert "--budget: distances has no such option" in capsys.readouterr().err
+    monkeypatch.setitem(STUDIES, "distances", Entry(Distances, draw, needs=("no_such_thing",)))
+    assert main(["reproduce", "distances", "--out", str(out)]) == 2
+    assert "needs no_such_thing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ['{"name": "distances"}', "{}", '{"name": ["lqr"]}'])
+def test_a_folder_of_no_study_that_is_known(tmp_path, capsys, text):
+    (tmp_path / "study.json").write_text(text)
+    assert main(["figures", str(tmp_path)]) == 2
+    assert "expected the name of one of within-model" in capsys.readouterr().err

@@ -1,0 +1,186 @@
+"""`gibo reproduce` and `gibo figures`, from the command to the files."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from gibo.cli import main
+
+TINY = ["--dimensions", "2,3", "--functions", "2", "--budget", "10", "--workers", "1"]
+
+
+def gibo(*words, cwd, **options):
+    return subprocess.Popen(
+        [sys.executable, "-c", "from gibo.cli import entry; entry()", *words],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        **options,
+    )
+
+
+def test_a_study_gives_data_a_table_and_figures_and_a_second_start_changes_nothing(tmp_path, capsys):
+    words = ["reproduce", "ablation-sampling", *TINY, "--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    first = capsys.readouterr().out
+    assert "| 2 | active |" in first
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {
+        *("study.json", "lock", "cells.jsonl", "regret.csv", "curves.csv", "marks.csv", "summary.md"),
+        *(f"{name}.{ending}" for name in ("regret", "spread", "boxes") for ending in ("png", "svg")),
+    }
+    for path in (tmp_path / "out").glob("*.svg"):
+        ET.parse(path)
+    cells = (tmp_path / "out" / "cells.jsonl").read_bytes()
+    assert main(words) == 0
+    assert (tmp_path / "out" / "cells.jsonl").read_bytes() == cells
+    assert capsys.readouterr().out.splitlines()[:8] == first.splitlines()[:8]
+
+
+def test_figures_are_drawn_again_from_the_small_files_alone(tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(["reproduce", "ablation-sampling", *TINY, "--out", str(out)]) == 0
+    drawn = {path.name: path.read_bytes() for path in out.glob("*.svg")}
+    for path in out.iterdir():
+        if path.name not in ("study.json", "curves.csv", "marks.csv"):
+            path.unlink()
+    assert main(["figures", str(out)]) == 0
+    assert {path.name: path.read_bytes() for path in out.glob("*.svg")} == drawn
+
+
+def test_illustrations_are_drawn_again_from_their_data(tmp_path, capsys):
+    assert main(["reproduce", "illustrations", "--out", str(tmp_path)]) == 0
+    assert {path.stem for path in tmp_path.glob("*.png")} == {"jacobian-model", "sampling-process", "lengthscales"}
+    drawn = {path.name: path.read_bytes() for path in tmp_path.glob("*.svg")}
+    assert main(["figures", str(tmp_path)]) == 0
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.svg")} == drawn
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["reproduce", "within-model", "--methods", "GIBBO"], "methods: 'GIBBO' is not in within-model"),
+        (["reproduce", "within-model", "--dimensions", "four"], "--dimensions: expected"),
+        (["reproduce", "within-model", "--functions", "0"], "functions: must be at least 1, got 0"),
+        (["reproduce", "within-model", "--methods", ";"], "methods: '' is not in within-model"),
+        (["reproduce", "illustrations", "--budget", "3"], "--budget: illustrations has no such option"),
+        (["reproduce", "within-model", "--out", "/proc/nowhere"], "cannot be used as the study's folder"),
+        (["reproduce", "illustrations", "--out", "/proc/nowhere"], "/proc/nowhere"),
+        (["reproduce", "within-model", "--workers", "0"], "--workers: expected at least 1"),
+        (["figures", "nowhere"], "run the study first"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys, words, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("gibo: ")
+    assert message in error
+    assert len(error.splitlines()) == 1
+
+
+def test_the_studies_are_listed_and_only_then_loaded():
+    loaded = "print([name for name in sys.modules if name.startswith('gibo_studies.')], file=sys.stderr)"
+    code = "import sys, atexit; from gibo.cli import main; atexit.register(lambda: LOADED); main(sys.argv[1:])"
+    command = [sys.executable, "-c", code.replace("LOADED", loaded), "reproduce", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "within-model, out-of-model" in " ".join(done.stdout.split())
+    assert done.stderr.strip() == "['gibo_studies.cli', 'gibo_studies.table']"
+
+
+def test_an_unknown_study_is_refused_with_the_known_ones(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["reproduce", "everything"])
+    assert stop.value.code == 2
+    assert "within-model" in capsys.readouterr().err
+
+
+def test_other_options_in_the_same_folder_are_refused(tmp_path, capsys):
+    words = ["reproduce", "ablation-sampling", *TINY, "--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    assert main([*words, "--budget", "11"]) == 2
+    assert "budget was 10, now 11" in capsys.readouterr().err
+
+
+def test_the_number_of_workers_does_not_change_the_result(tmp_path, capsys):
+    words = ["reproduce", "within-model", "--dimensions", "2", "--functions", "2", "--budget", "8"]
+    for workers in ("1", "2"):
+        assert main([*words, "--workers", workers, "--out", str(tmp_path / workers)]) == 0
+    assert (tmp_path / "1" / "regret.csv").read_bytes() == (tmp_path / "2" / "regret.csv").read_bytes()
+
+
+def test_a_killed_study_continues_to_the_same_result(tmp_path):
+    words = ["reproduce", "ablation-sampling", "--dimensions", "2,3", "--functions", "4", "--budget", "15"]
+    assert main([*words, "--out", str(tmp_path / "whole")]) == 0
+    cells = tmp_path / "killed" / "cells.jsonl"
+    for finished in (0, 3):  # cells by then, of 16
+        process = gibo(*words, "--out", "killed", cwd=tmp_path)
+        until(lambda least=finished: cells.exists() and len(cells.read_bytes().splitlines()) >= least)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+    assert main([*words, "--out", str(tmp_path / "killed")]) == 0
+    assert (tmp_path / "killed" / "regret.csv").read_bytes() == (tmp_path / "whole" / "regret.csv").read_bytes()
+
+
+def test_ctrl_c_stops_with_a_message_and_the_same_command_continues(tmp_path):
+    words = ["reproduce", "ablation-sampling", "--dimensions", "8", "--functions", "60", "--budget", "100"]
+    process = gibo(*words, "--out", "x", cwd=tmp_path)
+    log = Path(tmp_path / "x" / "cells.jsonl")
+    until(lambda: log.exists() and log.stat().st_size)
+    os.killpg(process.pid, signal.SIGINT)  # as the terminal does: to every process of the group
+    output, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command continues" in output
+    assert "finishing the cells that are running" in error
+    assert "Traceback" not in error
+    assert log.read_text().endswith("\n")
+
+
+def until(condition):
+    """Wait for something that happens soon."""
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
+
+
+def alive(group):
+    """The states of the processes of a group that have not ended, by their ids."""
+    found = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, pgrp = stat.read_text().rsplit(")", 1)[1].split()[:3]
+        except OSError:  # it ended while we looked
+            continue
+        if int(pgrp) == group and state != "Z":
+            found[stat.parent.name] = state
+    return found
+
+
+@pytest.mark.parametrize("how", ["kill", "twice"])
+def test_no_process_stays_behind(tmp_path, how):
+    words = ["reproduce", "ablation-sampling", "--dimensions", "30", "--functions", "30", "--budget", "3000"]
+    process = gibo(*words, "--workers", "2", "--out", "x", cwd=tmp_path)
+    until(lambda: len(alive(process.pid)) == 3 and alive(process.pid)[str(process.pid)] == "S")
+    said = ""
+    if how == "kill":
+        process.kill()
+    else:
+        os.kill(process.pid, signal.SIGINT)
+        while "finishing the cells that are running" not in said:
+            more = process.stderr.read(1)
+            assert more, said  # it has ended
+            said += more
+        os.kill(process.pid, signal.SIGTERM)
+    _, error = process.communicate(timeout=60)
+    until(lambda: not alive(process.pid))
+    assert "Traceback" not in said + error

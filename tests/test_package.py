@@ -186,7 +186,7 @@ def test_the_rules_see_imports():
     assert len(INNER) > 15
 
 
-@pytest.mark.parametrize(("i", "package"), enumerate([SOURCE / "gibo", STUDIES / "gibo_studies"]))
+@pytest.mark.parametrize(("i", "package"), [(0, SOURCE / "gibo"), (1, STUDIES / "gibo_studies")])
 def test_the_map_in_contributing_is_the_tree(i, package):
     text = (ROOT / "CONTRIBUTING.md").read_text().partition("\n## The map\n")[2]
     named, folder = [], ""
@@ -305,11 +305,10 @@ def test_programs_of_the_documentation_run(name, code, tmp_path, monkeypatch):
     exec(compile(code, name, "exec"), {"__name__": "__main__"})
 
 
-@pytest.mark.parametrize(
-    "example",
-    sorted([*(ROOT / "examples").glob("*.py"), *(ROOT / "studies" / "examples").glob("*.py")]),
-    ids=lambda path: path.stem,
-)
+EXAMPLES = sorted([*(ROOT / "examples").glob("*.py"), *(ROOT / "studies" / "examples").glob("*.py")])
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_run(example, tmp_path):
     environment = {**os.environ, "GIBO_EXAMPLE_QUICK": "1", "MPLBACKEND": "Agg", "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, "-W", "error", str(example)]

@@ -185,7 +185,7 @@ def test_a_definition_that_was_never_finished_is_written_anew(tmp_path, marks):
 
 def test_what_is_not_installed_is_noticed_first():
     need("json")
-    with pytest.raises(MissingExtraError, match=r"needs no_such_thing, .*extra 'reproduce'"):
+    with pytest.raises(MissingExtraError, match=r"needs no_such_thing, .*pip install no_such_thing"):
         need("json", "no_such_thing")
 
 

@@ -4,4 +4,4 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE / "paper"), str(HERE.parents[1] / "tests")]
+sys.path[:0] = [str(HERE), str(HERE / "paper"), str(HERE.parents[1] / "tests")]

@@ -50,7 +50,7 @@ KERNELS: dict[str, type[Kernel]] = {}
 def kernel_name(text: str) -> str:
     """The name of a kernel of `KERNELS`, also by ``module:Class`` of one's own, which is imported."""
     if not is_place(text):
-        one_of("kernel", text, KERNELS, hint="; a kernel of your own: module:Class")
+        one_of("kernel", text, KERNELS, hint="; of your own: module:Class, or import its module first")
         return text
     kind = load("kernel", text)
     if not (isinstance(kind, type) and issubclass(kind, Kernel) and KERNELS.get(vars(kind).get("name", "")) is kind):

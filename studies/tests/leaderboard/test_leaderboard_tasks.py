@@ -9,7 +9,7 @@ from gibo import InputError
 from gibo.outcome import Outcome
 from gibo_studies.leaderboard import functions, plants
 from gibo_studies.leaderboard.environments import lander_action
-from gibo_studies.leaderboard.task import BBOB, CHOOSE, JUDGE, NOISE, Task
+from gibo_studies.leaderboard.task import BBOB, CHOOSE, JUDGE, Task
 from gibo_studies.leaderboard.tasks import TASKS, chosen_tasks, missing
 
 CHEAP = [name for name, task in TASKS.items() if not task.dear]
@@ -102,9 +102,16 @@ def test_the_noise_is_what_is_written_down(name):
     task, one = TASKS[name], problem(name)
     truth = one.truth(task.start)
     errors = np.array([value_of(one, task.start, seed) for seed in range(400)]) - truth
-    expected = 0.1 if name in PAPERS else NOISE[task.noise] * (one.reference - truth)
+    share = {"small": 0.01, "middle": 0.05, "large": 0.2}
+    expected = 0.1 if name in PAPERS else share[task.noise] * (one.reference - truth)
     assert errors.std() == pytest.approx(expected, rel=0.15)
     assert abs(errors.mean()) < 4.0 * expected / math.sqrt(len(errors))
+
+
+@pytest.mark.parametrize("name", ["sphere20", "l1-12", "levy10", "plateau6", "cliff12"])
+def test_the_optimum_is_two_scales_away_in_every_parameter_on_average(name):
+    task, one = TASKS[name], problem(name)
+    assert np.sqrt(np.mean(((one.optimum - task.start) / task.scale) ** 2)) == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("name", ["gp8", "sphere20", "rosenbrock8", "hyper5", "cliff12", "bbob-101 sphere"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,9 @@ LINE_STYLES = {
     "nevergrad": LineStyle(ORANGE, ":"),
     "COBYQA": LineStyle(YELLOW, ":"),
 }
+OTHER_STYLES = [
+    LineStyle(color, line) for color in ("#A6328C", "#7A7A00", "#5C4CCB") for line in ("-", "--", "-.", ":")
+]
 INCHES_PER_NAME = 2.1  # in a legend
 
 
@@ -147,7 +151,8 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 
 def _style(method: str) -> dict[str, Any]:
-    return LINE_STYLES.get(method, LineStyle("black", "-"))._asdict()
+    own = OTHER_STYLES[zlib.crc32(method.encode()) % len(OTHER_STYLES)]  # of a user's own method
+    return LINE_STYLES.get(method, own)._asdict()
 
 
 def _legend(figure: Any, methods: Iterable[str]) -> None:

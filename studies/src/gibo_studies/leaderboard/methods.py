@@ -1,4 +1,4 @@
-"""The methods of the leaderboard. A new one is one more entry.
+"""The methods of the leaderboard. A new one is one more entry; one of a user's own is named by ``module:Name``.
 
 All get the same start, scale and bounds. Those that search a box get one of `REACH` scales around the start where a
 task has no bounds.
@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from gibo._linalg import Array
+from gibo._plugins import is_place, load
+from gibo.errors import InputError
 from gibo.optimizers.ars import ARS
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.cma import CMAES
@@ -138,3 +140,15 @@ METHODS: dict[str, Method] = {
     "nevergrad": Method(_nevergrad, needs=("nevergrad",), extra=True),
     "COBYQA": Method(_plain(extras.COBYQA), extra=True),
 }
+
+
+def method_of(name: str) -> Method:
+    """A method by its name, or by ``module:Name`` of an `Optimizer` class or a `Method`, which is entered so."""
+    if name not in METHODS and is_place(name):
+        found = load("methods", name)
+        if isinstance(found, type) and issubclass(found, Optimizer):
+            found = Method(_plain(found), everywhere=True)
+        if not isinstance(found, Method):
+            raise InputError(f"methods: expected the place of an Optimizer class or of a Method, got {name!r}")
+        METHODS[name] = found
+    return METHODS[name]

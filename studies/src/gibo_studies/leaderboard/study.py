@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gibo._linalg import Array, single_thread
+from gibo._plugins import is_place
 from gibo.errors import InputError
 from gibo.optimizers.base import Optimizer
 from gibo.outcome import Outcome
@@ -22,10 +23,10 @@ from gibo.runs.api import run
 from gibo.training.training import usual_reexpression
 from gibo_studies.engine import Record
 from gibo_studies.leaderboard import tables
-from gibo_studies.leaderboard.methods import METHODS
+from gibo_studies.leaderboard.methods import METHODS, method_of
 from gibo_studies.leaderboard.statistics import Run
 from gibo_studies.leaderboard.task import Problem, Task
-from gibo_studies.leaderboard.tasks import TASKS, chosen_tasks, missing
+from gibo_studies.leaderboard.tasks import TASKS, chosen_tasks, missing, task_of
 from gibo_studies.options import PER_SEED, Options, choose
 from gibo_studies.report import Columns, Curve, Curves, More, Report, record_of
 
@@ -41,7 +42,7 @@ class Leaderboard(Options):
 
     Attributes:
         tasks: names, or "choose", "judge", "cheap", "bbob", "trained"; both halves by default.
-        methods: names. By default all on the cheap tasks, and on the others those that run everywhere.
+        methods: names. Tasks and methods of a user's own are named by ``module:Name``. By default all on the cheap tasks, and on the others those that run everywhere.
         scales: factors on the right scale.
         trials: per task, scale and method; None for the task's own number.
         budget: cuts the tasks' budgets off; None for their own.
@@ -58,6 +59,8 @@ class Leaderboard(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for place in filter(is_place, self.methods):
+            method_of(place)
         if self.methods:
             object.__setattr__(self, "methods", choose(self.methods, METHODS, NAME))
         object.__setattr__(self, "tasks", chosen_tasks(self.tasks))
@@ -97,9 +100,9 @@ class Leaderboard(Options):
 
     def run_cell(self, cell: Mapping[str, Any]) -> Record:
         """What the recommended point was worth along the run, and what the run took."""
-        task = TASKS[cell["task"]]
+        task = task_of(cell["task"])
         seed = PER_SEED * self.seed + cell["trial"]
-        optimizer = METHODS[cell["method"]].make(task, task.scale * cell["scale"], seed)
+        optimizer = method_of(cell["method"]).make(task, task.scale * cell["scale"], seed)
         looked = look_at_a_run(task, task.make(seed), optimizer, task.looks(self.budget))
         return {
             **record_of(cell, looked.curve),

@@ -1,6 +1,6 @@
 """All tasks of the leaderboard, in two halves that are fixed: one to choose a default by, one to judge it by.
 
-A new task is one more entry. The halves must not be changed once a default has been chosen. Beside them stand the rest
+A new task is one more entry; one of a user's own, a `Task`, is named by ``module:Name``. The halves must not be changed once a default has been chosen. Beside them stand the rest
 of the noisy BBOB suite, a choice that others made, and policies that are trained in another way, with noise on their
 actions or without the bonus for being alive; they are run when they are named.
 """
@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from gibo._plugins import is_place, load
 from gibo.errors import InputError
 from gibo_studies.leaderboard import functions as f
 from gibo_studies.leaderboard import plants
@@ -179,12 +181,24 @@ _ALL += [_bbob(i, 10, name, BBOB) for i, name in enumerate(_SUITE, start=101) if
 TASKS: dict[str, Task] = {task.name: task for task in _ALL}
 
 
+def task_of(name: str) -> Task:
+    """A task by its name, or by ``module:Name``, which is entered so."""
+    if name not in TASKS and is_place(name):
+        found = load("tasks", name)
+        if not isinstance(found, Task):
+            raise InputError(f"tasks: expected the place of a Task, got {name!r}")
+        TASKS[name] = replace(found, name=name)
+    return TASKS[name]
+
+
 def chosen_tasks(names: tuple[str, ...]) -> tuple[str, ...]:
     """Tasks by names in any case, or by halves, in the order of the table; both halves if none is named."""
     halves = [name for name, task in TASKS.items() if task.half in (CHOOSE, JUDGE)]
     wanted = []
     for name in names:
         lower = name.lower()
+        if is_place(name):
+            task_of(name)
         found = [task.name for task in TASKS.values() if lower in (task.name.lower(), task.half)]
         if lower == "cheap":
             found = [each for each in halves if not TASKS[each].dear]

@@ -30,6 +30,7 @@ from gibo.gp import Jacobian
 from gibo.optimizers.log import (
     AllOrNothing,
     Asked,
+    Belief,
     Event,
     Iteration,
     Log,
@@ -42,6 +43,7 @@ from gibo.optimizers.log import (
     moved_points,
 )
 from gibo.optimizers.state import STATE_FORMAT, arguments_of, events_from_plain, events_to_plain, make, understood
+from gibo.optimizers.surrogate import Model
 from gibo.outcome import EXTERNAL, Best, Evaluation, Outcome, Query, as_point, read_only, told_outcome
 
 OTHER_QUERIES = "would ask other queries than it did: with another version of gibo or cma?"
@@ -209,6 +211,15 @@ class Optimizer(ABC):
     def jacobian(self) -> Jacobian | None:
         """What the optimiser knows of the gradient at its iterate; None for one without a model."""
         return None
+
+    def model(self) -> Model | None:
+        """The posterior that the optimiser uses now; None for one without a model, and before any value."""
+        return None
+
+    def belief(self) -> Belief | None:
+        """What the model says now; None for an optimiser without a model, and before any value."""
+        model, best = self.model(), self.best
+        return None if model is None or best is None else model.belief(best, self.iterate)
 
     def clip(self, x: Array) -> Array:
         """The nearest point within the bounds."""

@@ -123,6 +123,10 @@ class GIBO(Optimizer):
         with single_thread():
             return self._model().jacobian(self._iterate)
 
+    def model(self) -> Model | None:
+        with single_thread():
+            return self._model() if self.log.valued else None
+
     # -- algorithm 1 --------------------------------------------------------------------------------------------------
 
     def _propose(self) -> list[tuple[Array, str]]:

@@ -54,6 +54,35 @@ class Iteration:
     warning: str | None
 
 
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """What an optimiser's model says after an update: what a journal records for the page to show.
+
+    In the parameters' own units, with values in the optimiser's sign (it maximises).
+
+    Attributes:
+        x: (d,) the recommended point.
+        value, deviation: its believed value and that value's standard deviation.
+        interval: (low, high), which holds the value with 90 % probability.
+        iterate: (d,) the iterate after the update.
+        gradient, gradient_deviation: (d,) mean and standard deviation of the gradient there.
+        lengthscale: (d,).
+        noise: variance of the noise on a value.
+        units: how the model sees values: "shift", "spread", "warp", "centre", "width".
+    """
+
+    x: Array
+    value: float
+    deviation: float
+    interval: tuple[float, float]
+    iterate: Array
+    gradient: Array
+    gradient_deviation: Array
+    lengthscale: Array
+    noise: float
+    units: dict[str, Any]
+
+
 class Transform(Protocol):
     """A linear map of parameters, x' = T x, under which the objective keeps its values."""
 

@@ -36,6 +36,7 @@ from gibo.gp import GaussianProcess, Jacobian, conditioned
 from gibo.kernels import KERNELS, as_correlation
 from gibo.map_fit import fit
 from gibo.means import InUnits, Mean
+from gibo.optimizers.log import Belief
 from gibo.optimizers.settings import Settings
 from gibo.outcome import Best, Evaluation
 from gibo.priors import LKJ, Prior
@@ -201,6 +202,23 @@ class Model:
     def at(self, x: Array) -> Best:
         """A point (d,) with what is believed of it."""
         return Best(x.copy(), float(self.mean(x[None])[0]), self.interval(x))
+
+    def belief(self, best: Best, iterate: Array) -> Belief:
+        """What a journal records of this model, with the recommended point and the iterate."""
+        mean, variance = (float(moment) for moment in self.gp.predict(best.x / self.scale))
+        jacobian = self.jacobian(iterate)
+        return Belief(
+            x=best.x,
+            value=best.value,
+            deviation=self.units.inverse_slope(mean) * math.sqrt(variance),
+            interval=best.interval or self.interval(best.x),
+            iterate=iterate,
+            gradient=jacobian.mean,
+            gradient_deviation=np.sqrt(np.maximum(np.diagonal(jacobian.covariance), 0.0)),
+            lengthscale=self.gp.kernel.ell(len(self.scale)) * self.scale,
+            noise=self.gp.noise * self.units.spread**2,
+            units=self.units._asdict(),
+        )
 
     def lower_bound(self, X: Array, beta: float) -> Array:
         """What it is at least, within beta standard deviations, at X (p, d)."""

@@ -150,6 +150,11 @@ class VanillaBO(Optimizer):
         with single_thread():
             return self._model().model.jacobian(self.iterate)
 
+    def model(self) -> Model | None:
+        with single_thread():
+            model, rows = self._model()
+            return model if rows else None
+
     # -- the search ---------------------------------------------------------------------------------------------------
 
     def _propose(self) -> list[tuple[Array, str]]:

@@ -33,6 +33,7 @@ from gibo.runs.records import AFTER, BY_HAND, OLD_EXTERNAL, Action, Row, Start
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import COLUMNS, FILE, Store, is_there, sound
 from gibo.runs.table import Columns, Line, columns_of, data_frame
+from gibo.runs.views import Update, checked_belief
 
 Deed = tuple[str, dict[str, Any]]  # what a person did: kind and body of an action
 
@@ -118,20 +119,22 @@ class Journal:
             self._store.insert("starts", number, os.getpid(), platform.node(), time.time(), *known)
         self._start = number
 
-    def end(self, reason: str, iterations: Sequence[Iteration] = ()) -> None:
+    def end(self, reason: str, iterations: Sequence[Iteration] = (), update: Update | None = None) -> None:
         """Record why this process stops working on the run."""
         with self._store:
-            self._record_iterations(iterations)
+            self._record_iterations(iterations, update)
             if self._start is not None:
                 self._store.insert("ends", self._start, time.time(), reason)
 
-    def asked(self, asked: Asked, iterate: Array, iterations: Sequence[Iteration] = ()) -> None:
-        """Record a batch before any of it is evaluated, and the steps since the one before."""
+    def asked(
+        self, asked: Asked, iterate: Array, iterations: Sequence[Iteration] = (), update: Update | None = None
+    ) -> None:
+        """Record a batch before any of it is evaluated, and the steps since the one before, with what they led to."""
         if self._full is not None:
             raise self._full
         first, size, at = asked.queries[0], len(asked.queries), time.time()
         with self._store:
-            self._record_iterations(iterations)
+            self._record_iterations(iterations, update)
             row = (self._store.count("batches"), first.iteration, first.id, size, at, _cell(iterate))
             memo = {**(asked.memo or {}), AFTER: self._store.count("evaluations")}
             self._store.insert("batches", *row, json.dumps(memo))
@@ -202,7 +205,20 @@ class Journal:
             for kind, body in actions:
                 records.record(self._store, kind, body)
 
-    def _record_iterations(self, iterations: Sequence[Iteration]) -> None:
+    def record_view(self, kind: str, number: int, body: Any) -> None:
+        """Record what a page draws after the update of this number, in place of the view of this kind before it."""
+        with self._store:
+            self._record_view(kind, number, body)
+
+    def _record_view(self, kind: str, number: int, body: Any) -> None:
+        self._store.delete("views", kind)
+        self._store.insert("views", kind, number, json.dumps(to_plain(body)))
+
+    def _record_iterations(self, iterations: Sequence[Iteration], update: Update | None) -> None:
+        if update is not None:
+            self._store.insert("beliefs", update.number, update.evaluations, json.dumps(update.belief))
+            for kind, body in update.views.items():
+                self._record_view(kind, update.number, body)
         for step in iterations[self._store.count("iterations") :]:
             cells = (_cell(getattr(step, "x" if name == "iterate" else name)) for name in COLUMNS["iterations"])
             self._store.insert("iterations", *cells)
@@ -259,6 +275,17 @@ class Journal:
         """Where the optimiser stood when it asked, by the id of the batch's first query."""
         with sound(self.folder):
             return {row[2]: np.array(json.loads(row[5]), dtype=np.float64) for row in self._store.rows("batches")}
+
+    def beliefs(self) -> dict[int, dict[str, Any]]:
+        """What the model said after each update, by the update's number; see `gibo.runs.views`."""
+        d = len(self.spec().arguments["x0"])
+        with sound(self.folder):
+            return {number: checked_belief(json.loads(body), d) for number, _, body in self._store.rows("beliefs")}
+
+    def views(self) -> dict[str, tuple[int, Any]]:
+        """What a page draws, by its kind: the number of the update after which it was made, and its data."""
+        with sound(self.folder):
+            return {kind: (number, json.loads(body)) for kind, number, body in self._store.rows("views")}
 
     def attempts(self) -> dict[int, int]:
         """How often the evaluation of a query failed and was tried again."""

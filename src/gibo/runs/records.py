@@ -215,10 +215,11 @@ def _asked(store: Store, rows: list[Row]) -> int:
 
 
 def _forget_steps(store: Store, evaluations: int) -> None:
-    """Those that were made with more than this: they will be made again."""
-    for number, told, *_ in store.rows("iterations")[::-1]:
-        if told > evaluations:
-            store.delete("iterations", number)
+    """Those that were made with more than this, with what followed: they will be made again."""
+    for table in ("iterations", "beliefs"):
+        for number, told, *_ in store.rows(table)[::-1]:
+            if told > evaluations:
+                store.delete(table, number)
 
 
 def record(store: Store, kind: str, body: dict[str, Any]) -> None:

@@ -24,6 +24,7 @@ from gibo.outcome import EXTERNAL, Best, Evaluation, Outcome, Query, as_point, c
 from gibo.runs.fingerprint import differences
 from gibo.runs.journal import Journal, has_journal
 from gibo.runs.spec import Naming, RunSpec, parameter_names
+from gibo.runs.views import Update, belief_to_plain, views
 
 
 class Reparametrizer(Protocol):
@@ -76,6 +77,8 @@ class Session:
         self._infos: dict[int, Mapping[str, Any]] = {}  # of the iteration so far
         self._learnt = optimizer.iteration
         self._recorded = len(optimizer.log.events)
+        self._update: Update | None = None  # what the next record takes to the journal
+        self._believed = -1 if journal is None else max(journal.beliefs(), default=-1)  # the last one that it has
 
     @classmethod
     def begin(
@@ -174,6 +177,7 @@ class Session:
         self._record()
         with interruptible or nullcontext():
             self.settle()
+            self._look_at_belief()
             queries = self.optimizer.ask()
         self._record()
         return queries
@@ -264,8 +268,9 @@ class Session:
     def end(self, reason: str) -> None:
         """Record why this process stops working on the run."""
         if self.journal is not None:
+            self._look_at_belief()
             self._record()
-            self.journal.end(reason, self.optimizer.log.iterations)
+            self.journal.end(reason, self.optimizer.log.iterations, self._taken_update())
 
     @property
     def options(self) -> dict[str, Any]:
@@ -283,10 +288,27 @@ class Session:
         while self.journal is not None and self._recorded < len(events):
             event = events[self._recorded]
             if isinstance(event, Asked):
-                self.journal.asked(event, self.optimizer.iterate, self.optimizer.log.iterations)
+                iterations = self.optimizer.log.iterations
+                self.journal.asked(event, self.optimizer.iterate, iterations, self._taken_update())
             elif isinstance(event, Told) and event.query.kind == EXTERNAL:
                 self.journal.told([Evaluation(event.query, event.outcome.signed(self.sign))])
             self._recorded += 1
+
+    def _look_at_belief(self) -> None:
+        """What the model says after the last update, for the journal; before the next batch changes the model."""
+        number = self.optimizer.iteration - 1
+        if self.journal is None or number <= self._believed:
+            return
+        belief = self.optimizer.belief()
+        if belief is not None:
+            shown = views(self.optimizer.model(), belief, self.sign)
+            told = len(self.optimizer.log.evaluations)
+            self._update = Update(number, told, belief_to_plain(belief, self.sign), shown)
+        self._believed = number
+
+    def _taken_update(self) -> Update | None:
+        update, self._update = self._update, None
+        return update
 
     # -- learning between iterations ----------------------------------------------------------------------------------
 

@@ -9,6 +9,8 @@
     moves         iterations that went on early
     iterations    what the optimiser knew when it made a step
     actions       what people did to the run: paused it, told or corrected a value, made a remark (since version 2)
+    beliefs       what the model said after an update, as JSON; see `gibo.runs.views` (since version 3)
+    views         what a page draws of the model after the last update, one row per kind, as JSON (since version 3)
 
 Vectors are JSON texts, which hold floats exactly; times are seconds since 1970; values are the objective's own, also
 where it is minimised.
@@ -39,7 +41,7 @@ RESERVE = 1 << 20
 SMALLEST = 512  # bytes of a page of SQLite
 
 
-SCHEMA = 2
+SCHEMA = 3
 
 TABLES = {
     "facts": "name TEXT PRIMARY KEY, content TEXT NOT NULL",
@@ -56,8 +58,14 @@ TABLES = {
     "probability_of_ascent REAL, certainty REAL, step TEXT, lengthscale TEXT, variance REAL, noise REAL, jitter REAL, "
     "warning TEXT",
     "actions": "number INTEGER PRIMARY KEY, time REAL, after INTEGER, kind TEXT, body TEXT",
+    "beliefs": "number INTEGER PRIMARY KEY, evaluations INTEGER, body TEXT",
+    "views": "kind TEXT PRIMARY KEY, number INTEGER, body TEXT",
 }
-SINCE = {"actions": 2}  # the version of the journal that began with a table; all others are in the first one, too
+SINCE = {
+    "actions": 2,
+    "beliefs": 3,
+    "views": 3,
+}  # the version of the journal that began with a table; all others are in the first one, too
 COLUMNS = {table: [column.split()[0] for column in columns.split(", ")] for table, columns in TABLES.items()}
 
 
@@ -210,9 +218,9 @@ class Store:
         self._inserted[table] = self._inserted.get(table, 0) + 1
 
     def delete(self, table: str, key: Any) -> None:
-        """Take the row out whose first column is this, in a transaction."""
-        self._connection.execute(f"DELETE FROM {table} WHERE {COLUMNS[table][0]} = ?", (key,))
-        self._inserted[table] = self._inserted.get(table, 0) - 1
+        """Take the row out whose first column is this, if there is one, in a transaction."""
+        deleted = self._connection.execute(f"DELETE FROM {table} WHERE {COLUMNS[table][0]} = ?", (key,)).rowcount
+        self._inserted[table] = self._inserted.get(table, 0) - deleted
 
     def __enter__(self) -> None:
         """Begin a transaction; one that was interrupted before it could be taken back is taken back now."""

@@ -1,7 +1,7 @@
 """What the model said after an update, as plain data: a journal records it and a page shows it.
 
-A belief is in the objective's own sign and the parameters' own units. It has the fields of `gibo.optimizers.log.Belief`,
-with ``low`` and ``high`` for the interval:
+A belief is in the objective's own sign and the parameters' own units. Its fields are those of
+`gibo.optimizers.log.Belief`, with ``low`` and ``high`` for the interval:
 
     x, value, deviation, low, high       the recommended point, its believed value and that value's 90 % interval
     iterate, gradient, gradient_deviation    the iterate after the update, and the gradient there

@@ -43,7 +43,7 @@ def add_commands(commands: Any) -> None:
     study.add_argument(
         "--tasks",
         metavar="LIST",
-        help='of leaderboard: "choose", "judge", "bbob", "trained", or names, such as "gp8;lqr", or module:Name of a Task',
+        help='of leaderboard: "choose", "judge", "bbob", "trained", or names, such as "gp8;lqr", or module:Name',
     )
     study.add_argument("--scales", metavar="LIST", help="of leaderboard, factors on the right scale (default: 1)")
     study.add_argument("--seed", type=int, metavar="N", help="of functions and methods (default: 0)")

@@ -42,7 +42,8 @@ class Leaderboard(Options):
 
     Attributes:
         tasks: names, or "choose", "judge", "cheap", "bbob", "trained"; both halves by default.
-        methods: names. Tasks and methods of a user's own are named by ``module:Name``. By default all on the cheap tasks, and on the others those that run everywhere.
+        methods: names. Tasks and methods of a user's own are named by ``module:Name``. By default all on the cheap
+            tasks, and on the others those that run everywhere.
         scales: factors on the right scale.
         trials: per task, scale and method; None for the task's own number.
         budget: cuts the tasks' budgets off; None for their own.

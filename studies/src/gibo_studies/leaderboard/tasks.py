@@ -1,8 +1,9 @@
 """All tasks of the leaderboard, in two halves that are fixed: one to choose a default by, one to judge it by.
 
-A new task is one more entry; one of a user's own, a `Task`, is named by ``module:Name``. The halves must not be changed once a default has been chosen. Beside them stand the rest
-of the noisy BBOB suite, a choice that others made, and policies that are trained in another way, with noise on their
-actions or without the bonus for being alive; they are run when they are named.
+A new task is one more entry; one of a user's own, a `Task`, is named by ``module:Name``. The halves must not be changed
+once a default has been chosen. Beside them stand the rest of the noisy BBOB suite, a choice that others made, and
+policies that are trained in another way, with noise on their actions or without the bonus for being alive; they are run
+when they are named.
 """
 
 from __future__ import annotations

@@ -318,6 +318,22 @@ def test_examples_run(example, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("example", [path for path in EXAMPLES if "figure" in path.read_text()], ids=lambda p: p.stem)
+def test_examples_run_without_matplotlib(example, tmp_path):
+    code = f"import runpy, sys; sys.modules['matplotlib'] = None; runpy.run_path({str(example)!r}, run_name='__main__')"
+    environment = {**os.environ, "GIBO_EXAMPLE_QUICK": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.rglob("*.png")) == []
+
+
 def test_blas_is_held_to_one_thread_in_a_process_that_set_nothing():
     code = (
         "import gibo\n"

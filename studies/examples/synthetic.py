@@ -40,5 +40,8 @@ print("GIBO on a noisy function of 20 parameters")
 for name, figure in rows.items():
     print(f"  {name:<40}{figure:>10}")
 
-path = run_figure(result, "demo/run.png", truth=function, optimum=function.f_best, title="GIBO, 20 parameters")
-print(f"Figure: {path}")
+try:
+    path = run_figure(result, "demo/run.png", truth=function, optimum=function.f_best, title="GIBO, 20 parameters")
+    print(f"Figure: {path}")
+except gibo.errors.MissingExtraError as error:
+    print(f"No figure: {error}")

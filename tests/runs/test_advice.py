@@ -105,7 +105,7 @@ def test_values_that_are_all_alike_end_with_that_and_not_with_a_sure_step():
 def test_a_budget_below_one_iteration():
     result = gibo.maximize(hill(0.1), np.zeros(10), budget=3)
     assert codes(result) == ["budget_small"]
-    assert "3 evaluations of the 6" in result.advice[0].text
+    assert "3 of the 6" in result.advice[0].text
 
 
 def test_failures_are_counted_and_their_reason_is_given():

@@ -123,6 +123,9 @@ def test_what_led_to_queries_is_not_taken_back(tmp_path):
     run = begin(tmp_path)
     with pytest.raises(InputError, match="undo: there is nothing to take back"):
         undo(run)
+    tell(run, ask(run).queries[0].id, 1.0)
+    assert undo(run) == [0]
+    assert told_in(run) == []
     iterations(run, 1)
     first = ask(run).queries[0]
     tell(run, first.id, 1.0)

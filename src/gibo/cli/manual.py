@@ -103,6 +103,7 @@ def add_commands(commands: Any) -> None:
     load.set_defaults(run=_import)
     load.add_argument("folder", type=Path, metavar="RUN")
     load.add_argument("file", type=Path, metavar="FILE")
+    load.add_argument("--again", action="store_true", help="import rows that the run has already, too")
     tell.add_argument(
         "--failed", nargs="?", const="failed", metavar="REASON", help="there is no value; the search goes on without it"
     )
@@ -196,11 +197,12 @@ def _undo(arguments: argparse.Namespace) -> int:
 
 
 def _import(arguments: argparse.Namespace) -> int:
-    from gibo.runs.manual import names_of, read_values, tell_elsewhere
+    from gibo.runs.manual import names_of, tell_elsewhere
+    from gibo.runs.table import read_values
 
     data = read_values(arguments.file, names_of(arguments.folder))
-    tell_elsewhere(arguments.folder, data, _say_waiting)
-    say(f"{len(data)} values: {arguments.folder}")
+    new = tell_elsewhere(arguments.folder, data, _say_waiting, arguments.again)
+    say(f"{len(data)} rows: {new} new, {len(data) - new} already known")
     return 0
 
 

@@ -228,6 +228,16 @@ class Optimizer(ABC):
     def evaluated(self, x: Array) -> Array:
         return self.clip(x) if self.rounding is None else self.rounding(self.clip(x))
 
+    def start_at(self, x: npt.ArrayLike) -> None:
+        """Begin at x instead of x0; only before the first `ask`."""
+        if self.log.has_asked:
+            raise QueryError("start_at: queries were asked already, so the search has begun")
+        arguments = {**self.arguments(), "x0": as_vector("x", x, self.d).tolist()}
+        again = type(self).from_arguments(type(self).__name__, arguments)
+        again.rounding = self.rounding
+        again.replay(self.log.events)
+        self.__dict__.update(again.__dict__)
+
     def reparametrize(self, transform: Transform, move_iterate: bool = False) -> None:
         """Move what was told to where the same values are now, and the iterate too if asked; between iterations only.
 

@@ -165,6 +165,11 @@ class Log:
         self.iterations: list[Iteration] = []
         self.next_id = 0
 
+    @property
+    def has_asked(self) -> bool:
+        """Whether there was a first `ask`."""
+        return any(isinstance(event, Asked) for event in self.events)
+
     def ask(self, asked: Asked) -> None:
         """From now on these queries are pending; they must be those that come next."""
         numbers = self.check_next(asked.queries)

@@ -18,7 +18,7 @@ from gibo._ranks import lower_by_chance
 from gibo.errors import printable
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Iteration
-from gibo.outcome import ITERATE, Best, Evaluation
+from gibo.outcome import EXTERNAL, ITERATE, Best, Evaluation
 
 IN_A_ROW = 5  # failures, or uncertain steps
 RECENT = 50  # evaluations whose failures are counted
@@ -79,7 +79,9 @@ class Facts:
         recommended: (d,) or None.
         values: all of them, in the order of their ids; None where there is none. Empty while a run goes on.
         iterates: the values that the iterates had, in their order.
-        batch: how many evaluations the first iteration takes.
+        batch: how many evaluations the first iteration takes; 0 before the first query is asked.
+        evaluated: how many queries were evaluated; the others of `count` are points from elsewhere.
+        by_hand: whether a person or another program evaluates, query by query.
         iterations: how many were finished.
     """
 
@@ -101,6 +103,8 @@ class Facts:
     values: Sequence[float | None] = ()
     iterates: Sequence[float] = ()
     batch: int = 1
+    evaluated: int = 0
+    by_hand: bool = False
     iterations: int = 0
 
     @classmethod
@@ -129,6 +133,7 @@ class Facts:
             values=values,
             iterates=[e.value for e in told if e.kind == ITERATE and e.value is not None],
             batch=sum(len(event.queries) for event in first),
+            evaluated=sum(e.kind != EXTERNAL for e in told),
             **known,
         )
 
@@ -194,10 +199,13 @@ def verdict(facts: Facts, start: Best | None, end: Best | None) -> Advice:
     if same is not None:
         return same
     if not facts.iterations:
-        text = (
-            f"No step was made: {_count(len(values), 'evaluation')} of the {batch} that the first iteration takes. "
-            f"Give a budget of several iterations, {10 * batch} say."
-        )
+        if not batch:
+            values_known = _count(len(values), "value is known", "values are known")
+            text = f"No query was asked yet. {values_known}; the search starts at the best of them."
+            return Advice("nothing_asked", text)
+        text = f"No step was made: {facts.evaluated} of the {batch} evaluations that the first iteration takes."
+        if not facts.by_hand:
+            text += f" Give a budget of several iterations, {10 * batch} say."
         return Advice("budget_small", text)
     begun, reached = estimate(start), estimate(end)
     if begun is None or reached is None:
@@ -373,8 +381,8 @@ def _bounds(facts: Facts) -> Advice | None:
     return Advice("at_bound", text)
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
+def _count(n: int, what: str, several: str = "") -> str:
+    return f"{n} {what if n == 1 else several or what + 's'}"
 
 
 def _short(text: str) -> str:

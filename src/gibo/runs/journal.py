@@ -172,11 +172,24 @@ class Journal:
 
     def change_training(self, training: dict[str, Any] | None, why: str) -> None:
         """Another objective in the same run, because a person says so."""
-        self._spec = None
         with self._store:
-            self._store.delete("facts", IN_FILE["training"])
-            self._store.insert("facts", IN_FILE["training"], json.dumps(training))
+            self._replace_facts(training=training)
             records.record(self._store, "remark", {"text": why[: records.LONGEST_TEXT]})
+
+    def start_at(self, x: Array | None) -> None:
+        """Begin at a point that was known before; None: at the start that the caller gave. Before the first `ask`."""
+        spec = self.spec().starting_at(x)
+        with self._store:
+            self._replace_facts(arguments=spec.arguments, given_x0=spec.given_x0)
+
+    def _replace_facts(self, **facts: Any) -> None:
+        self._spec = None
+        known = [name for name, _ in self._store.rows("facts")]
+        for field, value in facts.items():
+            name = IN_FILE.get(field, field)
+            if name in known:
+                self._store.delete("facts", name)
+            self._store.insert("facts", name, json.dumps(value))
 
     def undo(self, count: int, reason: str | None = None) -> list[Row]:
         """Take the last outcomes back, while nothing was asked since; the queries are pending again."""

@@ -5,7 +5,6 @@ Each function opens the run's journal, does one thing and closes it again, so th
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gibo._checks import as_finite_or_infinite, as_flag, as_number, describe, instance, natural, shown
+from gibo._linalg import Array
 from gibo._plugins import without_imports
 from gibo.errors import InputError, QueryError
 from gibo.optimizers import method_class
@@ -157,7 +157,9 @@ def undo(
         raise InputError(f"count: expected at least 1, got {count}")
     instance("reason", reason, (str, NoneType), "a text")
     with Journal.open(folder, PATIENCE, waiting) as journal:
-        return [row.query for row in journal.undo(count, reason)]
+        taken = [row.query for row in journal.undo(count, reason)]
+        Session.of(journal).start_at_best()
+        return taken
 
 
 def correct(
@@ -209,37 +211,34 @@ def tell_elsewhere(
     folder: Path | str,
     data: Sequence[tuple[Mapping[str, Any], Any]],
     waiting: Callable[[], None] | None = None,
-) -> None:
-    """Record values of points that nobody asked for, each by the names of its parameters; all of them or none."""
+    again: bool = False,
+) -> int:
+    """Record values of points that nobody asked for, each by the names of its parameters; returns how many.
+
+    A value that the run has at the same point is known already and is left out, unless it is to be recorded `again`.
+    """
     with Journal.open(folder, PATIENCE, waiting) as journal:
         refuse_normalized(journal)
-        Session.of(journal).tell_elsewhere(data)
+        session = Session.of(journal)
+        new = data if again else unknown_values(session, data)
+        session.tell_elsewhere(new)
+        return len(new)
 
 
-def read_values(path: Path, names: Sequence[str]) -> list[tuple[dict[str, float], float]]:
-    """Points and values from a CSV file that has a column for each parameter and one named value; others are left.
-
-    Rows without a value are left out, so that what `gibo export` gives can be read.
-    """
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: not readable as CSV: {error}") from None
-    missing = [name for name in (*names, "value") if not rows or name not in rows[0]]
-    if missing:
-        raise InputError(f"{path}: expected rows below a head with {', '.join([*names, 'value'])}; no {missing[0]}")
-    found = []
-    for line, row in enumerate(rows, start=2):
-        if not row["value"]:
-            continue
-        try:
-            found.append(({name: float(row[name]) for name in names}, float(row["value"])))
-        except (TypeError, ValueError):
-            raise InputError(f"{path}, line {line}: expected numbers, got {describe(row)}") from None
-    return found
+def unknown_values(session: Session, data: Sequence[tuple[Mapping[str, Any], Any]]) -> list[tuple[Any, Any]]:
+    """Those that the run does not have; what is in the data twice must be in the run twice."""
+    points: dict[Any, list[Array]] = {}  # of the run, by their values
+    for e in session.evaluations:
+        points.setdefault(e.value, []).append(e.x)
+    new = []
+    for values, value in data:
+        x, same_value = session.naming.point(values), points.get(value, [])
+        same = next((i for i, each in enumerate(same_value) if np.allclose(each, x, rtol=1e-9, atol=0.0)), None)
+        if same is None:
+            new.append((values, value))
+        else:
+            del same_value[same]
+    return new
 
 
 def names_of(folder: Path | str) -> list[str]:
@@ -252,8 +251,9 @@ def status(folder: Path | str, learns: Callable[[Journal], Reparametrizer | None
     """How a run stands, also while it is running; `learns` gives what learnt between the iterations."""
     with Journal.read(folder) as journal:
         session = Session.of(journal, learns(journal))
-        result = Result.of(session, Status.CALLBACK, "")
-        return Overview(journal.spec(), result, session.optimizer.pending, journal.starts(), journal.state())
+        state = journal.state()
+        result = Result.of(session, Status.WAITING if state == "waiting" else Status.CALLBACK, "")
+        return Overview(journal.spec(), result, session.optimizer.pending, journal.starts(), state)
 
 
 def refuse_normalized(journal: Journal) -> None:

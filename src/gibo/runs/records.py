@@ -159,7 +159,7 @@ def undo(store: Store, count: int, reason: str | None) -> list[Row]:
             'gibo tell RUN ID VALUE --correct "reason"'
         )
     queries = {row[0]: row for row in store.rows("queries")}
-    taken = rows[: len(rows) - count - 1 : -1]
+    taken = rows[len(rows) - count :][::-1]
     for row in taken:
         body: dict[str, Any] = {"id": row.query, **_outcome(row), "told": row.told}
         if queries[row.query][2] in (EXTERNAL, OLD_EXTERNAL):  # it was told with its query, the last one

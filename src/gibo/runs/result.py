@@ -29,6 +29,7 @@ class Status(enum.Enum):
     """Why a run ended; `Result.reason` says it in words."""
 
     RUNNING = "running"
+    WAITING = "waiting"  # by hand: for somebody to tell
     BUDGET_SPENT = "budget spent"
     TARGET_REACHED = "target reached"
     GRADIENT_LOST = "gradient lost"  # in its uncertainty: see `least_certainty`
@@ -228,9 +229,17 @@ class Result:
 
     @cached_property
     def advice(self) -> list[Advice]:
-        known = {"minimize": self._sign < 0, "names": self._naming.names, "recommended": self.x.tolist()}
         told = self._told(self._evaluations)
-        facts = Facts.of(self._optimizer, told, self._steps, iterations=self.iterations, **known)
+        facts = Facts.of(
+            self._optimizer,
+            told,
+            self._steps,
+            minimize=self._sign < 0,
+            names=self._naming.names,
+            recommended=self.x.tolist(),
+            iterations=self.iterations,
+            by_hand=self.status is Status.WAITING,
+        )
         if self.status is Status.RUNNING:
             return remarks(facts)
         return with_verdict(verdict(facts, self.start, self.best), remarks(facts))

@@ -14,6 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from gibo._checks import describe
 from gibo._linalg import Array
 from gibo.errors import InputError, JournalError
@@ -127,7 +129,11 @@ class Session:
         """The run of a journal, where it is."""
         spec = journal.spec()
         with journal.explained():
-            session = cls(optimizer or spec.fresh_optimizer(), spec.sign, reparametrizer, journal)
+            if optimizer is None:
+                optimizer = spec.fresh_optimizer()
+            elif spec.given_x0 is not None:
+                optimizer.start_at(spec.arguments["x0"])
+            session = cls(optimizer, spec.sign, reparametrizer, journal)
             session.optimizer.replay(session.lesson(journal.events()))
             session._learn_if_over()
             session._recorded = len(session.optimizer.log.events)
@@ -245,19 +251,36 @@ class Session:
         return query
 
     def tell_elsewhere(self, data: Iterable[tuple[Any, Any]]) -> None:
-        """Points that nobody asked for, as vectors (d,) or by name, and their values; all of them are checked first."""
+        """Points that nobody asked for, as vectors (d,) or by name, and their values; all of them are checked first.
+
+        Told before the first `ask`, the best of them is where the search starts.
+        """
         d, checked_data = self.optimizer.d, []
         for i, item in enumerate(data):
             try:
                 point, value = item
                 x = self.naming.point(point) if isinstance(point, Mapping) else as_point(point, d)
-                checked_data.append((self.optimizer.evaluated(x), checked(value, d)))
+                within = np.array_equal(x, self.optimizer.clip(x))
+                checked_data.append((self.optimizer.evaluated(x) if within else x, checked(value, d)))
             except InputError as error:
                 raise InputError(f"data[{i}]: {error}") from None
             except (TypeError, ValueError):
                 raise InputError(f"data[{i}]: expected a point and its value, got {describe(item)}") from None
         for x, outcome in checked_data:
             self.tell_external(x, outcome)
+        self.start_at_best()
+
+    def start_at_best(self) -> None:
+        """Before the first `ask`: start at the best point known that lies within the bounds; without one, at x0."""
+        optimizer = self.optimizer
+        if optimizer.log.has_asked:
+            return
+        known = [e for e in optimizer.log.valued if np.array_equal(e.x, optimizer.clip(e.x))]
+        best = max(known, key=lambda e: e.value, default=None)
+        if self.journal is not None:
+            self.journal.start_at(None if best is None else best.x)
+        if best is not None:
+            optimizer.start_at(best.x)
 
     def proceed(self) -> None:
         """Go on without what is pending."""

@@ -67,6 +67,8 @@ class RunSpec:
         quorum: the share of an iteration's queries after which the next one may start.
         training: what is trained, where that is known, as plain data.
         parameters: `gibo.parameters.Parameters` as plain data, where the run has them.
+        given_x0: the start that the caller gave, where the run starts at a better point that was known before; the
+            start itself is in `arguments`.
     """
 
     optimizer: str
@@ -77,6 +79,7 @@ class RunSpec:
     quorum: float = 1.0
     training: dict[str, Any] | None = None
     parameters: dict[str, Any] | None = None
+    given_x0: list[float] | None = None
 
     @classmethod
     def of(cls, optimizer: Optimizer, **others: Any) -> RunSpec:
@@ -94,6 +97,8 @@ class RunSpec:
             isinstance(self.names, list) and len(self.names) == d and all(isinstance(name, str) for name in self.names)
         ):
             raise InputError(f"expected {d} names of parameters")
+        if self.given_x0 is not None:
+            as_vector("given_x0", self.given_x0, d)
         if self.parameters is not None and list(Parameters.from_plain(self.parameters)) != self.names:
             raise InputError("the parameters and their names are not the same")
         if self.penalty is not None:
@@ -117,9 +122,17 @@ class RunSpec:
     def differences(self, saved: RunSpec) -> str:
         """What differs from that of a journal, for a person to read; empty if nothing does. Names do not matter."""
         ours, theirs = self._flat(), saved._flat()
+        if ours["x0"] == saved.given_x0:
+            theirs["x0"] = saved.given_x0
         names = [name for name in ours | theirs if ours.get(name) != theirs.get(name)]
         parts = [_difference(name, theirs.get(name), ours.get(name)) for name in names[:3]]
         return "; ".join(parts) + (f"; and {len(names) - 3} more" if len(names) > 3 else "")
+
+    def starting_at(self, x: Array | None) -> RunSpec:
+        """The same from another start; None: from the one that the caller gave."""
+        given = self.given_x0 or self.arguments["x0"]
+        x0, given_x0 = (given, None) if x is None else (x.tolist(), given)
+        return replace(self, arguments={**self.arguments, "x0": x0}, given_x0=given_x0)
 
     def with_objective_of(self, other: RunSpec) -> RunSpec:
         """The same with another one's objective, as far as the search does not depend on it."""

@@ -1,4 +1,8 @@
-"""A run as a table, a row for each query: for data frames and files."""
+"""A run as a table, a row for each query: for data frames and files, and values from a CSV file.
+
+`gibo export`, `gibo serve` and the page write the same CSV format, and `gibo import` reads it: a head with the columns'
+names, commas between the cells. A text that a spreadsheet would execute gets an apostrophe in front.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,13 @@ import csv
 import importlib
 import io
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gibo._checks import one_of
-from gibo.errors import MissingExtraError, missing_extra, printable
+from gibo._checks import one_of, shown
+from gibo.errors import InputError, MissingExtraError, missing_extra, printable
 from gibo.outcome import Outcome, Query
 from gibo.runs.spec import Naming
 
@@ -20,6 +25,8 @@ Columns = dict[str, list[Any]]
 FORMATS = ("csv", "json", "parquet")
 FRAMES = ("pandas", "polars")
 BEFORE, AFTER = ("id", "iteration", "kind"), ("value", "failure", "seconds", "asked", "told", "seed")
+SEPARATORS = (",", ";", "\t")
+EXECUTED = ("=", "+", "-", "@", "\t", "\r")  # at the start of a text, by a spreadsheet
 
 
 class Line(NamedTuple):
@@ -36,8 +43,7 @@ def columns_of(lines: Sequence[Line], naming: Naming) -> Columns:
 
     Numbers in the info of the evaluations, such as a return, come last.
     """
-    named = [f"parameter {name}" if name in (*BEFORE, *AFTER) else name for name in naming.names]
-    columns: Columns = {name: [] for name in (*BEFORE, *named, *AFTER)}
+    columns: Columns = {name: [] for name in (*BEFORE, *map(column_of, naming.names), *AFTER)}
     infos: list[dict[str, float]] = []
     for query, outcome, asked, told in lines:
         known = (None, None, None) if outcome is None else (outcome.value, outcome.failure, outcome.seconds)
@@ -50,6 +56,11 @@ def columns_of(lines: Sequence[Line], naming: Naming) -> Columns:
     for key in dict.fromkeys(key for info in infos for key in info):
         columns[f"info.{key}"] = [info.get(key) for info in infos]
     return columns
+
+
+def column_of(parameter: str) -> str:
+    """The name of a parameter's column."""
+    return f"parameter {parameter}" if parameter in (*BEFORE, *AFTER) else parameter
 
 
 def rows_of(columns: Columns) -> list[list[Any]]:
@@ -71,14 +82,14 @@ def data_frame(columns: Columns, library: str | None = None) -> Any:
 
 
 def encoded(columns: Columns, format: str) -> bytes:
-    """As the content of a file. Texts of a CSV file are shown by a terminal and not obeyed."""
+    """As the content of a file. Neither a terminal nor a spreadsheet obeys the texts of a CSV file."""
     one_of("format", format, FORMATS)
     if format == "json":
         records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         return json.dumps(records, indent=1).encode() + b"\n"
     if format == "csv":
         text = io.StringIO()
-        rows = ([printable(c, lines=True) if isinstance(c, str) else c for c in row] for row in rows_of(columns))
+        rows = ([_harmless(c) if isinstance(c, str) else c for c in row] for row in rows_of(columns))
         csv.writer(text, lineterminator="\n").writerows(rows)
         return text.getvalue().encode()
     file = io.BytesIO()
@@ -93,6 +104,54 @@ def encoded(columns: Columns, format: str) -> bytes:
 
 
 def format_of(path: Path | None) -> str:
-    """By the ending of a file's name; csv if it says nothing."""
+    """By the ending of a file's name; csv without one."""
     ending = "" if path is None else path.suffix.lower().removeprefix(".")
-    return ending if ending in FORMATS else "csv"
+    if ending not in ("", *FORMATS):
+        raise InputError(f"--out: expected a name that ends in .{', .'.join(FORMATS)}, got {shown(path and path.name)}")
+    return ending or "csv"
+
+
+def _harmless(text: str) -> str:
+    return printable(f"'{text}" if text.startswith(EXECUTED) else text, lines=True)
+
+
+def read_values(path: Path, names: Sequence[str]) -> list[tuple[dict[str, float], float]]:
+    """Points by the names of their parameters, and their values, from a CSV file; rows without a value are left out.
+
+    Cells may also be separated by semicolons or tabs, and numbers may then have a decimal comma.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not readable as CSV: {error}") from None
+    wanted = {name: _harmless(column_of(name)) for name in names}
+    heads = {separator: next(csv.reader(lines[:1], delimiter=separator), []) for separator in SEPARATORS}
+    separator = max(SEPARATORS, key=lambda each: len(heads[each]))
+    missing = [column for column in (*wanted.values(), "value") if column not in heads[separator]]
+    if missing:
+        raise InputError(
+            f"{path}: expected a head with {', '.join([*wanted.values(), 'value'])}, separated by commas, semicolons "
+            f"or tabs; there is no {missing[0]}"
+        )
+    rows, found = csv.DictReader(lines, delimiter=separator), []
+    try:
+        for row in rows:
+            if row["value"]:
+                where = f"{path}, line {rows.line_num}"
+                point = {name: _cell(where, column, row[column], separator) for name, column in wanted.items()}
+                found.append((point, _cell(where, "value", row["value"], separator)))
+    except csv.Error as error:
+        raise InputError(f"{path}: not readable as CSV: {error}") from None
+    return found
+
+
+def _cell(where: str, column: str, text: str | None, separator: str) -> float:
+    try:
+        number = float((text or "") if separator == "," else (text or "").replace(",", "."))
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(f"{where}: {column}: expected a finite number, got {shown(text)}")
+    return number

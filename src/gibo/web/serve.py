@@ -12,8 +12,6 @@ that has ``"ok"``, and the request's ``"tag"`` if it has one; an error is ``{"ok
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -21,6 +19,7 @@ from typing import Any, BinaryIO
 
 from gibo._checks import describe
 from gibo.errors import GiboError, InputError
+from gibo.runs.table import encoded
 from gibo.web.bench import ManualBench
 from gibo.web.loopback import LARGEST_BODY, NOTHING, LoopbackHandler, LoopbackServer, Refusal, as_object
 
@@ -72,9 +71,8 @@ class _Handler(LoopbackHandler):
         found = self.server.bench.export()
         if form == "json":
             return found
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([found["columns"], *found["rows"]])
-        self.send_text(text.getvalue().encode(), "text/csv", NOTHING)
+        columns = {name: [row[i] for row in found["rows"]] for i, name in enumerate(found["columns"])}
+        self.send_text(encoded(columns, "csv"), "text/csv", NOTHING)
         return None
 
 

@@ -179,8 +179,9 @@ class Journal:
     def start_at(self, x: Array | None) -> None:
         """Begin at a point that was known before; None: at the start that the caller gave. Before the first `ask`."""
         spec = self.spec().starting_at(x)
-        with self._store:
-            self._replace_facts(arguments=spec.arguments, given_x0=spec.given_x0)
+        if spec != self.spec():
+            with self._store:
+                self._replace_facts(arguments=spec.arguments, given_x0=spec.given_x0)
 
     def _replace_facts(self, **facts: Any) -> None:
         self._spec = None

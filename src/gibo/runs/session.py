@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -275,12 +276,12 @@ class Session:
         optimizer = self.optimizer
         if optimizer.log.has_asked:
             return
-        known = [e for e in optimizer.log.valued if np.array_equal(e.x, optimizer.clip(e.x))]
-        best = max(known, key=lambda e: e.value, default=None)
+        known = [(e.value, e.x) for e in optimizer.log.valued if np.array_equal(e.x, optimizer.clip(e.x))]
+        best = max(known, key=itemgetter(0))[1] if known else None
         if self.journal is not None:
-            self.journal.start_at(None if best is None else best.x)
+            self.journal.start_at(best)
         if best is not None:
-            optimizer.start_at(best.x)
+            optimizer.start_at(best)
 
     def proceed(self) -> None:
         """Go on without what is pending."""

@@ -24,13 +24,9 @@ def family(request):
     return request.param
 
 
-C = np.array([[1.0, 0.6, -0.3], [0.6, 1.0, 0.2], [-0.3, 0.2, 1.0]])
-
-
-@pytest.fixture(params=[(ARD, None), (0.7, None), (ARD, C)], ids=["ard", "shared", "full"])
+@pytest.fixture(params=[ARD, 0.7], ids=["ard", "shared"])
 def kernel(request, family):
-    ell, correlation = request.param
-    return family(ell, 1.7, correlation)
+    return family(request.param, 1.7)
 
 
 @pytest.fixture
@@ -79,41 +75,6 @@ def test_k_against_the_textbook(points):
     np.testing.assert_allclose(SquaredExponential(ARD, 1.7).k(A, B), 1.7 * np.exp(-0.5 * r**2), rtol=1e-13)
     s = np.sqrt(5.0) * r
     np.testing.assert_allclose(Matern52(ARD, 1.7).k(A, B), 1.7 * (1 + s + s**2 / 3) * np.exp(-s), rtol=1e-13)
-
-
-def test_a_full_matrix_against_the_textbook(family, points):
-    """Müller et al. 2021, appendix A.1: q = ``(a − b)ᵀ L (a − b)``. Any L is lengthscales and a correlation."""
-    A, B = points
-    root = np.random.default_rng(7).normal(size=(D, D))
-    L = root @ root.T + 0.1 * np.eye(D)
-    S = np.linalg.inv(L)
-    ell = np.sqrt(S.diagonal())
-    kernel = family(ell, 1.7, S / np.outer(ell, ell))
-    delta = A[:, None] - B
-    psi, slope = family().profile(np.einsum("nmi,ij,nmj->nm", delta, L, delta), 1)
-    np.testing.assert_allclose(kernel.k(A, B), 1.7 * psi, rtol=1e-10)
-    np.testing.assert_allclose(kernel.dk_da(A, B), 3.4 * slope[..., None] * (delta @ L), rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(
-        kernel.gradient_covariance(D), -3.4 * family().profile(np.zeros(1), 1)[1] * L, rtol=1e-10
-    )
-
-
-def test_a_correlation_of_none_is_the_diagonal_kernel(family, points):
-    A, B = points
-    plain, same = family(ARD, 1.7), family(ARD, 1.7, np.eye(D))
-    for name in ("k", "dk_da", "d2k_dadb", "dk_dlog_lengthscale"):
-        np.testing.assert_allclose(getattr(same, name)(A, B), getattr(plain, name)(A, B), rtol=1e-12, atol=1e-14)
-
-
-def test_the_correlation_gradient_against_differences(family):
-    X, W = np.random.default_rng(8).normal(size=(2, 6, 6))
-    X, W = X[:, :D], W + W.T
-    found, h = family(ARD, 1.7, C).correlation_gradient(W, X), 1e-6
-    for i, j in ((0, 1), (0, 2), (1, 2)):
-        step = np.zeros((D, D))
-        step[i, j] = step[j, i] = h
-        up, down = ((W * family(ARD, 1.7, C + s).k(X, X)).sum() for s in (step, -step))
-        assert found[i, j] + found[j, i] == pytest.approx((up - down) / (2.0 * h), rel=1e-6)
 
 
 def test_k_is_symmetric_with_the_variance_on_its_diagonal(kernel, points):
@@ -320,29 +281,6 @@ def test_kernels_are_found_by_name():
 def test_bad_lengthscales_say_what_was_expected(bad):
     with pytest.raises(InputError, match="lengthscale: expected"):
         SquaredExponential(lengthscale=bad)
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        1.0,
-        [1.0],
-        "x",
-        np.eye(2) * 2.0,
-        [[1.0, 0.5], [0.4, 1.0]],
-        np.ones((2, 2)),
-        [[1.0, 2.0], [2.0, 1.0]],
-        np.eye(2)[:1],
-    ],
-)
-def test_bad_correlations_say_what_was_expected(bad):
-    with pytest.raises(InputError, match="correlation: expected"):
-        SquaredExponential(correlation=bad)
-
-
-def test_a_correlation_that_does_not_fit_the_points():
-    with pytest.raises(InputError, match=r"correlation: \(2, 2\) does not fit points of 3 dimensions"):
-        SquaredExponential(correlation=np.eye(2)).k(np.zeros((1, 3)), np.zeros((1, 3)))
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf, "big", None, [1.0, 2.0]])

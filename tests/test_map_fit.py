@@ -8,7 +8,7 @@ from scipy.optimize import minimize as scipy_minimize
 
 from gibo import GaussianProcess, InputError, Matern52, NumericalError, SquaredExponential, fit
 from gibo.map_fit import HYPERPARAMETERS, FitWarning, _Space, likelihood_of_values, log_posterior
-from gibo.priors import LKJ, Gamma, LogNormal, Normal, SharedLogNormal, Uniform
+from gibo.priors import Gamma, LogNormal, Normal, SharedLogNormal, Uniform
 
 module = sys.modules["gibo.map_fit"]
 
@@ -71,46 +71,6 @@ def test_the_quick_likelihood_of_values_is_the_likelihood(kernel, mean, of_noise
         np.testing.assert_allclose(gradient.lengthscale, slow.lengthscale, rtol=1e-7, atol=1e-9 * size)
         assert gradient.variance == pytest.approx(slow.variance, rel=1e-7, abs=1e-9 * size)
         assert gradient.noise == pytest.approx(slow.noise, rel=1e-9)
-
-
-C = np.array([[1.0, 0.6, -0.3], [0.6, 1.0, 0.2], [-0.3, 0.2, 1.0]])
-
-
-def correlated(ell, variance):
-    return SquaredExponential(ell, variance, C)
-
-
-@pytest.mark.parametrize("priors", [{}, SHARED], ids=["alone", "all"])
-def test_the_gradient_of_the_log_posterior_by_a_correlation(priors):
-    priors = {**priors, "correlation": LKJ(3.0)}
-    space = _Space.of(example(kernel=correlated), priors)
-    start = space.start()
-    np.testing.assert_allclose(space.model(start).kernel.correlation, C, rtol=1e-12)
-    z = start + 0.05
-    _, analytic = space.log_posterior(z)
-    assert analytic.shape == z.shape == space.box[0].shape
-    for j, derivative in enumerate(analytic):
-        step = 1e-5 * (np.arange(len(z)) == j)
-        up, down = (log_posterior(space.model(z + sign * step), priors) for sign in (1.0, -1.0))
-        assert derivative == pytest.approx((up - down) / 2e-5, rel=1e-5, abs=1e-5)
-
-
-def test_a_valley_that_is_not_along_the_parameters_is_found():
-    """Of x0 + x1 and x0 − x1 only the latter matters: moving both together changes nothing."""
-    X = np.random.default_rng(3).uniform(-1.0, 1.0, (30, 2))
-    start = GaussianProcess(SquaredExponential([1.0, 1.0], 1.0, np.eye(2)), noise=0.01)
-    gp = start.condition(X, np.sin(4.0 * (X[:, 0] - X[:, 1])))
-    priors = {"lengthscale": LogNormal(1.0, 1.0), "correlation": LKJ(1.5)}
-    full, diagonal = fit(gp, priors).gp, fit(gp, {"lengthscale": priors["lengthscale"]}).gp
-    assert full.kernel.correlation[0, 1] > 0.9
-    assert full.log_likelihood > diagonal.log_likelihood + 10.0
-
-
-@pytest.mark.parametrize("kernel", [SquaredExponential, correlated])
-def test_a_correlation_is_fitted_to_values_of_a_kernel_that_has_one(kernel):
-    gp = example(kernel=kernel, gradients=2 if kernel is correlated else 0)
-    with pytest.raises(InputError, match="values alone"):
-        fit(gp, {"correlation": LKJ(3.0)})
 
 
 def test_the_log_posterior_is_likelihood_plus_priors():
@@ -310,7 +270,7 @@ def test_a_model_that_cannot_be_made_keeps_the_old_hyperparameters(monkeypatch, 
 
 def test_a_gradient_that_is_not_finite_keeps_the_old_hyperparameters(monkeypatch):
     gp = example()
-    monkeypatch.setattr(_Space, "_gradient", lambda self, likelihood, z, model: np.full(len(z), np.nan))
+    monkeypatch.setattr(_Space, "_gradient", lambda self, likelihood, z: np.full(len(z), np.nan))
     assert_kept(fit(gp, LOGNORMAL), gp)
 
 

@@ -32,28 +32,6 @@ def test_a_normalized_direction_has_mahalanobis_length_one(normalization):
     assert mahalanobis(direction(G, ELL, normalization)) == pytest.approx(1.0, rel=1e-14)
 
 
-C = np.array([[1.0, 0.6, -0.3], [0.6, 1.0, 0.2], [-0.3, 0.2, 1.0]])
-
-
-@pytest.mark.parametrize("normalization", NORMALIZED)
-def test_with_a_correlation_a_direction_ascends_and_has_length_one(normalization):
-    S = np.diag(ELL) @ C @ np.diag(ELL)
-    step = direction(G, ELL, normalization, C)
-    assert step @ np.linalg.solve(S, step) == pytest.approx(1.0, rel=1e-12)
-    assert step @ G > 0.0
-    np.testing.assert_allclose(
-        direction(G, ELL, normalization, np.eye(3)), direction(G, ELL, normalization), rtol=1e-12
-    )
-
-
-def test_with_a_correlation_each_normalization_is_its_formula():
-    S = np.diag(ELL) @ C @ np.diag(ELL)
-    np.testing.assert_allclose(direction(G, ELL, "paper", C), G / np.sqrt(G @ np.linalg.inv(S) @ G), rtol=1e-12)
-    np.testing.assert_allclose(direction(G, ELL, "invariant", C), S @ G / np.sqrt(G @ S @ G), rtol=1e-12)
-    root = direction(np.eye(3)[0], ELL, "published", C)  # a column of the symmetric root
-    np.testing.assert_allclose(np.linalg.norm(root), np.sqrt(S[0, 0]), rtol=1e-12)
-
-
 def test_normalizations_agree_when_all_lengthscales_are_equal():
     ell = np.full(3, 0.4)
     for normalization in NORMALIZED:

@@ -6,9 +6,8 @@ A (n, d), B (m, d)   points;  ``ell`` (d,) lengthscales,  ``s2`` the variance σ
 q                    squared distance in lengthscales, ``q = Σ_j (a_j − b_j)² / ell_j²``
 psi                  the kernel's profile: ``k(a, b) = s2·psi(q)``; psi', psi'', psi''' are derivatives in q
 r                    ``(a − b) / ell²``, so that ``∂q/∂a = 2 r`` and ``∂q/∂b = −2 r``
-C (d, d), P          correlation of the lengthscales and its inverse, where there is one: then with ``z = (a − b)/ell``
-                     ``q = zᵀ P z`` and ``r = P z/ell``. It makes of L, ``diag(1/ell²)`` without it, the general matrix
-                     of Müller et al. 2021, appendix A.1; ell_j is how far the ellipsoid q = 1 reaches along j
+L (d, d)             ``diag(1/ell²)``. The general matrix L of Müller et al. 2021, appendix A.1, is a linear change of
+                     the coordinates before this: see `gibo.optimizers.coordinates.Coordinates`
 
 A kernel is one class with one method, its profile; every derivative below follows from it by the chain rule:
 
@@ -23,7 +22,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -39,9 +37,6 @@ _EPS = float(np.finfo(np.float64).eps)
 
 # Of a squared distance in lengthscales; see `squared_distance`.
 LARGEST_ERROR = 1e-12
-
-# Of a correlation matrix: below, nothing but rounding would be left of the shortest direction.
-LEAST_EIGENVALUE = 1e-10
 
 # The kernels that have a name, by which settings refer to them.
 KERNELS: dict[str, type[Kernel]] = {}
@@ -67,8 +62,6 @@ class Kernel(Serializable, ABC):
     Args:
         lengthscale: positive; a number, or one per dimension.
         variance: positive; the variance σ_f² of the function values (not a standard deviation).
-        correlation: None, or C (d, d), where the objective's valleys are not along the parameters. Of a full matrix L,
-            ``Σ = L⁻¹`` has the lengthscales ``ell = √diag Σ`` and the correlation ``Σ/(ell ellᵀ)``.
 
     Example:
         >>> kernel = SquaredExponential(lengthscale=0.5, variance=2.0)
@@ -78,7 +71,6 @@ class Kernel(Serializable, ABC):
 
     lengthscale: float | Array = 1.0
     variance: float = 1.0
-    correlation: Array | None = None
 
     name: ClassVar[str]
 
@@ -98,8 +90,6 @@ class Kernel(Serializable, ABC):
         for name, values in (("lengthscale", ell), ("variance", np.array(self.variance))):
             moderate(name, values)
             moderate(f"1/{name}", 1.0 / values)
-        if self.correlation is not None:
-            object.__setattr__(self, "correlation", as_correlation("correlation", self.correlation))
 
     @abstractmethod
     def profile(self, q: Array, order: int) -> tuple[Array, ...]:
@@ -116,37 +106,11 @@ class Kernel(Serializable, ABC):
             raise InputError(f"lengthscale: {len(ell)} lengthscales do not fit points of {d} dimensions")
         return np.broadcast_to(ell, (d,))
 
-    @cached_property
-    def white(self) -> Array | None:
-        """``N⁻¹`` (d, d), where ``C = N Nᵀ`` with a triangular N: ``q = ‖N⁻¹ z‖²``. None without a correlation."""
-        return None if self.correlation is None else np.linalg.inv(np.linalg.cholesky(self.correlation))
-
-    def whiten(self, X: Array) -> Array:
-        """Rows (…, d) in lengthscales, without correlation: ``q`` is the squared length of their differences."""
-        Z = X / self.ell(X.shape[-1])
-        return Z if self.white is None else Z @ self._fitting(Z).T
-
-    def by_points(self, R: Array) -> Array:
-        """Derivatives (…, d) by whitened points as derivatives by the points."""
-        ell = self.ell(R.shape[-1])
-        return R / ell if self.white is None else R @ self._fitting(R) / ell
-
-    def _fitting(self, Z: Array) -> Array:
-        assert self.white is not None
-        if len(self.white) != Z.shape[-1]:
-            raise InputError(f"correlation: {self.white.shape} does not fit points of {Z.shape[-1]} dimensions")
-        return self.white
-
     # -- values and derivatives with respect to the points ------------------------------------------------------------
 
     def k(self, A: Array, B: Array) -> Array:
         """``k(a, b)`` for all pairs: (n, m)."""
-        ell = self.ell(A.shape[1])
-        if self.white is not None:
-            centre = B.mean(axis=0) if len(B) else 0.0
-            same, A = A is B, self.whiten(A - centre)
-            B, ell = A if same else self.whiten(B - centre), np.ones(A.shape[1])
-        (psi,) = self.profile(squared_distance(A, B, ell), 0)
+        (psi,) = self.profile(squared_distance(A, B, self.ell(A.shape[1])), 0)
         return self.variance * psi
 
     def dk_da(self, A: Array, B: Array) -> Array:
@@ -162,9 +126,6 @@ class Kernel(Serializable, ABC):
         """``∂²k/∂a_i∂b_j`` for all pairs: (n, m, d, d)."""
         r, _, dpsi, ddpsi = self._pairs(A, B, 2)
         outer: Array = -4.0 * self.variance * ddpsi[..., None, None] * r[..., :, None] * r[..., None, :]
-        if self.white is not None:
-            L = self.by_points(self.by_points(np.eye(A.shape[1])).T)
-            return outer - 2.0 * self.variance * dpsi[..., None, None] * L
         diagonal = -2.0 * self.variance * dpsi[..., None] / self.ell(A.shape[1]) ** 2
         i = np.arange(A.shape[1])
         outer[..., i, i] += diagonal
@@ -176,18 +137,12 @@ class Kernel(Serializable, ABC):
 
     def gradient_variance(self, d: int) -> Array:
         """The diagonal of ``H = ∂²k(t, t')/∂t∂t'`` at t' = t, the prior covariance of the gradient: (d,)."""
-        if self.white is not None:
-            return self.gradient_covariance(d).diagonal().copy()
         _, dpsi = self.profile(np.zeros(1), 1)
         return -2.0 * self.variance * float(dpsi[0]) / self.ell(d) ** 2
 
     def gradient_covariance(self, d: int) -> Array:
         """``H`` (d, d)."""
-        if self.white is None:
-            return np.diag(self.gradient_variance(d))
-        t = np.zeros((1, positive_int("d", d)))
-        H: Array = self.d2k_dadb(t, t)[0, 0]
-        return H
+        return np.diag(self.gradient_variance(d))
 
     # -- derivatives with respect to the hyperparameters --------------------------------------------------------------
 
@@ -208,12 +163,10 @@ class Kernel(Serializable, ABC):
         n, d = X.shape
         ell, of_values = self.ell(d), W[G.size :, G.size :]
         Z = (X - X.mean(axis=0)) / ell if n else X
-        U = Z if self.white is None else Z @ self._fitting(Z).T
-        psi, dpsi = self.profile(squared_distance(U, U, np.ones(d)), 1)
+        psi, dpsi = self.profile(squared_distance(Z, Z, np.ones(d)), 1)
         Y = of_values * dpsi
-        # Σ_ij Y_ij (z_i − z_j)·P(z_i − z_j) for a symmetric Y, per dimension.
-        PZ = Z if self.white is None else U @ self.white
-        along = 2.0 * (Y.sum(axis=1) @ (PZ * Z) - np.einsum("nd,nd->d", PZ, Y @ Z))
+        # Σ_ij Y_ij (z_i − z_j)² for a symmetric Y, per dimension.
+        along = 2.0 * (Y.sum(axis=1) @ (Z * Z) - np.einsum("nd,nd->d", Z, Y @ Z))
         by_ell = -2.0 * self.variance * along
         by_s2 = self.variance * float(np.vdot(of_values, psi))
         if len(G):
@@ -221,20 +174,11 @@ class Kernel(Serializable, ABC):
             by_ell, by_s2 = by_ell + more_by_ell, by_s2 + more_by_s2
         return by_ell, by_s2
 
-    def correlation_gradient(self, W: Array, X: Array) -> Array:
-        """``Σ_ij W_ij·∂K_ij/∂C`` (d, d) for ``K = k(X, X)`` and a symmetric W: ``−s2·P (Σ W_ij psi'_ij z zᵀ) P``."""
-        U = self.whiten(X - X.mean(axis=0))
-        Y = W * self.profile(squared_distance(U, U, np.ones(X.shape[1])), 1)[1]
-        inner = 2.0 * ((Y.sum(axis=1) * U.T) @ U - U.T @ Y @ U)
-        B = self._fitting(U)
-        by_C: Array = -self.variance * B.T @ inner @ B
-        return by_C
-
     def _hyperparameter_gradient_of_gradients(self, W: Array, X: Array, G: Array) -> tuple[Array, float]:
         """The part of `hyperparameter_gradient` that belongs to the blocks of K with gradients in them.
 
-        In lengthscale units, u = (a − b)/ell, p = P u and w = a block of W with its gradient components divided by ell,
-        the blocks are ``−2·s2·psi'·p`` and ``−2·s2·psi'·P − 4·s2·psi''·p pᵀ``, and ``∂u_j/∂log ell_j = −u_j``.
+        In lengthscale units, u = (a − b)/ell and w = a block of W with its gradient components divided by ell, the
+        blocks are ``−2·s2·psi'·u`` and ``−2·s2·psi'·I − 4·s2·psi''·u uᵀ``, and ``∂u_j/∂log ell_j = −u_j``.
         """
         n, m, d, p = len(X), len(G), X.shape[1], G.size
         s2, ell = self.variance, self.ell(d)
@@ -243,25 +187,22 @@ class Kernel(Serializable, ABC):
         rows = (W * self.joint(X, G, X, G)).sum(axis=1)
         by_ell -= 2.0 * rows[:p].reshape(m, d).sum(axis=0)
         by_s2 = float(rows[:p].sum()) + float((W[p:, :p] * self.joint(X, G[:0], X[:0], G)).sum())
-        P = np.eye(d) if self.white is None else self.white.T @ self.white
         # Values against gradients; the factor 2 stands for the transposed block.
         u = (X[:, None, :] - G[None, :, :]) / ell
-        p_ = u @ P
-        _, dpsi, ddpsi = self.profile(np.einsum("nmd,nmd->nm", u, p_), 2)
+        _, dpsi, ddpsi = self.profile(np.einsum("nmd,nmd->nm", u, u), 2)
         w = W[p:, :p].reshape(n, m, d) / ell
-        wp = np.einsum("nmd,nmd->nm", w, p_)
-        by_ell += 2.0 * s2 * np.einsum("nm,nmd->d", 4.0 * ddpsi * wp, p_ * u)
-        by_ell += 2.0 * s2 * np.einsum("nm,nmd->d", 2.0 * dpsi, (w @ P) * u)
+        wu = np.einsum("nmd,nmd->nm", w, u)
+        by_ell += 2.0 * s2 * np.einsum("nm,nmd->d", 4.0 * ddpsi * wu, u * u)
+        by_ell += 2.0 * s2 * np.einsum("nm,nmd->d", 2.0 * dpsi, w * u)
         # Gradients against gradients.
         u = (G[:, None, :] - G[None, :, :]) / ell
-        p_ = u @ P
-        _, dpsi, ddpsi, dddpsi = self.profile(np.einsum("nmd,nmd->nm", u, p_), 3)
+        _, dpsi, ddpsi, dddpsi = self.profile(np.einsum("nmd,nmd->nm", u, u), 3)
         ww = W[:p, :p].reshape(m, d, m, d).transpose(0, 2, 1, 3) / ell[:, None] / ell
-        trace = np.einsum("nmij,ij->nm", ww, P)
-        wp_both = np.einsum("nmij,nmj->nmi", ww, p_) + np.einsum("nmij,nmi->nmj", ww, p_)
-        pwp = 0.5 * np.einsum("nmi,nmi->nm", wp_both, p_)
-        by_ell += s2 * np.einsum("nm,nmd->d", 4.0 * ddpsi * trace + 8.0 * dddpsi * pwp, p_ * u)
-        by_ell += s2 * np.einsum("nm,nmd->d", 4.0 * ddpsi, (wp_both @ P) * u)
+        trace = np.einsum("nmii->nm", ww)
+        wu_both = np.einsum("nmij,nmj->nmi", ww, u) + np.einsum("nmij,nmi->nmj", ww, u)
+        uwu = 0.5 * np.einsum("nmi,nmi->nm", wu_both, u)
+        by_ell += s2 * np.einsum("nm,nmd->d", 4.0 * ddpsi * trace + 8.0 * dddpsi * uwu, u * u)
+        by_ell += s2 * np.einsum("nm,nmd->d", 4.0 * ddpsi, wu_both * u)
         return by_ell, by_s2
 
     # -- covariances of values and gradients together -----------------------------------------------------------------
@@ -285,8 +226,9 @@ class Kernel(Serializable, ABC):
 
     def _pairs(self, A: Array, B: Array, order: int) -> tuple[Array, ...]:
         """r (n, m, d), and psi and its derivatives (n, m), from exact differences."""
-        u = self.whiten(A[:, None, :] - B[None, :, :])
-        return self.by_points(u), *self.profile(np.einsum("nmd,nmd->nm", u, u), order)
+        ell = self.ell(A.shape[1])
+        u = (A[:, None, :] - B[None, :, :]) / ell
+        return u / ell, *self.profile(np.einsum("nmd,nmd->nm", u, u), order)
 
 
 class SquaredExponential(Kernel):
@@ -364,15 +306,3 @@ def _squared_distance_by_differences(U: Array, W: Array) -> Array:
     for a, b in zip(U.T, W.T, strict=True):
         q += (a[:, None] - b[None, :]) ** 2
     return q
-
-
-def as_correlation(name: str, given: Any, d: int | None = None) -> Array:
-    """A correlation matrix (d, d) from outside: symmetric, with ones on its diagonal, positive definite."""
-    C, d = as_finite(name, given), None if d is None else positive_int("d", d)
-    square = C.ndim == 2 and C.shape[0] == C.shape[1] and C.size and d in (None, len(C))
-    if not square or not np.allclose(C, C.T, rtol=0.0, atol=1e-9) or not np.allclose(C.diagonal(), 1.0, atol=1e-9):
-        size = "" if d is None else f" of {d} parameters"
-        raise InputError(f"{name}: expected a symmetric matrix with ones on its diagonal{size}, got {shown(given)}")
-    if np.linalg.eigvalsh(C)[0] < LEAST_EIGENVALUE:
-        raise InputError(f"{name}: expected a positive definite matrix, its least eigenvalue is that of a singular one")
-    return C

@@ -14,20 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gibo._checks import instance, one_of, positive_int
-from gibo._linalg import Array, cholesky, inverse, inverse_upper, minimize
+from gibo._linalg import Array, cholesky, inverse_upper, minimize
 from gibo.errors import InputError, NumericalError
 from gibo.gp import GaussianProcess, LogLikelihoodGradient, Observations, conditioned
 from gibo.kernels import squared_distance
 from gibo.means import Mean
-from gibo.priors import LKJ, Prior
+from gibo.priors import Prior
 
 HYPERPARAMETERS = ("lengthscale", "variance", "noise")
-CORRELATION = "correlation"
 
 # Where a prior has no bounded support, the search stays within this factor of the prior's mean.
 WIDEST = 1e6
-# And the entries of a correlation's factor, see `_Space.factor`, within this.
-STEEPEST = 10.0
 
 
 @dataclass(frozen=True)
@@ -46,13 +43,12 @@ class Fit(NamedTuple):
     warning: FitWarning | None
 
 
-def fit(gp: GaussianProcess, priors: Mapping[str, Prior | LKJ], maximum_steps: int = 50) -> Fit:
+def fit(gp: GaussianProcess, priors: Mapping[str, Prior], maximum_steps: int = 50) -> Fit:
     """MAP estimate of those hyperparameters of a conditioned model that have a prior; the others stay as they are.
 
     Args:
         gp: a model with data; its hyperparameters are where the search starts.
-        priors: a prior for any of ``"lengthscale"`` (the same for each dimension), ``"variance"`` and ``"noise"``; an
-            `LKJ` for ``"correlation"``, of a kernel that has one and data without gradients.
+        priors: a prior for any of ``"lengthscale"`` (the same for each dimension), ``"variance"`` and ``"noise"``.
         maximum_steps: of L-BFGS-B.
 
     Returns:
@@ -97,7 +93,7 @@ def fit(gp: GaussianProcess, priors: Mapping[str, Prior | LKJ], maximum_steps: i
     return Fit(space.model(z), -float(lowest), evaluations, None)
 
 
-def log_posterior(gp: GaussianProcess, priors: Mapping[str, Prior | LKJ]) -> float:
+def log_posterior(gp: GaussianProcess, priors: Mapping[str, Prior]) -> float:
     """Log marginal likelihood plus the log-densities of the hyperparameters that have a prior."""
     _check(gp, priors)
     return gp.log_likelihood + _log_prior(gp, priors)
@@ -110,7 +106,7 @@ def _log_prior(gp: GaussianProcess, priors: Mapping[str, Any]) -> float:
 def likelihood_of_values(gp: GaussianProcess, data: Observations) -> tuple[float, LogLikelihoodGradient]:
     """`log_likelihood` and `log_likelihood_gradient` of a model given values alone, in half the time.
 
-    For a constant mean and a kernel without correlation. Distances are computed once. With ``K = s2·psi + noise·I``,
+    For a constant mean. Distances are computed once. With ``K = s2·psi + noise·I``,
     ``a = K⁻¹ r`` and ``P = K⁻¹``, of which the upper triangle is all that is needed,
 
         tr((a aᵀ − P) ∂K/∂log s2) = aᵀ(K − noise·I)a − tr(P(K − noise·I)) = aᵀr − noise·aᵀa − n + noise·tr P
@@ -141,13 +137,8 @@ def _check(gp: Any, priors: Any) -> None:
     instance("gp", gp, GaussianProcess, "a GaussianProcess")
     instance("priors", priors, Mapping, "priors by the names of hyperparameters")
     for name, prior in priors.items():
-        one_of("priors", name, (*HYPERPARAMETERS, CORRELATION))
-        if name != CORRELATION:
-            instance(f"priors: {name}", prior, Prior, "a prior, such as LogNormal(1.0, 0.5)")
-            continue
-        instance(f"priors: {name}", prior, LKJ, "a prior, such as LKJ(3.0)")
-        if gp.kernel.correlation is None or (gp.observations is not None and gp.observations.g.size):
-            raise InputError("priors: a correlation is fitted to values alone, where the kernel starts with one")
+        one_of("priors", name, HYPERPARAMETERS)
+        instance(f"priors: {name}", prior, Prior, "a prior, such as LogNormal(1.0, 0.5)")
 
 
 def _value(gp: GaussianProcess, name: str) -> Any:
@@ -156,7 +147,7 @@ def _value(gp: GaussianProcess, name: str) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Space:
-    """The logarithms z of the free hyperparameters, in the order of HYPERPARAMETERS; then a correlation's `factor`."""
+    """The logarithms z of the free hyperparameters, in the order of HYPERPARAMETERS."""
 
     gp: GaussianProcess
     priors: Mapping[str, Any]
@@ -173,32 +164,14 @@ class _Space:
             (lower, upper), mean = priors[name].support, priors[name].mean
             lower, upper = max(lower, mean / WIDEST), min(upper, mean * WIDEST)
             bounds += [(math.log(lower), math.log(upper))] * np.size(_value(gp, name))
-        if CORRELATION in priors:
-            d = len(_value(gp, CORRELATION))
-            names, sizes = (*names, CORRELATION), (*sizes, d * (d - 1) // 2)
-            bounds += [(-STEEPEST, STEEPEST)] * sizes[-1]
         low, high = np.array(bounds).T
         return cls(gp, priors, names, sizes, (low, high))
 
     def start(self) -> Array:
         with np.errstate(divide="ignore"):  # a noise of zero starts at the lower bound
-            z = np.concatenate([self._start(name) for name in self.names])
+            z = np.concatenate([np.log(np.atleast_1d(_value(self.gp, name))) for name in self.names])
         clipped: Array = np.clip(z, *self.box)
         return clipped
-
-    def _start(self, name: str) -> Array:
-        value = np.atleast_1d(_value(self.gp, name))
-        if name != CORRELATION:
-            return np.asarray(np.log(value))
-        N = np.linalg.cholesky(value)
-        z: Array = (N / N.diagonal()[:, None])[np.tril_indices(len(N), -1)]
-        return z
-
-    def factor(self, z: Array) -> Array:
-        """M (d, d), ones on its diagonal and z below it; its rows, made of length 1, are N, and ``C = N Nᵀ``."""
-        M = np.eye(len(_value(self.gp, CORRELATION)))
-        M[np.tril_indices(len(M), -1)] = z
-        return M
 
     def split(self, z: Array) -> dict[str, Array]:
         return dict(zip(self.names, np.split(z, np.cumsum(self.sizes)[:-1]), strict=True))
@@ -210,16 +183,15 @@ class _Space:
     def log_posterior(self, z: Array) -> tuple[float, Array]:
         """With its gradient."""
         gp, (data, _) = self._bare(z), conditioned(self.gp)
-        if data.g.size or gp.kernel.correlation is not None or isinstance(gp.mean, Mean):
+        if data.g.size or isinstance(gp.mean, Mean):
             model = gp.given(data)
-            return log_posterior(model, self.priors), self._gradient(model.log_likelihood_gradient(), z, model)
+            return log_posterior(model, self.priors), self._gradient(model.log_likelihood_gradient(), z)
         value, gradient = likelihood_of_values(gp, data)
-        return value + _log_prior(gp, self.priors), self._gradient(gradient, z, gp)
+        return value + _log_prior(gp, self.priors), self._gradient(gradient, z)
 
     def _bare(self, z: Array) -> GaussianProcess:
         """Without the data's factor."""
         parts = self.split(z)
-        shear = parts.pop(CORRELATION, None)
         # Rounding in exp(log(bound)) must not leave the support.
         free = {name: np.clip(np.exp(part), *self.priors[name].support) for name, part in parts.items()}
         kernel = self.gp.kernel
@@ -229,34 +201,14 @@ class _Space:
         variance = float(free["variance"][0]) if "variance" in free else kernel.variance
         noise = float(free["noise"][0]) if "noise" in free else self.gp.noise
         kernel = kernel.with_hyperparameters(lengthscale, variance)
-        if shear is not None:
-            M = self.factor(shear)
-            N = M / np.linalg.norm(M, axis=1, keepdims=True)
-            kernel = replace(kernel, correlation=N @ N.T)
         return GaussianProcess(kernel, noise, self.gp.mean)
 
-    def _gradient(self, likelihood: LogLikelihoodGradient, z: Array, model: GaussianProcess) -> Array:
+    def _gradient(self, likelihood: LogLikelihoodGradient, z: Array) -> Array:
         parts = []
         for name, part in self.split(z).items():
-            if name == CORRELATION:
-                parts.append(self._by_factor(model, part))
-                continue
             by_log = np.atleast_1d(getattr(likelihood, name))
             if name == "lengthscale" and len(part) == 1:
                 by_log = by_log.sum(keepdims=True)  # one lengthscale shared by all dimensions
             x = np.exp(part)
             parts.append(by_log + self.priors[name].gradient(x) * x)
         return np.concatenate(parts)
-
-    def _by_factor(self, model: GaussianProcess, z: Array) -> Array:
-        """The log-posterior's derivative by the entries z of a correlation's factor."""
-        (data, factor), C = conditioned(model), model.kernel.correlation
-        W = np.outer(model.a, model.a) - inverse(factor.L)
-        by_C = 0.5 * model.kernel.correlation_gradient(W, data.X) + self.priors[CORRELATION].gradient(C)
-        M = self.factor(z)
-        length = np.linalg.norm(M, axis=1, keepdims=True)
-        N = M / length
-        by_N = 2.0 * by_C @ N
-        by_M = (by_N - N * (N * by_N).sum(axis=1, keepdims=True)) / length
-        found: Array = by_M[np.tril_indices(len(M), -1)]
-        return found

@@ -88,24 +88,6 @@ class QuadraticMean(Mean):
         return slope
 
 
-@dataclass(frozen=True)
-class InUnits(Mean):
-    """A mean of the user's x and y as the model sees it: ``(m(scale·z) − shift)/spread``."""
-
-    mean: Mean
-    scale: Array
-    shift: float
-    spread: float
-
-    def __call__(self, X: Array) -> Array:
-        m: Array = (self.mean(X * self.scale) - self.shift) / self.spread
-        return m
-
-    def gradient(self, X: Array) -> Array:
-        slope: Array = self.mean.gradient(X * self.scale) * (self.scale / self.spread)
-        return slope
-
-
 def _fits(X: Array, given: Sequence[float]) -> Array:
     if X.shape[1] != len(given):
         raise InputError(f"mean: {len(given)} numbers do not fit points of {X.shape[1]} dimensions")

@@ -207,31 +207,3 @@ class SharedLogNormal(Prior):
         """Cut off at 4 standard deviations of the whole, beyond which few data could drag the estimate."""
         factor = math.exp(min(4.0 * math.hypot(self.shared_log_sd, self.log_sd), 100.0))
         return self.median / factor, self.median * factor
-
-
-@dataclass(frozen=True)
-class LKJ(Serializable):
-    """A density over correlation matrices C (d, d), ``∝ det(C)^(concentration − 1)``: 1 is flat, more favours C = I.
-
-    Near I each correlation has a standard deviation of ``1/√(2·(concentration − 1))``, about.
-
-    Reference: Lewandowski, Kurowicka, Joe: Generating random correlation matrices based on vines and extended onion
-    method, 2009. Here without its constant.
-
-    >>> LKJ(3.0).log_density(np.eye(2)) > LKJ(3.0).log_density(np.array([[1.0, 0.5], [0.5, 1.0]]))
-    True
-    """
-
-    concentration: float = 30.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "concentration", positive("LKJ.concentration", self.concentration))
-        if self.concentration < 1.0:
-            raise InputError(f"LKJ.concentration: expected at least 1, got {self.concentration}")
-
-    def log_density(self, C: Array) -> float:
-        return (self.concentration - 1.0) * float(np.linalg.slogdet(C)[1])
-
-    def gradient(self, C: Array) -> Array:
-        """By C."""
-        return np.asarray((self.concentration - 1.0) * np.linalg.inv(C), dtype=np.float64)

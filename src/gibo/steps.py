@@ -37,16 +37,13 @@ from gibo._checks import (
 from gibo._linalg import Array
 from gibo._serialize import Serializable, check_serializable
 from gibo.errors import InputError
-from gibo.kernels import as_correlation
 
 GradientScaling = Literal["paper", "published", "invariant", "off"]
 GRADIENT_SCALINGS: tuple[str, ...] = get_args(GradientScaling)
 State: TypeAlias = dict[str, Array]
 
 
-def direction(
-    g: npt.ArrayLike, ell: npt.ArrayLike, normalization: GradientScaling, correlation: Array | None = None
-) -> Array:
+def direction(g: npt.ArrayLike, ell: npt.ArrayLike, normalization: GradientScaling) -> Array:
     """The direction of ascent; all but ``"off"`` have Mahalanobis length 1, ``√(Σ_j Δ_j²/ell_j²) = 1``.
 
     ===============  ==================  ==============================================================================
@@ -57,9 +54,6 @@ def direction(
     ===============  ==================  ==============================================================================
 
     They agree (but for "off") when all lengthscales are equal. A gradient of zero gives a direction of zero.
-
-    Where the lengthscales have a correlation C, ``Σ = L⁻¹ = diag(ell) C diag(ell)`` stands for ell² and its symmetric
-    root for ell.
 
     >>> direction(np.array([3.0, 4.0]), np.array([0.5, 0.5]), "paper")
     array([0.3, 0.4])
@@ -75,14 +69,6 @@ def direction(
     if largest == 0.0:
         return np.zeros_like(g)
     g = g / largest  # so that squares neither overflow nor vanish
-    if correlation is not None:
-        S = np.outer(ell, ell) * as_correlation("correlation", correlation, len(g))
-        if normalization == "paper":
-            return g / np.sqrt(g @ np.linalg.solve(S, g))
-        if normalization == "published":
-            squares, Q = np.linalg.eigh(S)
-            return np.asarray(Q @ (np.sqrt(squares) * (g @ Q)) / np.linalg.norm(g))
-        return np.asarray(S @ g / np.sqrt(g @ S @ g))
     if normalization == "paper":
         return g / np.linalg.norm(g / ell)
     if normalization == "published":

@@ -29,11 +29,7 @@ def model(kernel=SquaredExponential, gradients=False, noise=0.01, n=12, mean=0.2
     return gp.condition(X, y, rng.normal(size=(2, D)), rng.normal(size=(2, D)), 0.1)
 
 
-def correlated(ell, variance):
-    return SquaredExponential(ell, variance, [[1.0, 0.6, -0.3], [0.6, 1.0, 0.2], [-0.3, 0.2, 1.0]])
-
-
-every_model = pytest.mark.parametrize("kernel", [SquaredExponential, Matern52, correlated])
+every_model = pytest.mark.parametrize("kernel", [SquaredExponential, Matern52])
 with_and_without_gradients = pytest.mark.parametrize("gradients", [False, True], ids=["values", "gradients"])
 
 

@@ -12,13 +12,9 @@ ELL = np.array([0.5, 1.2, 0.8])
 T = np.array([0.1, -0.3, 0.2])
 
 
-C = np.array([[1.0, 0.6, -0.3], [0.6, 1.0, 0.2], [-0.3, 0.2, 1.0]])
-
-
-@pytest.fixture(params=[(SquaredExponential, None), (Matern52, None), (Matern52, C)], ids=["se", "matern", "full"])
+@pytest.fixture(params=[SquaredExponential, Matern52])
 def kernel(request):
-    family, correlation = request.param
-    return family(ELL, 1.7, correlation)
+    return request.param(ELL, 1.7)
 
 
 @pytest.fixture(params=["prior", "one", "values", "gradients", "arrivals"])

@@ -20,7 +20,6 @@ from gibo.acquisition.expected_improvement import LogExpectedImprovement
 from gibo.acquisition.information import plan
 from gibo.integrations.optuna import GIBOSampler
 from gibo.integrations.tensorboard import TensorBoard
-from gibo.kernels import as_correlation
 from gibo.map_fit import log_posterior
 from gibo.optimizers.paper import lengthscale_distribution, mean_distance
 from gibo.parameters import Parameter, Parameters, free, integer, linear, log
@@ -279,7 +278,6 @@ TARGETS = {
         lambda k: k.k(np.zeros((1, D)), np.ones((2, D))),
         lengthscale=[0.2] * D,
         variance=2.0,
-        correlation=np.eye(D).tolist(),
     ),
     "gibo.Matern52": fixed(
         gibo.Matern52, lambda k: k.dk_da(np.zeros((1, D)), np.ones((2, D))), lengthscale=0.2, variance=2.0
@@ -288,7 +286,6 @@ TARGETS = {
     "gibo.Kernel.ell": fixed(GP.kernel.ell, d=3, sizes=("d",)),
     "gibo.Kernel.gradient_variance": fixed(GP.kernel.gradient_variance, d=3, sizes=("d",)),
     "gibo.Kernel.gradient_covariance": fixed(GP.kernel.gradient_covariance, d=3, sizes=("d",)),
-    "gibo.kernels.as_correlation": fixed(as_correlation, name="C", given=[[1.0, 0.5], [0.5, 1.0]], d=2),
     "gibo.GaussianProcess": fixed(
         GaussianProcess, lambda gp: predict(gp.condition(X, Y)), kernel=GP.kernel, noise=0.01, mean="estimated"
     ),
@@ -319,10 +316,7 @@ TARGETS = {
     "gibo.priors.SharedLogNormal": fixed(
         priors.SharedLogNormal, lambda p: [p.mean, p.support], median=0.1, shared_log_sd=0.3, log_sd=0.2
     ),
-    "gibo.priors.LKJ": fixed(priors.LKJ, lambda p: p.log_density(np.eye(2)), concentration=2.0),
-    "gibo.steps.direction": fixed(
-        steps.direction, g=[1.0, 2.0], ell=[0.5, 0.5], normalization="paper", correlation=[[1.0, 0.5], [0.5, 1.0]]
-    ),
+    "gibo.steps.direction": fixed(steps.direction, g=[1.0, 2.0], ell=[0.5, 0.5], normalization="paper"),
     "gibo.steps.Piecewise": fixed(steps.Piecewise, lambda s: s(2), pieces=((0, 0.8), (3, 0.3))),
     "gibo.steps.Piecewise.__call__": fixed(steps.Piecewise(((0, 0.8), (3, 0.3))), t=2),
     "gibo.steps.Decay": fixed(steps.Decay, lambda s: s(2), initial=0.5, halving=10.0, power=1.0),

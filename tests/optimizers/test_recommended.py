@@ -7,6 +7,7 @@ from scipy.special import ndtr
 import gibo
 from gibo.gp import GaussianProcess
 from gibo.kernels import SquaredExponential
+from gibo.optimizers.coordinates import Coordinates
 from gibo.optimizers.recommended import SURE, probability_above, recommended
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.surrogate import Model, Surrogate, Units
@@ -19,7 +20,7 @@ def model_of(X, y, noise=0.1, scale=1.0, gradients=False):
     scale = np.full(X.shape[1], scale)
     more = (X[:2] / scale, np.ones((2, X.shape[1])), 0.3) if gradients else ()
     gp = GaussianProcess(SquaredExponential(1.2, 1.5), noise, 0.0).condition(X / scale, y, *more)
-    return Model(gp, Units(0.0, 1.0), scale)
+    return Model(gp, Units(0.0, 1.0), Coordinates(scale))
 
 
 def evaluated(X, y, first="iterate"):

@@ -42,9 +42,9 @@ class PosteriorAtPoint:
         self._gp, data = gp, gp.observations
         if data is None or len(data.G):
             return
-        self._ell, self._white = gp.kernel.ell(data.X.shape[1]), gp.kernel.white
+        self._ell = gp.kernel.ell(data.X.shape[1])
         self._centre = data.X.mean(axis=0)  # so that what cancels in |z|² + |u|² − 2 z·u is small
-        self._Z = gp.kernel.whiten(data.X - self._centre)
+        self._Z = (data.X - self._centre) / self._ell
         self._squares = np.einsum("nd,nd->n", self._Z, self._Z)
 
     def __call__(self, x: Array) -> Moments:
@@ -61,8 +61,6 @@ class PosteriorAtPoint:
             by_a, by_b = a @ D, linalg.solve_upper(L, w) @ D
         else:
             Z, u = self._Z, (x - self._centre) / self._ell
-            if self._white is not None:
-                u = self._white @ u
             q = Z @ u
             q *= -2.0
             q += self._squares
@@ -73,8 +71,6 @@ class PosteriorAtPoint:
             dpsi *= -2.0 * s2
             ca, cb = dpsi * a, dpsi * linalg.solve_upper(L, w)
             by_a, by_b = ca @ Z - ca.sum() * u, cb @ Z - cb.sum() * u
-            if self._white is not None:
-                by_a, by_b = by_a @ self._white, by_b @ self._white
             by_a, by_b = by_a / self._ell, by_b / self._ell
         return Moments(m + float(k @ a), max(s2 - float(w @ w), 0.0), by_a + slope, -2.0 * by_b)
 

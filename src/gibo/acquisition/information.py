@@ -3,8 +3,7 @@
 Symbols (those of `gibo.gp`, and)
 ---------------------------------
 t (d,)      the current iterate, whose gradient is to be learnt
-u (d,)      a candidate x relative to t in lengthscales, ``u = (x − t)/ell``; where these are correlated, distances are
-            those of the whitened ``N⁻¹ u``, see `gibo.kernels`
+u (d,)      a candidate x relative to t in lengthscales, ``u = (x − t)/ell``
 k (N,)      covariance of the observations with a value at x;  ``w = L⁻¹ k``
 c (d,)      covariance of ∇J(t) and J(x) given the data,  ``c = ∂k(t, x)/∂t − Vᵀ w``
 v           variance of an observation at x given the data,  ``v = k(x, x) − wᵀ w + noise``
@@ -62,7 +61,7 @@ LEAN = 1.0
 
 
 class _Sites(NamedTuple):
-    """Where the observations are, relative to t in lengthscales, whitened.
+    """Where the observations are, relative to t in lengthscales.
 
     A (n + 1, d + 2): rows ``(−2·z, |z|², 1)`` of the n values z, and of t itself (z = 0) in the last row: one product
         with ``(u, 1, |u|²)`` is the squared distances of a candidate u from all of them.
@@ -109,7 +108,7 @@ class GradientInformation:
         d = len(t)
         self.t = t
         self._kernel: Kernel = gp.kernel
-        self._ell, self._white = gp.kernel.ell(d), gp.kernel.white
+        self._ell = gp.kernel.ell(d)
         self._noise = gp.noise + gp.jitter
         H = gp.kernel.gradient_covariance(d)
         if gp.observations is None or gp.factor is None:
@@ -118,7 +117,7 @@ class GradientInformation:
             self._L, self._V = np.empty((0, 0), order="F"), none
         else:
             data = gp.observations
-            self._sites = _Sites.of(gp.kernel.whiten(data.X - t), gp.kernel.whiten(data.G - t))
+            self._sites = _Sites.of(self.to_scaled(data.X), self.to_scaled(data.G))
             self._L = gp.factor.L
             self._V = linalg.solve_lower(self._L, gp.cross_gradient(t))
         self.covariance: Array = schur_complement(H, self._V)
@@ -142,7 +141,6 @@ class GradientInformation:
     def scaled_value_and_gradient(self, u: Array) -> tuple[float, Array]:
         """α and its gradient by u, where ``x = t + ell·u``; what the maximisation calls in its loop."""
         s2, (A, ZG), d, n = self._kernel.variance, self._sites, len(u), len(self._sites.A) - 1
-        u = self._whiten(u)
         h = np.empty(d + 2)
         h[:d], h[d], h[d + 1] = u, 1.0, u.dot(u)
         q = A.dot(h)
@@ -152,22 +150,21 @@ class GradientInformation:
         if len(ZG):
             R = ZG - u
             _, dpsi_G, ddpsi_G = self._kernel.profile(np.einsum("md,md->m", R, R), 2)
-            w = np.concatenate([self._by_points(2.0 * s2 * dpsi_G[:, None] * R).ravel(), w])
+            w = np.concatenate([(2.0 * s2 * dpsi_G[:, None] * R / self._ell).ravel(), w])
         w = linalg.solve_lower(self._L, w, overwrite=True)
-        c = (u if self._white is None else u.dot(self._white)) / self._ell
+        c = u / self._ell
         c *= -slope
         c -= w.dot(self._V)
         v = max(s2 - float(w.dot(w)), 0.0) + self._least_variance()
         alpha = float(c.dot(c)) / v
-        # v·∇α = 2·(∂²k(t, x)/∂t∂x)ᵀ c + 2·(∂k/∂x)ᵀ L⁻ᵀ (α w − V c), here by the whitened u instead of x.
+        # v·∇α = 2·(∂²k(t, x)/∂t∂x)ᵀ c + 2·(∂k/∂x)ᵀ L⁻ᵀ (α w − V c), here by u instead of x.
         w *= alpha
         w -= self._V.dot(c)
         b = linalg.solve_upper(self._L, w, overwrite=True)
-        e = self._whiten(c / self._ell)
+        e = c / self._ell
         gradient = -slope * e
         if len(ZG):
-            b_G = b[: R.size].reshape(R.shape)
-            b_G = self._whiten(b_G / self._ell)
+            b_G = b[: R.size].reshape(R.shape) / self._ell
             b = b[R.size :]
             gradient -= 2.0 * s2 * (dpsi_G @ b_G)
             gradient -= 4.0 * s2 * ((ddpsi_G * np.einsum("md,md->m", R, b_G)) @ R)
@@ -175,13 +172,7 @@ class GradientInformation:
         gradient += by_q[:d]
         gradient += (2.0 * float(by_q[d + 1]) - bend * float(u.dot(e))) * u
         gradient *= 2.0 / v
-        return alpha, gradient if self._white is None else gradient @ self._white
-
-    def _whiten(self, u: Array) -> Array:
-        return u if self._white is None else u @ self._white.T
-
-    def _by_points(self, r: Array) -> Array:
-        return (r if self._white is None else r @ self._white) / self._ell
+        return alpha, gradient
 
     def extend(self, x: npt.ArrayLike) -> Self:
         """The acquisition after one more value at x, whatever that value is, in O(N² + N·d + d²)."""
@@ -189,9 +180,9 @@ class GradientInformation:
         w, c, v = self._moments(u[None])
         N, pivot = len(self._L), float(np.sqrt(v[0]))
         after = object.__new__(type(self))
-        after.t, after._kernel, after._ell, after._white = self.t, self._kernel, self._ell, self._white
+        after.t, after._kernel, after._ell = self.t, self._kernel, self._ell
         after._noise = self._noise
-        after._sites = self._sites.more(self._whiten(u))
+        after._sites = self._sites.more(u)
         after._L = np.zeros((N + 1, N + 1), order="F")
         after._L[:N, :N] = self._L
         after._L[N, :N] = w[:, 0]
@@ -208,18 +199,18 @@ class GradientInformation:
 
     def _moments(self, U: Array) -> tuple[Array, Array, Array]:
         """w (N, p), c (p, d) and v (p,) at the candidates U (p, d)."""
-        s2, sites, U = self._kernel.variance, self._sites, self._whiten(U)
+        s2, sites = self._kernel.variance, self._sites
         uu = np.einsum("pd,pd->p", U, U)
         q = sites.A[:-1].dot(np.vstack([U.T, np.ones(len(U)), uu]))
         k = s2 * self._kernel.profile(np.maximum(q, 0.0), 0)[0]
         if len(sites.ZG):
             R = sites.ZG[:, None, :] - U
             dpsi = self._kernel.profile(np.einsum("mpd,mpd->mp", R, R), 1)[1]
-            k_G = self._by_points(2.0 * s2 * dpsi[..., None] * R)
+            k_G = 2.0 * s2 * dpsi[..., None] * R / self._ell
             k = np.concatenate([k_G.transpose(0, 2, 1).reshape(sites.ZG.size, len(U)), k])
         w = linalg.solve_lower(self._L, k)
         dpsi_t = self._kernel.profile(uu, 1)[1]
-        c = self._by_points(-2.0 * s2 * dpsi_t[:, None] * U) - w.T @ self._V
+        c = -2.0 * s2 * dpsi_t[:, None] * U / self._ell - w.T @ self._V
         v = np.maximum(s2 - np.einsum("np,np->p", w, w), 0.0) + self._least_variance()
         return w, c, v
 

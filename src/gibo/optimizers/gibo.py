@@ -85,6 +85,7 @@ class GIBO(Optimizer):
         self.settings = (settings or Settings.default()).resolve(self.d)
         self._M, self._N_m, self._N_g, self._fit_from = self.settings.sizes
         self._surrogate = Surrogate.initial(self.settings, self.scale)
+        self._coordinates = self._surrogate.coordinates
         self._iterate_asked = False
         self._kept: tuple[int, ...] = ()  # ids of the start and of the best point, see `Settings.remember`
         self._step_state = self.settings.step.init(self.d)
@@ -147,7 +148,7 @@ class GIBO(Optimizer):
             Z = plan(gi, lower, upper, M, self._rng, *ends, basis).X
         if not self._scale_found and self._iteration:
             proposals.append((self._iterate, QUERY))  # twice, to tell noise from detail
-        return proposals + [(self._apart(z * self.scale), QUERY) for z in Z]
+        return proposals + [(self._apart(x), QUERY) for x in self._coordinates.back(Z)]
 
     def _apart(self, x: Array) -> Array:
         """A query whose whole numbers are those of the iterate would tell nothing of them: there it goes farther."""
@@ -171,16 +172,15 @@ class GIBO(Optimizer):
             model = model if self._surrogate is fitted else self._model()
         if self.settings.remember and self.log.valued:
             self._kept = worth_keeping(self.settings, model, self._window(self._N_m), self.log.valued[0].id)
-        internal = model.gp.jacobian(before / self.scale)
+        internal = model.gp.jacobian(self._coordinates.to(before))
         if retreat is not None:
             self._iterate = retreat
         elif self.settings.move == "bound":
-            self._iterate = self.clip(self._highest_bound(model, internal) * self.scale)
+            self._iterate = self.clip(self._coordinates.back(self._highest_bound(model, internal)))
         else:
-            kernel = model.gp.kernel
-            ascent = direction(internal.mean, kernel.ell(self.d), self.settings.normalization, kernel.correlation)
+            ascent = direction(internal.mean, model.gp.kernel.ell(self.d), self.settings.normalization)
             step, self._step_state = self.settings.step.update(ascent, self._step_state)
-            self._iterate = self.clip(before + step * self.scale)  # line 13
+            self._iterate = self.clip(before + self._coordinates.back(step))  # line 13
         self.log.step(self._knowledge(model, internal, before))
         self._iteration += 1
         self._iterate_asked = False
@@ -212,8 +212,8 @@ class GIBO(Optimizer):
     def _highest_bound(self, model: Model, internal: Jacobian) -> Array:
         """The maximum of mean − beta·sd in the box around the iterate; in z."""
         lower, upper = self._box()
-        z, ell = self._iterate / self.scale, model.gp.kernel.ell(self.d)
-        ascent = z + 0.35 * direction(internal.mean, ell, "invariant", model.gp.kernel.correlation)
+        z, ell = self._coordinates.to(self._iterate), model.gp.kernel.ell(self.d)
+        ascent = z + 0.35 * direction(internal.mean, ell, "invariant")
         data = model.gp.observations
         best = z if data is None else data.X[int(np.asarray(model.gp.predict(data.X).mean).argmax())]
         starts = [np.clip(start, lower, upper)[None] for start in (z, ascent, best)]
@@ -229,7 +229,7 @@ class GIBO(Optimizer):
 
         The step will see the last N_m evaluations; what will have left the window by then is not counted on.
         """
-        z, window = self._iterate / self.scale, self._window(self._N_m - self._M - iterate_comes)
+        z, window = self._coordinates.to(self._iterate), self._window(self._N_m - self._M - iterate_comes)
         noise, N_g = self._gradients_to_come(iterate_comes)
         expecting = None
         if noise is not None:
@@ -237,7 +237,7 @@ class GIBO(Optimizer):
             expecting = self._surrogate.expecting_gradient(window, recent, self._iterate, noise, N_g)
         gi = GradientInformation(self._surrogate.given(window, N_g).gp if expecting is None else expecting, at=z)
         for query in self.log.pending.values():  # of earlier iterations; see `proceed`
-            gi = gi.extend(query.x / self.scale)
+            gi = gi.extend(self._coordinates.to(query.x))
         return gi.extend(z) if iterate_comes and expecting is None else gi
 
     def _gradients_to_come(self, iterate_comes: bool) -> tuple[Array | None, int]:
@@ -265,11 +265,11 @@ class GIBO(Optimizer):
 
     def _box(self) -> tuple[Array, Array]:
         """The box around the iterate in which queries are sought, within the bounds; in z."""
-        s, z = self.settings, self._iterate / self.scale
+        s, z = self.settings, self._coordinates.to(self._iterate)
         ell = self._surrogate.hyperparameters.lengthscale
         half = s.delta * ell if s.delta_unit == "lengthscales" else s.delta / self.scale
         lower, upper = z - half, z + half
-        if self.bounds is not None:
+        if self.bounds is not None and s.correlation is None:
             low, high = (bound / self.scale for bound in self.bounds)
             lower, upper = np.maximum(lower, low), np.minimum(upper, high)
         if not (lower < upper).all():
@@ -303,7 +303,7 @@ class GIBO(Optimizer):
     def _knowledge(self, model: Model, internal: Jacobian, before: Array) -> Iteration:
         """What was known when the step was made."""
         jacobian, square = model.in_users_units(internal, before), model.units.spread * model.units.spread
-        ell, variance, noise, _ = self._surrogate.hyperparameters
+        ell, variance, noise = self._surrogate.hyperparameters
         step = self._iterate - before
         return Iteration(
             number=self._iteration,
@@ -311,7 +311,7 @@ class GIBO(Optimizer):
             x=before,
             gradient=jacobian.mean,
             uncertainty=float(jacobian.covariance.trace()),
-            probability_of_ascent=internal.probability_of_ascent(step / self.scale),
+            probability_of_ascent=internal.probability_of_ascent(self._coordinates.to(step)),
             certainty=internal.certainty(),
             step=step,
             lengthscale=ell * self.scale,

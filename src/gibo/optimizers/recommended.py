@@ -48,7 +48,7 @@ def recommended(
 
 def probability_above(model: Model, x: Array, y: Array) -> float:
     """Probability that the objective is higher at x than at y, (d,) both; ½ if they are the same point."""
-    Z, gp = np.array([x, y]) / model.scale, model.gp
+    Z, gp = model.coordinates.to(np.array([x, y])), model.gp
     W = solve_lower(conditioned(gp)[1].L, gp.cross(Z))
     higher, lower = np.asarray(gp.predict(Z).mean)
     variance = float(np.array([1.0, -1.0]) @ (gp.kernel.k(Z, Z) - W.T @ W) @ np.array([1.0, -1.0]))

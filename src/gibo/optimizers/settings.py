@@ -25,14 +25,15 @@ from gibo._checks import (
     one_of,
     positive,
     positive_int,
+    shown,
 )
 from gibo._linalg import Array
 from gibo._serialize import Serializable, check_serializable, from_plain
 from gibo.acquisition.information import Basis
 from gibo.errors import InputError
-from gibo.kernels import as_correlation, kernel_name
+from gibo.kernels import kernel_name
 from gibo.means import Mean
-from gibo.priors import LKJ, LogNormal, Prior, SharedLogNormal
+from gibo.priors import LogNormal, Prior, SharedLogNormal
 from gibo.steps import GRADIENT_SCALINGS, GradientAscent, GradientScaling, StepRule
 
 # With so many parameters queries change all of them together, otherwise one after the other. With 4 that is better
@@ -44,6 +45,9 @@ TOGETHER = range(8, 48)
 # with 10 where noise is large (noisy BBOB has 5.5 % less of the improvement, give or take 3.6). After it half of the
 # usual M is better: ten functions have 62.0 instead of 56.3 % of the improvement after 100 values, and more after 200.
 AS_MANY = range(13, 48)
+
+# Of a correlation matrix: below it, only rounding would be left of the shortest direction.
+LEAST_EIGENVALUE = 1e-10
 
 Hyperparameter: TypeAlias = Prior | float | Sequence[float] | Array | None
 
@@ -126,8 +130,9 @@ class Settings(Serializable):
             left the window, and the start is recommended until another point is better with a probability of 95 %.
             Default False.
         caution: `best` is the point with the highest mean − caution standard deviations. Default 0.
-        correlation: of the lengthscales, for an objective whose valleys are not along the parameters: None (default), a
-            matrix (d, d), see `gibo.Kernel`, or `gibo.priors.LKJ`, to learn it: d·(d − 1)/2 numbers more to fit.
+        correlation: None (default), or a correlation matrix C (d, d) of the parameters, for an objective whose valleys
+            are known and not along the parameters: the lengthscales are then along other axes, see
+            `gibo.optimizers.coordinates.Coordinates`. Queries beyond the bounds are moved onto them.
 
     Example:
         >>> from gibo.steps import Decay, GradientAscent
@@ -165,7 +170,7 @@ class Settings(Serializable):
     patience: int = 0
     remember: bool = False
     caution: float = 0.0
-    correlation: LKJ | Sequence[Sequence[float]] | Array | None = None
+    correlation: Sequence[Sequence[float]] | Array | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", kernel_name(self.kernel))
@@ -184,9 +189,8 @@ class Settings(Serializable):
         one_of("normalization", self.normalization, GRADIENT_SCALINGS)
         for name in ("lengthscale", "variance", "noise"):
             object.__setattr__(self, name, _hyperparameter(name, getattr(self, name)))
-        if self.correlation is not None and not isinstance(self.correlation, LKJ):
-            given = as_correlation("correlation", self.correlation)
-            object.__setattr__(self, "correlation", tuple(map(tuple, given.tolist())))
+        if self.correlation is not None:
+            object.__setattr__(self, "correlation", _correlation(self.correlation))
         if self.variance is None or self.noise is None:
             raise InputError("variance, noise: expected a number or a prior, got None")
         if isinstance(self.mean, Mean):
@@ -272,8 +276,8 @@ class Settings(Serializable):
         ell = resolved.lengthscale
         if isinstance(ell, tuple) and len(ell) != d:
             raise InputError(f"lengthscale: expected a number or {d} numbers, one per parameter, got {len(ell)}")
-        if isinstance(self.correlation, tuple):
-            as_correlation("correlation", self.correlation, d)
+        if self.correlation is not None and len(self.correlation) != d:
+            raise InputError(f"correlation: expected a matrix of {d} parameters, got one of {len(self.correlation)}")
         return resolved
 
     @property
@@ -291,10 +295,10 @@ class Settings(Serializable):
         return min(N_m, max(10, 3 * (M + 2), M + (self.M_first or 0) + 2))
 
     @cached_property
-    def priors(self) -> dict[str, Prior | LKJ]:
+    def priors(self) -> dict[str, Prior]:
         """Of the hyperparameters that are not fixed."""
-        names = ("lengthscale", "variance", "noise", "correlation")
-        return {name: getattr(self, name) for name in names if isinstance(getattr(self, name), (Prior, LKJ))}
+        names = ("lengthscale", "variance", "noise")
+        return {name: getattr(self, name) for name in names if isinstance(getattr(self, name), Prior)}
 
     @classmethod
     def from_plain(cls, data: dict[str, Any]) -> Settings:
@@ -334,3 +338,14 @@ def _hyperparameter(name: str, value: Any) -> Prior | float | tuple[float, ...] 
     if name == "lengthscale" and isinstance(value, (list, tuple, np.ndarray)) and as_finite(name, value).ndim:
         return tuple(positive(name, item) for item in as_vector(name, value))
     return positive(name, value)
+
+
+def _correlation(given: Any) -> tuple[tuple[float, ...], ...]:
+    C = as_finite("correlation", given)
+    if C.ndim != 2 or not C.size or not np.array_equal(C, C.T) or not np.allclose(C.diagonal(), 1.0, atol=1e-9):
+        raise InputError(f"correlation: expected a symmetric matrix with ones on its diagonal, got {shown(given)}")
+    if np.linalg.eigvalsh(C)[0] < LEAST_EIGENVALUE:
+        raise InputError(
+            "correlation: expected a positive definite matrix, its least eigenvalue is that of a singular one"
+        )
+    return tuple(map(tuple, C.tolist()))

@@ -30,7 +30,7 @@ def belief_at_start(present: Model, surrogate: Surrogate, log: Log, x0: Array) -
     first = log.valued[: surrogate.settings.beginning]
     if not first or any(isinstance(event, Reparametrized) for event in log.events):
         return None  # in the latter case what was told first is not where it was
-    believed = Surrogate.initial(surrogate.settings, surrogate.scale).fit(first).given(first).at(x0)
+    believed = Surrogate.initial(surrogate.settings, surrogate.coordinates.scale).fit(first).given(first).at(x0)
     told = [e.value for e in log.valued if e.value is not None and np.array_equal(e.x, x0)]
     if not told:
         return believed
@@ -39,7 +39,7 @@ def belief_at_start(present: Model, surrogate: Surrogate, log: Log, x0: Array) -
     if low > most or high < least:
         return Best(x0.copy(), value, (low, high))
     data = present.gp.observations
-    if data is None or not (x0 / present.scale == data.X).all(axis=1).any():
+    if data is None or not (present.coordinates.to(x0) == data.X).all(axis=1).any():
         return believed
     return min(believed, present.at(x0), key=lambda each: abs(each.value - value))
 

@@ -1,6 +1,6 @@
 """The model of the objective that an optimiser carries: data in the user's units go in, beliefs in them come out.
 
-Inside, the parameters are divided by `scale` (z = x/scale) and the values are shifted and scaled
+Inside, the parameters are divided by `scale` (see `gibo.optimizers.coordinates`) and the values are shifted and scaled
 (u = (y − shift)/spread) so that those given have mean 0 and standard deviation 1, if the settings say so.
 
     surrogate = surrogate.fit(window)      hyperparameters, from the present ones on
@@ -33,13 +33,14 @@ from gibo._checks import as_vector, finite, positive
 from gibo._linalg import Array, solve_lower
 from gibo.errors import InputError
 from gibo.gp import GaussianProcess, Jacobian, conditioned
-from gibo.kernels import KERNELS, as_correlation
+from gibo.kernels import KERNELS
 from gibo.map_fit import fit
-from gibo.means import InUnits, Mean
+from gibo.means import Mean
+from gibo.optimizers.coordinates import Coordinates, InUnits
 from gibo.optimizers.log import Belief
 from gibo.optimizers.settings import Settings
 from gibo.outcome import Best, Evaluation
-from gibo.priors import LKJ, Prior
+from gibo.priors import Prior
 
 WarpKind = Literal["none", "low", "asinh"]
 
@@ -147,12 +148,11 @@ class Units(NamedTuple):
 
 
 class Hyperparameters(NamedTuple):
-    """Lengthscales (d,), variance, noise variance and correlation (d, d), in the units that the model sees."""
+    """Lengthscales (d,), variance and noise variance, in the units that the model sees."""
 
     lengthscale: Array
     variance: float
     noise: float
-    correlation: Array | None = None
 
     @classmethod
     def initial(cls, settings: Settings, d: int) -> Hyperparameters:
@@ -161,14 +161,12 @@ class Hyperparameters(NamedTuple):
             np.asarray(h.mean if isinstance(h, Prior) else h, dtype=np.float64)
             for h in (settings.lengthscale, settings.variance, settings.noise)
         )
-        given = settings.correlation
-        C = None if given is None else np.eye(d) if isinstance(given, LKJ) else np.array(given)
-        return cls(np.broadcast_to(ell, (d,)).copy(), float(s2), float(noise), C)
+        return cls(np.broadcast_to(ell, (d,)).copy(), float(s2), float(noise))
 
     @classmethod
     def of(cls, gp: GaussianProcess, d: int) -> Hyperparameters:
         """Those of a model."""
-        return cls(gp.kernel.ell(d).copy(), gp.kernel.variance, gp.noise, gp.kernel.correlation)
+        return cls(gp.kernel.ell(d).copy(), gp.kernel.variance, gp.noise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,18 +175,18 @@ class Model:
 
     gp: GaussianProcess
     units: Units
-    scale: Array
+    coordinates: Coordinates
 
     def mean(self, X: Array) -> Array:
         """What the objective is believed to be at X (p, d)."""
-        return self.units.invert(np.asarray(self.gp.predict(X / self.scale).mean))
+        return self.units.invert(np.asarray(self.gp.predict(self.coordinates.to(X)).mean))
 
     def interval(self, x: Array) -> tuple[float, float]:
         """Within which the objective without noise is believed to lie at x (d,), with 90 % probability.
 
         For a point that was chosen because it looks high: see `OPTIMISM` and `OVERCONFIDENCE`.
         """
-        mean, variance = self.gp.predict(x / self.scale)
+        mean, variance = self.gp.predict(self.coordinates.to(x))
         sds = -OPTIMISM + OVERCONFIDENCE * np.array([-Z90, Z90])
         at, low, high = self.units.invert(
             np.asarray(mean) + np.array([0.0, *sds]) * math.sqrt(float(variance))
@@ -205,7 +203,7 @@ class Model:
 
     def belief(self, best: Best, iterate: Array) -> Belief:
         """What a journal records of this model, with the recommended point and the iterate."""
-        mean, variance = (float(moment) for moment in self.gp.predict(best.x / self.scale))
+        mean, variance = (float(moment) for moment in self.gp.predict(self.coordinates.to(best.x)))
         jacobian = self.jacobian(iterate)
         return Belief(
             x=best.x,
@@ -215,31 +213,30 @@ class Model:
             iterate=iterate,
             gradient=jacobian.mean,
             gradient_deviation=np.sqrt(np.maximum(np.diagonal(jacobian.covariance), 0.0)),
-            lengthscale=self.gp.kernel.ell(len(self.scale)) * self.scale,
+            lengthscale=self.gp.kernel.ell(len(iterate)) * self.coordinates.scale,
             noise=self.gp.noise * self.units.spread**2,
             units=self.units._asdict(),
         )
 
     def lower_bound(self, X: Array, beta: float) -> Array:
         """What it is at least, within beta standard deviations, at X (p, d)."""
-        mean, variance = self.gp.predict(X / self.scale)
+        mean, variance = self.gp.predict(self.coordinates.to(X))
         return self.units.invert(np.asarray(mean - beta * np.sqrt(variance)))
 
     def jacobian(self, x: Array) -> Jacobian:
         """The posterior of the objective's gradient at x (d,)."""
-        return self.in_users_units(self.gp.jacobian(x / self.scale), x)
+        return self.in_users_units(self.gp.jacobian(self.coordinates.to(x)), x)
 
     def in_users_units(self, internal: Jacobian, x: Array) -> Jacobian:
         """dy/dx at x from du/dz."""
         spread = self.units.spread
         if self.units.warp != "none":
-            spread = self.units.inverse_slope(float(self.gp.predict(x / self.scale).mean))
-        slope = spread / self.scale
-        return Jacobian(internal.mean * slope, internal.covariance * np.outer(slope, slope))
+            spread = self.units.inverse_slope(float(self.gp.predict(self.coordinates.to(x)).mean))
+        return self.coordinates.gradient_back(internal, spread)
 
     def extend(self, e: Evaluation) -> Model:
         """With one more evaluation; where it failed, the model takes its own mean for the missing value."""
-        z = e.x / self.scale
+        z = self.coordinates.to(e.x)
         u = self.gp.predict(z).mean if e.value is None else self.units.apply(np.array(e.value))
         return replace(self, gp=self.gp.extend(z, u))
 
@@ -250,21 +247,21 @@ class Surrogate:
 
     Attributes:
         settings: resolved, see `Settings.resolve`.
-        scale: (d,) of the parameters.
+        coordinates: in which the model sees the parameters.
         hyperparameters: in the units that the model sees.
         warning: why the last fit kept the old hyperparameters, or None.
         log_factor: by how much the lengthscales, and their prior, were rescaled; see `rescaled`.
     """
 
     settings: Settings
-    scale: Array
+    coordinates: Coordinates
     hyperparameters: Hyperparameters
     warning: str | None = None
     log_factor: float = 0.0
 
     @classmethod
     def initial(cls, settings: Settings, scale: Array) -> Surrogate:
-        return cls(settings, scale, Hyperparameters.initial(settings, len(scale)))
+        return cls(settings, Coordinates.of(scale, settings.correlation), Hyperparameters.initial(settings, len(scale)))
 
     @property
     def prior(self) -> GaussianProcess:
@@ -272,11 +269,11 @@ class Surrogate:
         return self._prior(Units(0.0, 1.0))
 
     def _prior(self, units: Units) -> GaussianProcess:
-        ell, variance, noise, C = self.hyperparameters
+        ell, variance, noise = self.hyperparameters
         mean = 0.0 if self.settings.mean == "published" else self.settings.mean
         if isinstance(mean, Mean):
-            mean = InUnits(mean, self.scale, units.shift, units.spread)
-        return GaussianProcess(KERNELS[self.settings.kernel](ell, variance, C), noise, mean)
+            mean = InUnits(mean, self.coordinates, units.shift, units.spread)
+        return GaussianProcess(KERNELS[self.settings.kernel](ell, variance), noise, mean)
 
     def given(self, evaluations: Sequence[Evaluation], N_g: int = 0) -> Model:
         """The posterior given evaluations that have values, with the last N_g gradients among them."""
@@ -284,13 +281,13 @@ class Surrogate:
         units = Units.of(y, self.settings.standardize)
         gp = self._prior(units)
         if not evaluations:
-            return Model(gp, units, self.scale)
-        X, u = np.array([e.x for e in evaluations]) / self.scale, units.apply(y)
+            return Model(gp, units, self.coordinates)
+        X, u = self.coordinates.to(np.array([e.x for e in evaluations])), units.apply(y)
         if N_g == 0 or not any(e.gradient is not None for e in evaluations):  # they would need warping, too
-            return self._likeliest(Model(gp.condition(X, u), units, self.scale), y)
+            return self._likeliest(Model(gp.condition(X, u), units, self.coordinates), y)
         known = [(e.x, e.gradient, e.gradient_noise) for e in evaluations if e.gradient is not None]
         G, g, g_noise = (part[-N_g:] for part in self._gradients(units, known))
-        return Model(gp.condition(X, u, G, g, g_noise), units, self.scale)
+        return Model(gp.condition(X, u, G, g, g_noise), units, self.coordinates)
 
     def fit(self, evaluations: Sequence[Evaluation]) -> Surrogate:
         """MAP hyperparameters, from the present ones on; to the values alone.
@@ -305,7 +302,9 @@ class Surrogate:
             gp = replace(gp, mean="estimated")
         fitted = fit(gp, self._priors())
         warning = None if fitted.warning is None else fitted.warning.message
-        return replace(self, hyperparameters=Hyperparameters.of(fitted.gp, len(self.scale)), warning=warning)
+        return replace(
+            self, hyperparameters=Hyperparameters.of(fitted.gp, len(self.coordinates.scale)), warning=warning
+        )
 
     def expecting_gradient(
         self, evaluations: Sequence[Evaluation], recent: Sequence[Evaluation], x: Array, noise: Array, N_g: int
@@ -318,7 +317,7 @@ class Surrogate:
         model = self.given(evaluations, N_g)
         units = model.units if model.gp.n else Units.of(_values(recent), self.settings.standardize)
         _, g, g_noise = self._gradients(units, [(x, np.zeros(len(x)), noise)])
-        z = x / self.scale
+        z = self.coordinates.to(x)
         return model.gp.extend(z, 0.0, z[None], g, g_noise) if len(g) else None
 
     @property
@@ -332,7 +331,7 @@ class Surrogate:
         ell = self.hyperparameters.lengthscale * math.exp(log_factor - self.log_factor)
         return replace(self, hyperparameters=self.hyperparameters._replace(lengthscale=ell), log_factor=log_factor)
 
-    def _priors(self) -> dict[str, Prior | LKJ]:
+    def _priors(self) -> dict[str, Prior]:
         priors = self.settings.priors
         ell: Any = priors.get("lengthscale")
         if not self.log_factor or ell is None:
@@ -341,23 +340,19 @@ class Surrogate:
 
     def memo(self) -> dict[str, Any]:
         """Hyperparameters and warning, for a log."""
-        *three, C = self.hyperparameters
-        found: dict[str, Any] = {"hyperparameters": three if C is None else [*three, C], "warning": self.warning}
+        found: dict[str, Any] = {"hyperparameters": list(self.hyperparameters), "warning": self.warning}
         return found | ({"log_factor": self.log_factor} if self.log_factor else {})
 
     def recall(self, memo: dict[str, Any]) -> Surrogate:
         """With those of a memo."""
-        given, variance, noise, *more = memo["hyperparameters"]
-        if len(more) != (self.hyperparameters.correlation is not None):
-            raise InputError("memo: a correlation is saved where, and only where, the settings have one")
-        ell, warning = as_vector("memo: lengthscale", given, len(self.scale)), memo.get("warning")
+        given, variance, noise = memo["hyperparameters"]
+        ell, warning = as_vector("memo: lengthscale", given, len(self.coordinates.scale)), memo.get("warning")
         if not (ell > 0.0).all() or not (warning is None or isinstance(warning, str)):
             raise InputError("memo: expected positive lengthscales, and a text or None as the warning")
         hyperparameters = Hyperparameters(
             ell,
             positive("memo: variance", variance),
             positive("memo: noise", noise, or_zero=True),
-            as_correlation("memo: correlation", more[0], len(ell)) if more else None,
         )
         log_factor = finite("memo: log_factor", memo.get("log_factor", 0.0))
         if abs(log_factor) > LARGEST_IN_MEMOS or (log_factor and not self.can_be_rescaled):
@@ -378,7 +373,7 @@ class Surrogate:
         scores = slopes - 0.5 * ((W - m * e) ** 2).sum(axis=1)
         best = int((scores >= scores.max() - 1e-9 * len(y)).argmax())  # the first: of those that change no value, none
         gp = replace(model.gp, observations=replace(data, y=U[best]))
-        return Model(gp, candidates[best], model.scale)
+        return Model(gp, candidates[best], model.coordinates)
 
     def _gradients(self, units: Units, given: list[Any]) -> tuple[Array, Array, Array]:
         """Of gradients (x, gradient, noise) those that say something, in z and u: where, what and their noise (m, d).
@@ -386,17 +381,18 @@ class Surrogate:
         An entry g with noise v far above its prior variance H says g/v. So does (c/v)·g with the noise c < v, if c is
         still far above H; and K, whose digits are relative to its largest entry, stays well conditioned.
         """
-        d = len(self.scale)
+        d = len(self.coordinates.scale)
         x, g, v = np.array(given, dtype=np.float64).reshape(-1, 3, d).swapaxes(0, 1)
-        slope = self.scale / units.spread  # du/dz = dy/dx · scale/spread
-        v = v * slope**2
+        g = self.coordinates.gradient_to(g, units.spread)
+        v = self.coordinates.gradient_variance_to(v, units.spread)
         c = np.minimum(v, SAYS_NOTHING * self.prior.kernel.gradient_variance(d))
         mean = self._prior(units).mean
-        expected = mean.gradient(x / self.scale) if isinstance(mean, Mean) else 0.0
+        x = self.coordinates.to(x)
+        expected = mean.gradient(x) if isinstance(mean, Mean) else 0.0
         with np.errstate(invalid="ignore"):  # 0/0 where a gradient is exact
-            g = expected + np.where(c < v, c / v, 1.0) * (g * slope - expected)
+            g = expected + np.where(c < v, c / v, 1.0) * (g - expected)
         speaks = (c == v).any(axis=1) & np.isfinite(g).all(axis=1)
-        return x[speaks] / self.scale, g[speaks], c[speaks]
+        return x[speaks], g[speaks], c[speaks]
 
 
 def _values(evaluations: Sequence[Evaluation]) -> Array:

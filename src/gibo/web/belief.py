@@ -104,7 +104,7 @@ class Belief:
         deviation = np.sqrt(np.maximum(np.diagonal(jacobian.covariance), 0.0))
         gradient = {"mean": _plain(self.sign * jacobian.mean), "sd": _plain(deviation)}
         point = {"x": best.tolist(), "value": value, "sd": sd, "low": ends[0], "high": ends[1]}
-        ell: list[float] = (surrogate.hyperparameters.lengthscale * surrogate.scale).tolist()
+        ell: list[float] = (surrogate.hyperparameters.lengthscale * surrogate.coordinates.scale).tolist()
         return Believed(point, gradient, ell)
 
     def at(self, surrogate: Surrogate, window: Sequence[Evaluation], x: Array) -> tuple[float, float] | None:
@@ -118,8 +118,7 @@ class Belief:
         """The surrogate whose hyperparameters an iteration recorded, in the user's units, from the window it saw then.
 
         In which units the model saw the values is not in the record. They are among those that it chooses with what
-        they make of the hyperparameters; of several, the ones that give the recorded gradient. Nor is a correlation:
-        it is that of the surrogate before, with which the queries were planned.
+        they make of the hyperparameters; of several, the ones that give the recorded gradient.
         """
         y = np.array([e.value for e in window], dtype=np.float64)
         warped = self.surrogate.settings.warp != "none" and y.std() > 0.0
@@ -136,10 +135,9 @@ class Belief:
 
     def _read(self, before: Surrogate, step: Recorded, units: Units) -> Surrogate:
         own = Hyperparameters(
-            step.lengthscale / self.surrogate.scale,
+            step.lengthscale / self.surrogate.coordinates.scale,
             step.variance / units.spread**2,
             step.noise / units.spread**2,
-            before.hyperparameters.correlation,
         )
         return replace(self.surrogate, hyperparameters=own)
 
@@ -148,7 +146,7 @@ class Belief:
         return surrogate.given(window, surrogate.settings.sizes[2])
 
     def _pair(self, model: Model, x: Array) -> tuple[float, float]:
-        mean, variance = (float(moment) for moment in model.gp.predict(x / model.scale))
+        mean, variance = (float(moment) for moment in model.gp.predict(model.coordinates.to(x)))
         value = float(model.mean(x[None])[0])
         return self.sign * value, model.units.inverse_slope(mean) * math.sqrt(max(variance, 0.0))
 

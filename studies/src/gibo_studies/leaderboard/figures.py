@@ -19,7 +19,6 @@ YELLOW, BROWN = "#C9A800", "#8C510A"
 LINE_STYLES = {
     "GIBO": LineStyle(BLUE, "-"),
     "GIBO (gradient steps)": LineStyle(BLUE, "--"),
-    "GIBO (full matrix)": LineStyle(BLUE, ":"),
     "GIBO (paper)": LineStyle(SKY, "-"),
     "CMA-ES": LineStyle(GREEN, "-."),
     "CMA-ES (noise handling)": LineStyle(GREEN, ":"),

@@ -23,7 +23,7 @@ from gibo.optimizers.paper import out_of_model
 from gibo.optimizers.random_search import RandomSearch
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.vanilla_bo import VanillaBO
-from gibo.priors import LKJ, Normal
+from gibo.priors import Normal
 from gibo.training.presets import PRESETS
 from gibo_studies.leaderboard import extras
 from gibo_studies.leaderboard.task import Task
@@ -31,7 +31,6 @@ from gibo_studies.paper import lqr
 from gibo_studies.rivals import MPD, BestPracticeBO, LocalEntropySearch, MinUCB, TrustRegionBO
 
 REACH = 5.0
-FULL_UP_TO = 20  # parameters, of whose lengthscales a correlation is learnt
 
 # From a task, the scale that the method is told, and a seed.
 Maker = Callable[[Task, float, int], Optimizer]
@@ -120,9 +119,6 @@ def _nevergrad(task: Task, scale: float, seed: int) -> Optimizer:
 METHODS: dict[str, Method] = {
     "GIBO": Method(_plain(GIBO), everywhere=True),
     "GIBO (gradient steps)": Method(_plain(GIBO, settings=Settings())),
-    "GIBO (full matrix)": Method(
-        _plain(GIBO, settings=Settings.default(correlation=LKJ(30.0))), applies=lambda task: task.d <= FULL_UP_TO
-    ),
     "GIBO (paper)": Method(_paper, applies=lambda task: _paper_settings(task) is not None),
     "CMA-ES": Method(_plain(CMAES), everywhere=True, needs=("cma",)),
     "CMA-ES (noise handling)": Method(_plain(CMAES, noise_handling=True), needs=("cma",)),

@@ -51,9 +51,9 @@ class LocalEntropySearch(LocalModelSearch):
     ) -> None:
         super().__init__(x0, **search)
         s = self.settings
-        if s.kernel != "squared_exponential" or s.correlation is not None or isinstance(s.mean, Mean):
+        if s.kernel != "squared_exponential" or isinstance(s.mean, Mean):
             raise InputError(
-                "settings: functions can be drawn for the squared exponential kernel alone, without a correlation and "
+                "settings: functions can be drawn for the squared exponential kernel alone, "
                 "with a mean that is no function"
             )
         self.batch = batch_size("batch", batch)

@@ -77,6 +77,8 @@ class LocalModelSearch(Optimizer):
         if settings is not None and not isinstance(settings, Settings):
             raise InputError(f"settings: expected gibo.Settings(...), got {shown(settings)}")
         self.settings = standard_model(self.d, self.default_window) if settings is None else settings.resolve(self.d)
+        if self.settings.correlation is not None:
+            raise InputError("settings: correlation: only gibo.GIBO uses one; leave it at None")
         self._M, self._N_m, _, self._fit_from = self.settings.sizes
         self._surrogate = Surrogate.initial(self.settings, self.scale)
 
@@ -117,7 +119,7 @@ class LocalModelSearch(Optimizer):
         self._fit_if_due()
         model, z = self._model(), self._iterate / self.scale
         # The value at the iterate comes with the others; until then the model takes its own mean for it.
-        expecting = Model(model.gp.extend(z, model.gp.predict(z).mean), model.units, self.scale)
+        expecting = Model(model.gp.extend(z, model.gp.predict(z).mean), model.units, model.coordinates)
         Z = self._queries(expecting, *self._box())
         return [(self._iterate, ITERATE), *((z * self.scale, QUERY) for z in Z)]
 

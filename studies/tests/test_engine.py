@@ -1,5 +1,4 @@
 import json
-import multiprocessing
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,21 +104,10 @@ def test_another_study_in_the_same_folder_is_refused_and_nothing_changes(tmp_pat
     assert (out / "cells.jsonl").read_bytes() == before
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path, marks):
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(InputError, match="cannot be used as the study's folder"):
-        run_study(Squares(str(marks)), tmp_path / "file", 1)
-
-
 @pytest.mark.parametrize("text", ["", "{", "[1]"])
 def test_a_damaged_definition_is_refused(tmp_path, text):
     (tmp_path / "study.json").write_text(text)
     with pytest.raises(InputError, match=r"study\.json"):
-        read_definition(tmp_path)
-
-
-def test_a_folder_without_a_study_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"no study\.json"):
         read_definition(tmp_path)
 
 
@@ -176,29 +164,7 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path, marks):
     assert (tmp_path / "cells.jsonl").read_text() == "precious"
 
 
-def test_a_definition_that_was_never_finished_is_written_anew(tmp_path, marks):
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "study.json").write_text("")
-    assert run_study(Squares(str(marks)), out, 1).complete
-
-
 def test_what_is_not_installed_is_noticed_first():
     need("json")
     with pytest.raises(MissingExtraError, match=r"needs no_such_thing, .*pip install no_such_thing"):
         need("json", "no_such_thing")
-
-
-def test_an_interrupt_while_the_pool_starts_is_a_stop_like_any_other(tmp_path, marks, monkeypatch):
-    def start(thread):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr("concurrent.futures.process._ExecutorManagerThread.start", start)
-        outcome = run_study(Squares(str(marks)), tmp_path / "out", 2, lambda done: None)
-    assert not outcome.complete
-    assert outcome.records == []
-    assert run_study(Squares(str(marks)), tmp_path / "out", 2, lambda done: None).complete
-    for process in multiprocessing.active_children():
-        process.join(timeout=10)
-    assert multiprocessing.active_children() == []

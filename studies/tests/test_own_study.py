@@ -125,18 +125,6 @@ def test_what_else_a_cell_gives_is_kept_on_its_line(tmp_path):
     assert run_study(Distances(trials=1), tmp_path, workers=1).records == records
 
 
-@dataclass(frozen=True)
-class Unkept(Distances):
-    def run_cell(self, cell: Mapping[str, Any]) -> dict[str, Any]:
-        return {"cell": dict(cell), "curve": [], "how": object() if cell["trial"] else None}
-
-
-def test_what_json_cannot_hold_is_the_failure_of_its_cell(tmp_path):
-    result = run_study(Unkept(trials=2, methods=("far",)), tmp_path, workers=1)
-    assert [record["cell"]["trial"] for record in result.records] == [0]
-    assert result.failures == [({"method": "far", "trial": 1}, "TypeError: no plain form for object")]
-
-
 def test_an_entry_in_the_table_makes_it_a_command(tmp_path, monkeypatch, capsys):
     entry = Entry(Distances, draw, options=("trials", "methods"), quick={"trials": 2}, needs=("numpy",))
     monkeypatch.setitem(STUDIES, "distances", entry)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gibo_studies.command import make_study
-from gibo_studies.report import Columns, checkpoints, reached, read_curves, read_points, sample, table
+from gibo_studies.report import Columns, read_curves, read_points, sample
 from gibo_studies.table import STUDIES, load
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -79,18 +79,6 @@ def test_what_the_table_names_is_there():
 def test_a_curve_holds_its_value_until_the_next_one():
     curves = [[(0, 5.0), (9, 7.0), (18, 6.0)], [(10, 1.0)]]
     np.testing.assert_equal(sample(curves, [0, 8, 9, 17, 30]), [[5, np.nan], [5, np.nan], [7, np.nan], [7, 1], [6, 1]])
-
-
-def test_marks_and_checkpoints():
-    assert reached((100, 200, 300), 250) == [100, 200]
-    assert reached((100, 200), 60) == [60]
-    assert list(checkpoints(3)) == [0, 1, 2, 3]
-    assert list(checkpoints(1000))[:2] == [0, 10]
-    assert list(checkpoints(1000))[-1] == 1000
-
-
-def test_a_table():
-    assert table(("a", "b"), [(1, "x"), (2, "y")]) == "| a | b |\n|---|---|\n| 1 | x |\n| 2 | y |\n"
 
 
 def test_what_is_not_a_number_is_empty_in_a_file(tmp_path):

@@ -4,9 +4,11 @@ Left out is what takes an ``Array``, a float64 array of the right shape, and che
 the matrices and derivatives of kernels, the densities of priors.
 """
 
+import inspect
 import itertools
 import json
 import shutil
+from contextlib import suppress
 
 import numpy as np
 from hostile_calls import Call
@@ -15,13 +17,10 @@ import gibo
 import gibo.figures
 import gibo.integrations.scipy
 from gibo import GIBO, GaussianProcess, Outcome, Settings, SquaredExponential, priors, steps
-from gibo.acquisition.confidence import LowerConfidenceBound
 from gibo.acquisition.expected_improvement import LogExpectedImprovement
 from gibo.acquisition.information import plan
 from gibo.integrations.optuna import GIBOSampler
 from gibo.integrations.tensorboard import TensorBoard
-from gibo.map_fit import log_posterior
-from gibo.optimizers.paper import lengthscale_distribution, mean_distance
 from gibo.parameters import Parameter, Parameters, free, integer, linear, log
 from gibo.policies import (
     MLP,
@@ -31,7 +30,6 @@ from gibo.policies import (
     Linear,
     Normalization,
     Policy,
-    PolicyGradient,
     Statistics,
     Task,
     architecture,
@@ -41,7 +39,7 @@ from gibo.policies import (
     rollout,
 )
 from gibo.runs import manual
-from gibo.runs.journal import Journal, has_journal
+from gibo.runs.journal import Journal
 from gibo.runs.spec import RunSpec
 from gibo.training.training import Training, last_episode, read_trial, train
 from gibo.web.snapshot import Since, snapshot
@@ -173,47 +171,34 @@ def make_optimizer(kind, **options):
 
 
 def fixed(function, use=None, sizes=(), **arguments):
+    """A call with these arguments and, for all others, their defaults."""
+    with suppress(ValueError):  # a class without a signature
+        parameters = inspect.signature(function).parameters.values()
+        arguments = {each.name: each.default for each in parameters if each.default is not each.empty} | arguments
     return lambda folder: Call(function, arguments, use, sizes)
 
 
-RUN_SIZES = ("budget", "workers", "max_failures", "retries")
-RUN = {
-    "budget": 5,
-    "target": 10.0,
-    "least_certainty": 0.1,
-    "callback": lambda result: False,
-    "progress": False,
-    "workers": None,
-    "executor": None,
-    "time_limit": None,
-    "retries": 1,
-    "penalty": None,
-    "quorum": 1.0,
-    "max_failures": 3,
-}
+SIZES = ("budget", "workers", "max_failures", "retries")
+RUN = {"budget": 5, "target": 10.0, "least_certainty": 0.1, "callback": lambda result: False, "max_failures": 3}
 
 
 def maximize(function, **more):
     def make(folder):
-        arguments = {"objective": hill, "x0": X0, "scale": 0.3, "bounds": (-9.0, 9.0), "seed": 0, "settings": SETTINGS}
-        arguments |= {**RUN, "journal": fresh(folder) if next(COUNT) % 2 else None, "watch": False, **more}
-        return Call(function, arguments, look, RUN_SIZES)
+        arguments = {"objective": hill, "x0": X0, "scale": 0.3, "bounds": (-9.0, 9.0), "settings": SETTINGS, **RUN}
+        arguments |= {"journal": fresh(folder) if next(COUNT) % 2 else None, "retries": 1, **more}
+        return fixed(function, look, SIZES, **arguments)(folder)
 
     return make
 
 
 def run(folder):
-    arguments = {"optimizer": GIBO(X0, settings=SETTINGS), "objective": hill, **RUN}
-    arguments |= {"journal": None, "reparametrizer": None, "training": None, "sign": 1.0}
-    return Call(gibo.run, arguments, look, RUN_SIZES)
+    return fixed(gibo.run, look, SIZES, optimizer=GIBO(X0, settings=SETTINGS), objective=hill, **RUN)(folder)
 
 
 def resume(folder):
     shutil.rmtree(folder / "resumed", ignore_errors=True)
     shutil.copytree(finished(folder), folder / "resumed")
-    arguments = {name: value for name, value in RUN.items() if name not in ("penalty", "quorum")}
-    arguments |= {"journal": folder / "resumed", "objective": hill, "budget": 9}
-    return Call(gibo.resume, arguments, look, RUN_SIZES)
+    return fixed(gibo.resume, look, SIZES, journal=folder / "resumed", objective=hill, **RUN | {"budget": 9})(folder)
 
 
 def read_all(journal):
@@ -283,9 +268,6 @@ TARGETS = {
         gibo.Matern52, lambda k: k.dk_da(np.zeros((1, D)), np.ones((2, D))), lengthscale=0.2, variance=2.0
     ),
     "gibo.Kernel.with_hyperparameters": fixed(GP.kernel.with_hyperparameters, lengthscale=[0.2] * D, variance=2.0),
-    "gibo.Kernel.ell": fixed(GP.kernel.ell, d=3, sizes=("d",)),
-    "gibo.Kernel.gradient_variance": fixed(GP.kernel.gradient_variance, d=3, sizes=("d",)),
-    "gibo.Kernel.gradient_covariance": fixed(GP.kernel.gradient_covariance, d=3, sizes=("d",)),
     "gibo.GaussianProcess": fixed(
         GaussianProcess, lambda gp: predict(gp.condition(X, Y)), kernel=GP.kernel, noise=0.01, mean="estimated"
     ),
@@ -298,17 +280,11 @@ TARGETS = {
         gradients=[[1.0, 0.0, 0.5]],
         gradient_noise=0.1,
     ),
-    "gibo.GaussianProcess.condition-estimated": fixed(
-        GaussianProcess(gibo.Matern52(0.5), 0.0, "estimated").condition, predict, X=X, y=Y
-    ),
-    "gibo.GaussianProcess.extend": fixed(
-        GP.extend, predict, X=X0, y=0.3, gradient_X=None, gradients=None, gradient_noise=None
-    ),
+    "gibo.GaussianProcess.extend": fixed(GP.extend, predict, X=X0, y=0.3),
     "gibo.GaussianProcess.predict": fixed(GP.predict, x=X),
     "gibo.GaussianProcess.jacobian": fixed(GP.jacobian, x=X0),
     "gibo.Jacobian.probability_of_ascent": fixed(JACOBIAN.probability_of_ascent, step=[0.1, 0.0, 0.2]),
     "gibo.fit": fixed(gibo.fit, lambda fit: predict(fit.gp), gp=GP, priors=PRIORS, maximum_steps=5),
-    "gibo.map_fit.log_posterior": fixed(log_posterior, gp=GP, priors=PRIORS),
     "gibo.priors.Uniform": fixed(priors.Uniform, lambda p: p.mean, lower=0.1, upper=0.3),
     "gibo.priors.Normal": fixed(priors.Normal, lambda p: p.mean, centre=0.1, sd=0.3),
     "gibo.priors.LogNormal": fixed(priors.LogNormal, lambda p: p.mean, median=0.1, log_sd=0.3),
@@ -318,19 +294,11 @@ TARGETS = {
     ),
     "gibo.steps.direction": fixed(steps.direction, g=[1.0, 2.0], ell=[0.5, 0.5], normalization="paper"),
     "gibo.steps.Piecewise": fixed(steps.Piecewise, lambda s: s(2), pieces=((0, 0.8), (3, 0.3))),
-    "gibo.steps.Piecewise.__call__": fixed(steps.Piecewise(((0, 0.8), (3, 0.3))), t=2),
-    "gibo.steps.Decay": fixed(steps.Decay, lambda s: s(2), initial=0.5, halving=10.0, power=1.0),
-    "gibo.steps.Decay.__call__": fixed(steps.Decay(0.5, 10.0), t=2),
+    "gibo.steps.Decay": fixed(steps.Decay, lambda s: s(2), initial=0.5, halving=10.0),
     "gibo.steps.GradientAscent": fixed(
         steps.GradientAscent, lambda s: s.update(np.ones(2), s.init(2)), eta=steps.Decay(0.5, 10.0), momentum=0.3
     ),
-    "gibo.steps.Adam": fixed(
-        steps.Adam, lambda s: s.update(np.ones(2), s.init(2)), eta=0.1, beta1=0.9, beta2=0.99, epsilon=1e-8
-    ),
-    "gibo.steps.StepRule.init": fixed(steps.Adam().init, d=3, sizes=("d",)),
-    "gibo.steps.StepRule.update": fixed(
-        steps.GradientAscent().update, direction=[0.1, 0.2], state={"t": 0.0, "v": [0.0, 0.0]}
-    ),
+    "gibo.steps.Adam": fixed(steps.Adam, lambda s: s.update(np.ones(2), s.init(2)), beta2=0.99),
     # Acquisitions.
     "gibo.GradientInformation": fixed(
         gibo.GradientInformation, lambda gi: [gi(X0), gi.value_and_gradient(X0)], gp=GP, at=X0
@@ -352,11 +320,6 @@ TARGETS = {
         ("M",),
     ),
     "gibo.acquisition.LogExpectedImprovement": fixed(LogExpectedImprovement, lambda ei: ei(X0), gp=GP, best=0.3),
-    "gibo.acquisition.LogExpectedImprovement.__call__": fixed(LogExpectedImprovement(GP), x=X),
-    "gibo.acquisition.LogExpectedImprovement.value_and_gradient": fixed(
-        LogExpectedImprovement(GP).value_and_gradient, x=X0
-    ),
-    "gibo.acquisition.LowerConfidenceBound": fixed(LowerConfidenceBound, lambda a: a(np.array(X)), gp=GP, beta=1.0),
     # Optimisers.
     "gibo.GIBO": make_optimizer(GIBO, settings=SETTINGS),
     "gibo.GIBO-defaults": make_optimizer(GIBO),
@@ -374,18 +337,9 @@ TARGETS = {
         gibo.Optimizer.from_arguments, drive, name="ARS", arguments={"x0": X0, "scale": 0.3, "seed": 0}
     ),
     "gibo.Outcome": fixed(
-        Outcome,
-        tell_outcome,
-        value=1.0,
-        gradient=[1.0, 2.0, 3.0],
-        gradient_noise=0.1,
-        info={"a": 1},
-        failure=None,
-        traceback=None,
-        seconds=1.0,
+        Outcome, tell_outcome, value=1.0, gradient=[1.0, 2.0, 3.0], gradient_noise=0.1, info={"a": 1}, seconds=1.0
     ),
     "gibo.Outcome.failed": fixed(Outcome.failed, tell_outcome, reason="it broke", seconds=0.1),
-    "gibo.Outcome.signed": fixed(Outcome(1.0).signed, sign=-1.0),
     "gibo.Settings": fixed(
         Settings,
         lambda settings: drive(GIBO(X0, settings=settings)),
@@ -397,8 +351,6 @@ TARGETS = {
     "gibo.within_model": fixed(gibo.within_model, lengthscale=[0.2, 0.3]),
     "gibo.out_of_model": fixed(gibo.out_of_model, d=3, sizes=("d",)),
     "gibo.Settings.default": fixed(gibo.Settings.default, M=3, standardize=True, beta=0.5),
-    "gibo.optimizers.settings.mean_distance": fixed(mean_distance, d=3),
-    "gibo.optimizers.settings.lengthscale_distribution": fixed(lengthscale_distribution, d=3, gamma=0.3),
     # Runs.
     "gibo.maximize": maximize(gibo.maximize),
     "gibo.minimize": maximize(gibo.minimize),
@@ -412,18 +364,6 @@ TARGETS = {
     "gibo.Journal.create": lambda folder: Call(
         Journal.create, {"folder": fresh(folder), "spec": RunSpec.of(GIBO(X0))}, lambda journal: journal.close()
     ),
-    "gibo.runs.has_journal": lambda folder: Call(has_journal, {"folder": finished(folder)}),
-    "gibo.runs.spec.RunSpec": fixed(
-        RunSpec,
-        lambda spec: spec.fresh_optimizer(),
-        optimizer="GIBO",
-        arguments=GIBO(X0).arguments(),
-        sign=1.0,
-        names=["a", "b", "c"],
-        penalty=None,
-        quorum=1.0,
-        training=None,
-    ),
     "gibo.runs.manual.Description": fixed(
         manual.Description,
         lambda d: drive(d.optimizer()),
@@ -432,9 +372,6 @@ TARGETS = {
         scale=[1.0] * 2,
         lower=[-9.0] * 2,
         upper=[9.0] * 2,
-        method="gibo",
-        minimize=False,
-        seed=0,
         settings={"M": 2},
     ),
     "gibo.runs.manual.create": lambda folder: Call(
@@ -473,7 +410,7 @@ TARGETS = {
         log, lambda p: [p.inner_start, p.inner_scale], low=0.1, high=10.0, start=1.0, scale=2.0
     ),
     "gibo.parameters.integer": fixed(
-        integer, lambda p: [p.inner_start, p.inner_scale], low=1, high=10, start=2, scale=2.0, log=False
+        integer, lambda p: [p.inner_start, p.inner_scale], low=1, high=10, start=2, scale=2.0
     ),
     "gibo.parameters.free": fixed(free, lambda p: [p.inner_start, p.inner_scale], start=1.0, scale=2.0),
     "gibo.parameters.Parameters": fixed(
@@ -492,17 +429,14 @@ TARGETS = {
     # Policies.
     "gibo.policies.Linear": fixed(Linear, lambda net: net.initial(0), inputs=2, outputs=1),
     "gibo.policies.Affine": fixed(Affine, lambda net: net.initial(0), inputs=2, outputs=1),
-    "gibo.policies.MLP": fixed(MLP, lambda net: net.initial(0), inputs=2, outputs=1, hidden=(3,), nonlinearity="tanh"),
+    "gibo.policies.MLP": fixed(MLP, lambda net: net.initial(0), inputs=2, outputs=1, hidden=(3,)),
     "gibo.policies.architecture": fixed(
         architecture, lambda net: net.initial(0), text="mlp:4,4:relu", inputs=2, outputs=1
     ),
     "gibo.policies.Architecture.initial": fixed(MLP(2, 1, (3,)).initial, seed=0),
     "gibo.policies.Architecture.layers": fixed(Affine(2, 1).layers, theta=[1.0, 2.0, 3.0]),
-    "gibo.policies.Architecture.pull_back": fixed(
-        Affine(2, 1).pull_back, theta=[1.0, 2.0, 3.0], states=[[0.0, 1.0]], cotangents=[[1.0]]
-    ),
-    "gibo.policies.ContinuousActions": fixed(ContinuousActions, low=[-1.0], high=[1.0], dtype="float32"),
-    "gibo.policies.DiscreteActions": fixed(DiscreteActions, n=2, start=0),
+    "gibo.policies.ContinuousActions": fixed(ContinuousActions, low=[-1.0], high=[1.0]),
+    "gibo.policies.DiscreteActions": fixed(DiscreteActions, n=2),
     "gibo.policies.Policy": fixed(
         Policy,
         act,
@@ -513,26 +447,17 @@ TARGETS = {
         observation_shape=(2,),
     ),
     "gibo.policies.Policy.__call__": fixed(POLICY, observation=[0.0, 1.0]),
-    "gibo.policies.Policy.__call__-continuous": fixed(CONTINUOUS, observation=[0.0, 1.0]),
     "gibo.policies.Policy.from_plain": fixed(Policy.from_plain, act, data=CONTINUOUS.to_plain()),
     "gibo.policies.Policy.save": lambda folder: Call(POLICY.save, {"path": folder / "saved.json"}),
     "gibo.policies.load_policy": lambda folder: Call(load_policy, {"path": policy_file(folder)}),
-    "gibo.policies.export.to_c": fixed(export.to_c, policy=POLICY, name="gibo_policy", precision="double"),
-    "gibo.policies.export.save_c": lambda folder: Call(
-        export.save_c, {"policy": POLICY, "path": folder / "saved.c", "name": "p", "precision": "float"}
-    ),
-    "gibo.policies.export.to_onnx": fixed(export.to_onnx, policy=CONTINUOUS, precision="double"),
-    "gibo.policies.export.save_onnx": lambda folder: Call(
-        export.save_onnx, {"policy": CONTINUOUS, "path": folder / "saved.onnx", "precision": "float"}
-    ),
+    "gibo.policies.export.to_c": fixed(export.to_c, policy=POLICY),
+    "gibo.policies.export.to_onnx": fixed(export.to_onnx, policy=CONTINUOUS),
     "gibo.policies.Normalization": fixed(Normalization, lambda n: n([0.0, 1.0]), mean=[0.0, 1.0], std=[1.0, 1.0]),
-    "gibo.policies.Normalization.identity": fixed(Normalization.identity, k=2, sizes=("k",)),
     "gibo.policies.Normalization.__call__": fixed(Normalization([0.0, 1.0], [1.0, 1.0]), states=[[0.0, 1.0]]),
     "gibo.policies.Normalization.from_plain": fixed(
         Normalization.from_plain, lambda n: n([0.0, 1.0]), data=Normalization([0.0, 1.0], [1.0, 1.0]).to_plain()
     ),
     "gibo.policies.Statistics": fixed(Statistics, lambda s: s.normalization, count=3, mean=[0.0, 1.0], m2=[1.0, 1.0]),
-    "gibo.policies.Statistics.empty": fixed(Statistics.empty, k=2, sizes=("k",)),
     "gibo.policies.Statistics.of": fixed(Statistics.of, lambda s: s.normalization, states=[[0.0, 1.0], [1.0, 2.0]]),
     "gibo.policies.Statistics.merge": fixed(STATISTICS.merge, lambda s: s.normalization, other=STATISTICS),
     "gibo.policies.Statistics.from_plain": fixed(
@@ -548,27 +473,18 @@ TARGETS = {
     "gibo.policies.Reexpression.parameters": fixed(
         reexpress(Affine(2, 1), Normalization.identity(2), STATISTICS.normalization).parameters, theta=[1.0, 2.0, 3.0]
     ),
-    "gibo.policies.Reexpression.gradients": fixed(
-        reexpress(Affine(2, 1), Normalization.identity(2), STATISTICS.normalization).gradients, g=[1.0, 2.0, 3.0]
-    ),
     "gibo.policies.Task": fixed(
         Task,
         play,
         sizes=("episodes",),
         environment="CartPole-v1",
-        policy="affine",
-        episodes=1,
         normalize_states=True,
-        reward_shift=0.0,
-        reward_scale=1.0,
-        action_noise=0.0,
         max_steps=20,
         environment_options={},
     ),
     "gibo.policies.Task.__call__": with_task("__call__", seed=0, normalization=None),
     "gibo.policies.Task.evaluate": with_task("evaluate", episodes=2, seed=0, normalization=None),
     "gibo.policies.Task.bind": with_task("bind", normalization=None),
-    "gibo.policies.Task.x0": lambda folder: Call(task().x0, {"seed": 0}),
     "gibo.policies.Task.make": lambda folder: Call(task().make, {"render_mode": None}),
     "gibo.policies.rollout": lambda folder: Call(
         roll_out,
@@ -582,27 +498,8 @@ TARGETS = {
             "collect": True,
         },
     ),
-    "gibo.policies.PolicyGradient": lambda folder: Call(
-        PolicyGradient,
-        {"task": Task("Pendulum-v1", max_steps=5), "noise": 0.1, "episodes": 4, "baseline": "time", "at": ("iterate",)},
-        lambda p: p(p.x0()),
-        ("episodes",),
-    ),
-    "gibo.policies.PolicyGradient.__call__": lambda folder: Call(
-        PolicyGradient(Task("Pendulum-v1", max_steps=5), noise=0.1, episodes=4),
-        {"theta": [0.1] * 4, "seed": 0, "kind": "iterate", "normalization": None},
-    ),
     "gibo.training.Training": fixed(
-        Training,
-        lambda t: t.to_plain(),
-        environment="CartPole-v1",
-        policy="affine",
-        method="gibo",
-        scale=0.1,
-        options={},
-        episodes=1,
-        normalize_states=False,
-        reexpressed="data",
+        Training, lambda t: t.to_plain(), environment="CartPole-v1", policy="affine", options={}, reexpressed="data"
     ),
     "gibo.training.Training.from_plain": fixed(
         Training.from_plain, lambda t: t.to_plain(), data=Training("CartPole-v1").to_plain()
@@ -633,25 +530,12 @@ TARGETS = {
         sizes=("budget", "maxfev"),
         fun=hill,
         x0=X0,
-        args=(),
-        jac=None,
         bounds=[(-1.0, 1.0)] * D,
-        constraints=(),
-        callback=None,
         budget=4,
         scale=0.3,
-        seed=0,
-        gradient_noise=None,
     ),
     "gibo.integrations.optuna.GIBOSampler": fixed(
-        GIBOSampler,
-        sample,
-        start={"a": 0.3},
-        scale=0.1,
-        seed=0,
-        settings=SETTINGS,
-        independent_sampler=None,
-        warn_independent_sampling=False,
+        GIBOSampler, sample, start={"a": 0.3}, seed=0, settings=SETTINGS, warn_independent_sampling=False
     ),
     "gibo.integrations.tensorboard.TensorBoard": lambda folder: Call(
         TensorBoard, {"folder": folder / "logs"}, lambda board: board.close()

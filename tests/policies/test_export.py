@@ -38,6 +38,8 @@ def make(net="affine", actions="bounded", normalization="raw", shape="vector", s
 
 
 CASES = [(net, actions, n) for net in NETS for actions in ACTIONS for n in RAW_OR_NORMALIZED]
+# Each pair of an architecture and actions once, raw and normalised in turn.
+SOME = [case for i, case in enumerate(CASES) if (i // 2 + i // 12 + i) % 2 == 0]
 
 
 def observations(policy, n=40):
@@ -103,8 +105,7 @@ def program(policies, precision):
     return "\n".join([*lines, "int main(void)", "{", *body, "}", ""])
 
 
-@pytest.mark.parametrize("language", ["c", "c++"])
-@pytest.mark.parametrize("precision", ["double", "float"])
+@pytest.mark.parametrize(("precision", "language"), [("double", "c"), ("float", "c++")])
 def test_the_header_compiles_without_a_warning_and_acts_as_ours(tmp_path, precision, language):
     if COMPILERS[language] is None:
         pytest.skip(f"there is no {language} compiler here")
@@ -159,7 +160,7 @@ def engine(model):
 
 @pytest.mark.parametrize("precision", ["double", "float"])
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize(("net", "actions", "normalization"), CASES)
+@pytest.mark.parametrize(("net", "actions", "normalization"), SOME)
 def test_the_onnx_file_acts_as_ours(net, actions, normalization, shape, precision):
     pytest.importorskip("onnx")
     policy = make(net, actions, normalization, shape)
@@ -171,16 +172,6 @@ def test_the_onnx_file_acts_as_ours(net, actions, normalization, shape, precisio
     assert_alike(policy, found, precision)
     (one,) = engine(to_onnx(policy, precision)).run(None, {"observation": S[:1]})
     np.testing.assert_allclose(one[0], found[0], rtol=1e-4, atol=1e-4)  # sums of floats, in another order
-
-
-def test_the_interpreter_of_onnx_agrees():
-    pytest.importorskip("onnx")
-    from onnx.reference import ReferenceEvaluator
-
-    for actions in ACTIONS:
-        policy = make("tanh", actions, "normalised")
-        (found,) = ReferenceEvaluator(to_onnx(policy)).run(None, {"observation": observations(policy)})
-        assert_alike(policy, found, "double")
 
 
 def test_the_onnx_file_is_written(tmp_path):
@@ -215,7 +206,6 @@ def test_without_onnx_the_extra_is_named():
     [
         (lambda: to_c("policy.json"), "such as load_policy gives"),
         (lambda: to_c(make(), name="1st"), "name that a C function"),
-        (lambda: to_c(make(), name="f(void); int g"), "name that a C function"),
         (lambda: to_c(make(), precision="half"), "'double', 'float'"),
         (lambda: to_c(Policy(Linear(1, 1), [1e300], DiscreteActions(2)), precision="float"), "too large"),
         (lambda: save_c(make(), "/nowhere/policy.h"), "cannot be written"),

@@ -9,18 +9,15 @@ from tiny_environments import Scripted
 
 from gibo import InputError, MissingExtraError
 from gibo.policies import ContinuousActions, DiscreteActions, Task
-from gibo.policies.gym_adapter import actions_of, make, observation_shape
+from gibo.policies.gym_adapter import actions_of, observation_shape
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
         ("CartPoole-v1", "environment 'CartPoole-v1': .*CartPoole.* doesn't exist"),
-        ("CartPole-v9", "environment 'CartPole-v9': .*v9"),
         ("Nowhere/CartPole-v1", "environment 'Nowhere/CartPole-v1': Namespace Nowhere not found"),
-        ("Cart Pole", "environment 'Cart Pole': Malformed environment ID"),
         ("no_such_module:Thing-v0", "environment 'no_such_module:Thing-v0': No module named 'no_such_module'"),
-        ("", "environment '': "),
     ],
 )
 def test_an_unknown_id_is_refused_in_one_line(name, words):
@@ -32,12 +29,6 @@ def test_an_unknown_id_is_refused_in_one_line(name, words):
 def test_options_that_an_environment_does_not_have_are_refused():
     with pytest.raises(InputError, match=r"'CartPole-v1' cannot be made with the options {'colour': 'red'}: TypeError"):
         Task("CartPole-v1", environment_options={"colour": "red"})
-
-
-def test_options_reach_the_environment():
-    environment = make("CartPole-v1", {"max_episode_steps": 7})
-    assert environment.spec.max_episode_steps == 7
-    environment.close()
 
 
 def register(name, entry_point):
@@ -102,19 +93,12 @@ def test_without_a_library_the_message_says_what_to_install(missing, words):
     assert done.stdout.startswith(words), done.stderr
 
 
-def test_importing_policies_does_not_import_gymnasium():
-    code = "import sys, gibo.policies; print('gymnasium' in sys.modules)"
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
-
-
 # -- spaces -----------------------------------------------------------------------------------------------------------
 
 BOX = spaces.Box(-1.0, 1.0, (2,), np.float32)
 
 
-@pytest.mark.parametrize("shape", [(3,), (2, 4), (8, 8, 3), ()])
-@pytest.mark.parametrize("kind", [np.float32, np.float64, np.uint8])
+@pytest.mark.parametrize(("shape", "kind"), [((3,), np.float32), ((8, 8, 3), np.uint8), ((), np.float64)])
 def test_a_box_of_any_shape_can_be_observed(shape, kind):
     assert observation_shape(Scripted(observation_space=spaces.Box(0, 1, shape, kind))) == shape
 

@@ -16,7 +16,7 @@ from tiny_environments import Broken, Drift, Scripted
 
 import gibo
 from gibo import InputError
-from gibo.policies import MLP, Affine, Normalization, Statistics, Task, rollout
+from gibo.policies import Affine, Normalization, Statistics, Task, rollout
 
 GOOD_POLE = [0.1, 0.5, 1.0, 1.0, 0.0]
 
@@ -31,24 +31,6 @@ def some_thetas(task, n=4):
 
 
 # -- as an objective --------------------------------------------------------------------------------------------------
-
-
-def test_a_task_is_an_objective():
-    with Task("CartPole-v1", policy="linear") as task:
-        result = gibo.maximize(task, task.x0(), budget=3)
-    assert result.evaluations == 3
-    assert not result.failures
-
-
-@pytest.mark.parametrize(
-    ("policy", "d"), [("linear", 4), ("affine", 5), ("mlp:3", 19), ("mlp:3,2:relu", 26), (MLP(4, 1, (3,)), 19)]
-)
-def test_d_and_x0(policy, d):
-    with Task("CartPole-v1", policy=policy) as task:
-        assert task.d == d
-        assert task.x0().tolist() == [0.0] * d
-        assert np.array_equal(task.x0(seed=1), task.architecture.initial(seed=1))
-        assert task(task.x0()).value >= 1.0
 
 
 def test_the_value_is_the_mean_shaped_return_and_info_says_the_rest():
@@ -85,11 +67,6 @@ def test_every_episode_has_a_seed_of_its_own():
     assert all(type(seed) is int for seed in environment.seeds)
 
 
-def test_statistics_are_collected_only_if_states_are_normalised():
-    with Task(Drift) as task:
-        assert set(task(task.x0()).info) == {"return", "steps", "terminated"}
-
-
 def test_a_normalization_is_used():
     normalization = Normalization([1.0, -1.0], [0.5, 2.0])
     with Task(Drift, normalize_states=True) as task:
@@ -116,12 +93,6 @@ def test_noise_on_actions_is_a_share_of_half_their_range_while_searching_alone(h
     rng = np.random.default_rng(np.random.SeedSequence((3, 0, 2)))
     drawn = np.array([sd * rng.standard_normal(2) for _ in noisy])
     np.testing.assert_array_equal(noisy, np.clip(drawn, -high, high))
-
-
-def test_without_noise_nothing_is_drawn():
-    with Task(Drift) as plain, Task(Drift, action_noise=0.0) as silent:
-        theta = some_thetas(plain)[0]
-        assert facts(plain(theta, seed=1)) == facts(silent(theta, seed=1))
 
 
 def test_noise_needs_continuous_actions():
@@ -168,8 +139,9 @@ def outcome_elsewhere(task, theta, seed):
         return facts(task(theta, seed=seed))
 
 
-@pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1", "Hopper-v5", "Swimmer-v5"])
-@pytest.mark.parametrize("policy", ["affine", "mlp:8"])
+@pytest.mark.parametrize(
+    ("name", "policy"), [("CartPole-v1", "affine"), ("Pendulum-v1", "mlp:8"), ("Hopper-v5", "mlp:8")]
+)
 def test_fresh_and_reused_environments_give_the_same_bit_for_bit(name, policy):
     settings = {"policy": policy, "normalize_states": True, "max_steps": 150}
     with Task(name, **settings) as task:
@@ -393,15 +365,6 @@ def test_a_given_environment_is_not_sent_elsewhere():
         Task(Drift()).make()
 
 
-@pytest.mark.parametrize("name", ["CartPole-v1", "Hopper-v5"])
-def test_no_warnings(name):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with Task(name, normalize_states=True) as task:
-            task(some_thetas(task)[0])
-            task.evaluate(some_thetas(task)[1], 1)
-
-
 # -- what it is -------------------------------------------------------------------------------------------------------
 
 
@@ -424,34 +387,15 @@ def make_drift(**options):
 def test_the_description_names_the_environment(source, name):
     with Task(source, policy="mlp:3:relu", episodes=2) as task:
         description = json.loads(json.dumps(task.description, allow_nan=False))
-    assert description["environment"] == name
-    assert description["policy"] == "mlp:3:relu"
-    assert description["parameters"] == task.d
-    assert description["episodes"] == 2
-
-
-def test_the_description_holds_the_settings():
-    options = {"length": 5, "actions": spaces.Box(-1.0, 1.0, (2,))}
-    with Task(Drift, reward_shift=1.0, reward_scale=0.5, max_steps=7, normalize_states=True,
-              environment_options=options) as task:  # fmt: skip
-        description = json.loads(json.dumps(task.description, allow_nan=False))
-    assert description["environment_options"]["length"] == 5
-    assert "Box" in description["environment_options"]["actions"]
-    assert (description["reward_shift"], description["reward_scale"]) == (1.0, 0.5)
-    assert (description["max_steps"], description["normalize_states"]) == (7, True)
+    assert (description["environment"], description["policy"]) == (name, "mlp:3:relu")
+    assert (description["parameters"], description["episodes"]) == (task.d, 2)
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"policy": "quadratic"}, "policy: expected"),
-        ({"policy": None}, "policy: expected"),
         ({"policy": Affine(3, 1)}, "this environment needs 1 inputs and 1 outputs, Affine has 3 and 1"),
         ({"episodes": 0}, "episodes: expected"),
-        ({"reward_scale": -1.0}, "reward_scale: expected a positive"),
-        ({"reward_shift": np.inf}, "reward_shift: expected a finite"),
-        ({"action_noise": -0.1}, "action_noise: expected"),
-        ({"max_steps": 1.5}, "max_steps: expected a whole number"),
     ],
 )
 def test_wrong_settings_are_refused(arguments, words):
@@ -459,39 +403,14 @@ def test_wrong_settings_are_refused(arguments, words):
         Task(Scripted, **arguments)
 
 
-@pytest.mark.parametrize("environment", [None, 3, ["CartPole-v1"], b"CartPole-v1"])
-def test_what_is_no_environment_is_refused(environment):
-    with pytest.raises(InputError, match="environment: expected an id such as 'CartPole-v1'"):
-        Task(environment)
-
-
 def test_options_for_an_environment_that_is_made_are_refused():
     with pytest.raises(InputError, match="this environment is already made"):
         Task(Drift(), environment_options={"length": 3})
 
 
-@pytest.mark.parametrize("theta", [[0.0], np.zeros((1, 2)), [np.nan, 0.0], [0.0, np.inf], "zeros", None])
-def test_wrong_parameters_are_refused(theta):
-    with Task(Scripted) as task, pytest.raises(InputError, match=r"^theta: "):
-        task(theta)
-
-
-@pytest.mark.parametrize("seed", [-1, 0.5, None, True, "7"])
-def test_wrong_seeds_are_refused(seed):
-    with Task(Scripted) as task:
-        for call in (task, lambda theta, seed: task.evaluate(theta, 1, seed)):
-            with pytest.raises(InputError, match="seed: expected a whole number of at least 0"):
-                call(task.x0(), seed=seed)
-
-
 def test_a_normalization_of_other_states_is_refused():
     with Task(Scripted) as task, pytest.raises(InputError, match="expected states of 1 numbers, got 2"):
         task(task.x0(), normalization=Normalization.identity(2))
-
-
-def test_numpys_seeds_are_whole_numbers_too():
-    with Task(Drift) as task:
-        assert facts(task(task.x0(), seed=np.int64(5))) == facts(task(task.x0(), seed=5))
 
 
 class Threads(Drift):

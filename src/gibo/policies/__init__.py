@@ -10,18 +10,12 @@
     action = policy(observation)
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
 from gibo.policies.actions import ContinuousActions, DiscreteActions
 from gibo.policies.architecture import MLP, Affine, Architecture, Linear, architecture
 from gibo.policies.normalizer import Normalization, Reexpression, Statistics, reexpress
 from gibo.policies.policy import Policy, load_policy
 from gibo.policies.rollout import Episode, rollout
 from gibo.policies.task import Task
-
-if TYPE_CHECKING:
-    from gibo.policies.policy_gradient import PolicyGradient
 
 __all__ = [
     "MLP",
@@ -33,7 +27,6 @@ __all__ = [
     "Linear",
     "Normalization",
     "Policy",
-    "PolicyGradient",
     "Reexpression",
     "Statistics",
     "Task",
@@ -42,12 +35,3 @@ __all__ = [
     "reexpress",
     "rollout",
 ]
-
-# Loaded when they are first used.
-_LATER = {"PolicyGradient": "gibo.policies.policy_gradient"}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(importlib.import_module(_LATER[name]), name)
-    raise AttributeError(f"module 'gibo.policies' has no attribute {name!r}")

@@ -21,7 +21,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_points, as_vector, describe, natural, one_of, positive_int, shown
+from gibo._checks import as_vector, describe, natural, one_of, positive_int, shown
 from gibo._linalg import Array
 from gibo.errors import InputError
 
@@ -113,38 +113,6 @@ class Architecture:
             layers.append(Layer(W, b))
         return layers
 
-    def pull_back(self, theta: npt.ArrayLike, states: npt.ArrayLike, cotangents: npt.ArrayLike) -> Array:
-        """``Σ_t (∂a(s_t)/∂theta)ᵀ v_t``: how the parameters change a weighted sum of outputs (d,).
-
-        Args:
-            theta: (d,) the parameters.
-            states: (T, k) as the first layer sees them: normalised, if the policy normalises states.
-            cotangents: (T, m) v_t, the weights of the outputs at each state.
-
-        >>> Affine(inputs=2, outputs=1).pull_back([0.0, 0.0, 0.0], [[1.0, 2.0], [3.0, 4.0]], [[1.0], [10.0]])
-        array([31., 42., 11.])
-        """
-        layers = self.layers(theta)
-        S, v = as_points("states", states, self.inputs), as_points("cotangents", cotangents, self.outputs)
-        if len(S) != len(v):
-            raise InputError(f"cotangents: expected one for each of the {len(S)} states, got {len(v)}")
-        inputs, slopes = [S], []
-        for W, b in layers[:-1]:
-            h, slope = self._squash(inputs[-1] @ W.T + (0.0 if b is None else b))
-            inputs.append(h)
-            slopes.append(slope)
-        parts: list[Array] = []
-        for i in reversed(range(len(layers))):
-            W, b = layers[i]
-            parts = [(v.T @ inputs[i]).ravel(), *([] if b is None else [v.sum(axis=0)]), *parts]
-            if i:
-                v = (v @ W) * slopes[i - 1]
-        return np.concatenate(parts)
-
-    def _squash(self, h: Array) -> tuple[Array, Array]:
-        """What a hidden layer's nonlinearity makes of its outputs, and its slope there."""
-        raise NotImplementedError
-
     def _layer_sizes(self) -> list[int]:
         """Number of parameters of each layer."""
         return [h * (k + self.has_bias) for k, h in pairwise(self.sizes)]
@@ -200,12 +168,6 @@ class MLP(Architecture):
     @property
     def sizes(self) -> tuple[int, ...]:
         return (self.inputs, *self.hidden, self.outputs)
-
-    def _squash(self, h: Array) -> tuple[Array, Array]:
-        if self.nonlinearity == "relu":
-            return np.maximum(h, 0.0), (h > 0.0).astype(np.float64)
-        t: Array = np.tanh(h)
-        return t, 1.0 - t**2
 
     @property
     def text(self) -> str:

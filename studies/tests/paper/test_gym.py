@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from gibo.cli import main
-from gibo.errors import InputError
 from gibo.policies.task import Task
 from gibo.training.presets import PRESETS
 from gibo.training.training import read_trial, train
@@ -64,24 +63,6 @@ def test_cells_and_budgets(tmp_path):
     assert "folder" not in only.definition()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"name": "walker"},
-            "study: expected one of cartpole, swimmer, hopper, cheetah, ablation-gym, ablation-hopper, got 'walker'",
-        ),
-        ({"methods": ("PPO",)}, "'PPO' is not in cartpole; there are GIBO, GIBO \\(published\\), ARS"),
-        ({"trials": 0}, "trials: must be at least 1, got 0"),
-        ({"trials": 1001}, "at most 1000"),
-        ({"budget": 0}, "budget: must be at least 1, got 0"),
-    ],
-)
-def test_mistakes(tmp_path, options, message):
-    with pytest.raises(InputError, match=message):
-        GymStudy(**{"name": "cartpole", "folder": tmp_path, **options})
-
-
 # -- learning curves --------------------------------------------------------------------------------------------------
 
 
@@ -111,11 +92,6 @@ def test_a_curve_judges_the_iterates(tmp_path, monkeypatch):
     assert np.array_equal(judged, [*history.x[history.is_iterate], result.iterate])
     assert len(judged) == 4
     assert not any(np.array_equal(theta, result.x) for theta in judged[1:])
-
-
-def test_a_curve_is_looked_at_now_and_then(tmp_path):
-    train(PRESETS["published"]["Swimmer-v5", "ars"], tmp_path, budget=1)  # so that there is no iteration
-    assert [n for n, _ in learning_curve(tmp_path, every=1)] == [0]
 
 
 # -- the whole of it --------------------------------------------------------------------------------------------------

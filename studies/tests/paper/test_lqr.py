@@ -90,13 +90,6 @@ def test_gradient_against_differences(lqr, seed):
     np.testing.assert_allclose(gradient, differences, rtol=1e-5, atol=1e-6 * np.abs(gradient).max())
 
 
-def test_the_papers_instance():
-    assert PAPER.spectral_radius(np.zeros((3, 3))) == pytest.approx(1.01 + 0.01 * math.sqrt(2))
-    assert not PAPER.is_stable(np.zeros(9))
-    assert (PAPER.n, PAPER.p) == (3, 3)
-    assert PAPER.is_stable(PAPER.optimal_gain)
-
-
 def test_where_the_gain_does_not_stabilise():
     assert PAPER.cost(np.zeros(9)) == PAPER.relative_cost(np.zeros(9)) == math.inf
     with pytest.raises(InputError, match=r"only where K stabilises the system; the spectral radius is 1.024"):
@@ -110,13 +103,6 @@ def test_where_the_gain_does_not_stabilise():
 def test_a_scalar_by_hand():
     lqr = LQR([[2.0]], [[1.0]], [[3.0]], [[5.0]], [[7.0]])
     assert lqr.cost([-1.5]) == pytest.approx(7.0 * (3.0 + 5.0 * 1.5**2) / (1.0 - 0.5**2))
-
-
-def test_a_gain_may_be_flat_and_means_the_same_row_by_row():
-    K = near(INSTANCES[1], 3)
-    assert INSTANCES[1].cost(K.ravel()) == INSTANCES[1].cost(K)
-    assert INSTANCES[1].episode_return(K.ravel(), seed=1) == INSTANCES[1].episode_return(K, seed=1)
-    np.testing.assert_array_equal(INSTANCES[1].cost_gradient(K.ravel()), INSTANCES[1].cost_gradient(K))
 
 
 # -- episodes ---------------------------------------------------------------------------------------------------------
@@ -182,12 +168,6 @@ def test_an_episode_that_diverges_stays_finite(scale):
         assert np.abs(episode.states).max() <= LIMIT
 
 
-def test_a_gain_that_is_farther_off_has_a_lower_return():
-    returns = [PAPER.episode_return(factor * np.eye(3), seed=0) for factor in (-0.05, 0.0, 0.5, 1.0, 5.0, 50.0, 1e9)]
-    assert returns == sorted(returns, reverse=True)
-    assert len(set(returns)) == len(returns)
-
-
 def test_a_long_unstable_episode_is_cut_off_only_at_the_limit():
     states = PAPER.simulate(np.eye(3), 1000, seed=0).states  # doubles in each step: 2⁴⁰⁰ is about the limit
     size = np.abs(states).max(axis=1)
@@ -206,11 +186,7 @@ EYE = np.eye(2)
     ("changes", "message"),
     [
         ({"A": np.eye(3)}, r"A: expected shape \(2, 2\), as B has shape \(2, 2\), got \(3, 3\)"),
-        ({"B": [1.0, 2.0]}, "B: expected a matrix"),
-        ({"A": [[np.nan, 0.0], [0.0, 1.0]]}, "A: expected finite numbers"),
-        ({"A": [[1e40, 0.0], [0.0, 1.0]]}, r"A: expected entries of at most 1e\+30"),
         ({"Q": [[1.0, 1.0], [0.0, 1.0]]}, "Q: expected a symmetric matrix"),
-        ({"Q": -EYE}, "Q: expected a positive semi-definite matrix, its smallest eigenvalue is -1"),
         ({"R": [[1.0, 0.0], [0.0, 0.0]]}, "R: expected a positive definite matrix, its smallest eigenvalue is 0"),
         ({"W": -EYE}, "W: expected a positive semi-definite"),
         ({"A": 2 * EYE, "B": [[1.0, 0.0], [0.0, 0.0]]}, "no gain can stabilise the mode of A with the eigenvalue 2"),
@@ -220,29 +196,3 @@ EYE = np.eye(2)
 def test_wrong_matrices(changes, message):
     with pytest.raises(InputError, match=message):
         LQR(**{"A": 0.5 * EYE, "B": EYE, "Q": EYE, "R": EYE, "W": EYE, **changes})
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: PAPER.cost(np.zeros(8)), r"K: expected a gain of shape \(3, 3\) or \(9,\), got shape \(8,\)"),
-        (lambda: PAPER.cost(np.full(9, np.inf)), "K: expected finite"),
-        (lambda: PAPER.episode_return(np.full(9, 1e101), seed=0), r"K: expected entries of at most 1e\+100"),
-        (lambda: PAPER.episode_return(np.zeros(9), seed=-1), "seed: expected a whole number of at least 0, got -1"),
-        (lambda: PAPER.episode_return(np.zeros(9), 0, seed=1), "steps: expected a whole number of at least 1"),
-        (lambda: PAPER.simulate(np.zeros(9), seed=1, x0=[1.0]), "x0: expected a vector of 3 numbers"),
-        (lambda: PAPER.simulate(np.zeros(9), seed=1, exploration=-1.0), "exploration: expected a non-negative"),
-        (lambda: LQR(EYE / 2, EYE, EYE, EYE, 0 * EYE).relative_cost(0 * EYE), "the optimal cost is 0"),
-    ],
-)
-def test_wrong_calls(call, message):
-    with pytest.raises(InputError, match=message):
-        call()
-
-
-def test_the_matrices_cannot_be_changed():
-    with pytest.raises(ValueError, match="read-only"):
-        PAPER.A[0, 0] = 5.0
-    gain = PAPER.optimal_gain
-    gain[:] = 0.0
-    assert PAPER.is_stable(PAPER.optimal_gain)

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from gibo.errors import InputError
 from gibo.policies import Task
 from gibo_studies.paper.control import LQR
 from gibo_studies.paper.control.lqr_env import LQREnv
@@ -37,16 +36,6 @@ def test_an_episode_has_the_return_of_the_fast_path(factor):
         total, steps = episode(environment, K, seed)
         assert steps == 300
         assert total == pytest.approx(PAPER.episode_return(K, seed=seed), rel=1e-9)
-
-
-def test_other_matrices():
-    matrices = {"A": [[0.9]], "B": [[1.0, 2.0]], "Q": [[2.0]], "R": np.eye(2).tolist(), "W": [[4.0]]}
-    environment = gymnasium.make("gibo/LQR-v0", **matrices)
-    K = np.array([[-0.1], [-0.2]])
-    expected = LQR(**matrices).episode_return(K, seed=3)
-    assert episode(environment, K, 3)[0] == pytest.approx(expected, rel=1e-9)
-    with pytest.raises(InputError, match="A: expected shape"):
-        LQREnv(A=[[1.0]])
 
 
 def test_as_a_task():

@@ -1,12 +1,9 @@
 import csv
 import math
-import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
 
-from gibo.cli import main
-from gibo.errors import InputError
 from gibo_studies.paper.control import LQR
 from gibo_studies.paper.lqr import METHODS, LQRStudy, cost_curve
 from gibo_studies.report import write_report
@@ -43,43 +40,6 @@ def test_published_gibo_finds_a_stable_controller():
 # -- the study --------------------------------------------------------------------------------------------------------
 
 
-def test_a_tiny_study_as_it_is_typed(tmp_path, capsys):
-    out = tmp_path / "out"
-    methods = "gibo (published);LSPI"
-    words = ["reproduce", "lqr", "--trials", "2", "--budget", "20", "--methods", methods, "--workers", "1"]
-    words += ["--out", str(out)]
-    assert main(words) == 0
-    said = capsys.readouterr().out
-    assert "| method | 3000 | 6000 |" in said
-    assert "| GIBO (published) | " in said
-    files = {path.name for path in out.iterdir()}
-    assert files >= {"study.json", "cells.jsonl", "costs.csv", "curves.csv", "summary.md"}
-    assert files >= {"controllers.png", "controllers.svg"}
-    with (out / "costs.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert {(row["method"], row["trial"]) for row in rows} == {
-        (method, trial) for method in ("GIBO (published)", "LSPI") for trial in "01"
-    }
-    own = [(int(r["steps"]), r["relative_cost"]) for r in rows if r["method"] == "LSPI" and r["trial"] == "1"]
-    expected = cost_curve(METHODS["LSPI"], 1, budget=20)
-    assert [n for n, _ in own] == [300 * n for n, _ in expected]
-    for (_, text), (_, cost) in zip(own, expected, strict=True):
-        assert (float(text) if text else math.inf) == pytest.approx(cost, rel=1e-4)
-
-    # The same command again changes nothing that was computed or drawn.
-    kept = {path: path.read_bytes() for path in out.rglob("*") if path.suffix in (".csv", ".jsonl", ".svg", ".json")}
-    assert main(words) == 0
-    assert {path: path.read_bytes() for path in kept} == kept
-
-    # The figure is drawn again from the tables alone.
-    drawn = (out / "controllers.svg").read_bytes()
-    for path in (*out.glob("controllers.*"), out / "cells.jsonl"):
-        path.unlink()
-    assert main(["figures", str(out)]) == 0
-    assert (out / "controllers.svg").read_bytes() == drawn
-    ET.fromstring(drawn)
-
-
 def test_statistics_are_over_the_stable_ones(tmp_path):
     study = LQRStudy(trials=5, budget=10, methods=("ARS",))
     costs = [0.1, 0.2, 0.4, None, 0.3]
@@ -105,16 +65,20 @@ def test_cells():
     assert other["curve"] != record["curve"]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"methods": ("PPO",)}, "'PPO' is not in lqr; there are GIBO"),
-        ({"trials": 0}, "trials: must be at least 1, got 0"),
-        ({"trials": 1001}, "at most 1000"),
-        ({"budget": 0}, "budget: must be at least 1, got 0"),
-        ({"seed": -1}, "seed: must be at least 0"),
-    ],
-)
-def test_mistakes(options, message):
-    with pytest.raises(InputError, match=message):
-        LQRStudy(**options)
+def test_episodes_of_the_published_regulator_start_anywhere():
+    """Those of the others start at 0."""
+    starts = []
+
+    class Seen(LQR):
+        def episode_return(self, K, steps=300, *, seed, x0=None):
+            starts.append(x0)
+            return super().episode_return(K, steps, seed=seed, x0=x0)
+
+    paper = LQR.paper()
+    seen = Seen(paper.A, paper.B, paper.Q, paper.R, paper.W)
+    list(METHODS["GIBO (published)"](seen, list(range(40)), 0))
+    assert np.std(starts) == pytest.approx(1.0, abs=0.25)
+    assert len({tuple(x) for x in starts}) == 40
+    starts.clear()
+    list(METHODS["GIBO (fixed mean)"](seen, list(range(10)), 0))
+    assert starts == [None] * 10

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_are, solve_discrete_lyapunov
 
-from gibo.errors import InputError
 from gibo_studies.paper.control import LQR, LSPI
 from gibo_studies.paper.control.lspi import _at_least, _congruence, smat, svec, svec_of_points
 
@@ -136,29 +135,3 @@ def test_the_q_function_is_at_least_the_cost_of_the_step():
     np.testing.assert_allclose(
         _at_least(cost + np.diag([2.0, -1.0, 0.0]), cost), cost + np.diag([2.0, 0, 0]), atol=1e-12
     )
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: LSPI(3, 3, np.eye(2), np.eye(3)), r"Q: expected shape \(3, 3\), got \(2, 2\)"),
-        (lambda: LSPI(3, 0, np.eye(3), np.eye(3)), "p: expected a whole number"),
-        (lambda: LSPI(2, 1, [[1.0, 1.0], [0.0, 1.0]], [[1.0]]), "Q: expected a symmetric matrix"),
-        (lambda: LSPI(1, 1, [[-1.0]], [[1.0]]), "Q: expected a positive semi-definite matrix"),
-        (lambda: LSPI(1, 1, [[1.0]], [[0.0]]), "R: expected a positive definite matrix"),
-        (
-            lambda: LSPI(1, 1, [[1.0]], [[1.0]], discount=1.5),
-            "discount: expected a number above 0 and at most 1, got 1.5",
-        ),
-        (lambda: LSPI(1, 1, [[1.0]], [[1.0]], K0=[1.0, 2.0]), r"K0: expected shape \(1, 1\)"),
-        (lambda: LSPI(1, 1, [[1.0]], [[1.0]]).add([[1.0], [2.0]], [[1.0], [2.0]]), r"expected shapes \(T \+ 1, 1\)"),
-        (lambda: LSPI(1, 1, [[1.0]], [[1.0]]).q_function([[0.0]]), "no transitions yet"),
-    ],
-)
-def test_mistakes(call, message):
-    with pytest.raises(InputError, match=message):
-        call()
-
-
-def test_before_any_data_the_gain_is_the_first_one():
-    np.testing.assert_array_equal(LSPI(1, 1, [[1.0]], [[1.0]], K0=[[3.0]]).gain(), [[3.0]])

@@ -20,13 +20,6 @@ def test_dimension_and_seed_give_the_function():
     assert one([0.1, 0.2, 0.3]) == two([0.1, 0.2, 0.3])
 
 
-@pytest.mark.parametrize(("d", "seed"), [(3, 2), (4, 1)])
-def test_another_seed_or_dimension_gives_another_function(d, seed):
-    one, two = function(3, 1), function(d, seed)
-    assert one.f_best != two.f_best
-    assert one.lengthscale[0] != two.lengthscale[0]
-
-
 @pytest.mark.parametrize("d", [2, 4, 8])
 def test_it_interpolates_an_exact_sample_at_1000_points(d):
     f = function(d, 0)
@@ -103,10 +96,6 @@ def test_regret_is_relative_to_the_optimum():
     f = function(4, 0)
     x = np.full(4, 0.25)
     assert f.regret(x) == pytest.approx(1.0 - f(x) / f.f_best)
-
-
-def test_every_method_starts_in_the_middle():
-    assert function(4, 0).start.tolist() == [0.5] * 4
 
 
 def test_observations_have_a_noise_of_a_tenth():

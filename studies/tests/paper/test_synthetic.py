@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import gibo
-from gibo.errors import InputError
 from gibo_studies.paper.problems import gp_function
 from gibo_studies.paper.synthetic import COLUMNS, STUDIES, SyntheticStudy, regret_curve
 from gibo_studies.report import read_curves, read_points, write_report
@@ -44,29 +43,6 @@ def test_the_curve_is_the_best_noise_free_regret_of_the_guesses_so_far():
 def test_a_cell_gives_the_same_result_again(records):
     cell = SMALL.cells()[0]
     assert SMALL.run_cell(cell)["regret"] == records[0]["regret"]
-
-
-def test_studies_of_different_seeds_have_different_functions(records):
-    other = SyntheticStudy("within-model", dimensions=(2, 3), functions=2, budget=12, seed=1)
-    assert other.run_cell(other.cells()[0])["regret"] != records[0]["regret"]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"name": "nonsense"}, "study: expected one of within-model"),
-        (
-            {"name": "within-model", "methods": ("GIBBO",)},
-            "methods: 'GIBBO' is not in within-model; there are GIBO, ARS",
-        ),
-        ({"name": "within-model", "functions": 0}, "functions: must be at least 1, got 0"),
-        ({"name": "within-model", "functions": 1001}, "functions: at most 1000"),
-        ({"name": "within-model", "dimensions": (0,)}, "dimensions: must be at least 1, got 0"),
-    ],
-)
-def test_mistakes_in_the_options_are_named(options, message):
-    with pytest.raises(InputError, match=message):
-        SyntheticStudy(**options)
 
 
 def test_the_report_holds_the_records(tmp_path, records):

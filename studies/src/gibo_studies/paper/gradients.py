@@ -176,8 +176,8 @@ def lqr_curve(M: int, gradients: str, trial: int, budget: int) -> Curve:
 def _objective(lqr: LQR, gradients: str) -> AbstractContextManager[Any]:
     if gradients != LIKELIHOOD_RATIO:
         return nullcontext(LQRObjective(lqr, _noise(gradients)))
-    from gibo.policies.policy_gradient import PolicyGradient
     from gibo.policies.task import Task
+    from gibo_studies.paper.policy_gradient import PolicyGradient
 
     task = Task("gibo_studies.paper.control.lqr_env:gibo/LQR-v0", policy="linear")
     return PolicyGradient(task, noise=ACTION_NOISE, episodes=EPISODES)

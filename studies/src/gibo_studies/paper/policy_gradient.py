@@ -30,6 +30,7 @@ from gibo._linalg import Array, single_thread
 from gibo.errors import InputError
 from gibo.outcome import Outcome
 from gibo.policies.actions import Act, ContinuousActions
+from gibo.policies.architecture import MLP, Architecture
 from gibo.policies.normalizer import Normalization
 from gibo.policies.rollout import Episode
 from gibo.policies.task import Task, unbounded
@@ -94,6 +95,7 @@ class PolicyGradient:
         InputError: the task's actions are discrete.
 
     Example:
+        >>> from gibo.policies import Task
         >>> objective = PolicyGradient(Task("Pendulum-v1", policy="affine"), noise=0.3, episodes=4)
         >>> outcome = objective([0.0, 0.0, 0.0, 0.0], seed=1)
         >>> outcome.gradient.shape, outcome.info["episodes"], outcome.info["steps"]
@@ -209,7 +211,8 @@ class PolicyGradient:
         with single_thread(), np.errstate(over="ignore", invalid="ignore"):
             each = np.array(
                 [
-                    net.pull_back(
+                    pull_back(
+                        net,
                         theta,
                         trace.states if normalization is None else normalization(trace.states),
                         trace.noise / self.noise * advantage[:, None],
@@ -244,6 +247,35 @@ class PolicyGradient:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def pull_back(net: Architecture, theta: npt.ArrayLike, states: Array, cotangents: Array) -> Array:
+    """``Σ_t (∂a(s_t)/∂theta)ᵀ v_t``: how the parameters change a weighted sum of outputs (d,).
+
+    Args:
+        net: the policy's architecture.
+        theta: (d,) the parameters.
+        states: (T, k) as the first layer sees them: normalised, if the policy normalises states.
+        cotangents: (T, m) v_t, the weights of the outputs at each state.
+
+    >>> from gibo.policies import Affine
+    >>> pull_back(Affine(2, 1), [0.0, 0.0, 0.0], np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0], [10.0]]))
+    array([31., 42., 11.])
+    """
+    layers = net.layers(theta)
+    inputs, slopes = [states], []
+    for W, b in layers[:-1]:
+        h = inputs[-1] @ W.T + (0.0 if b is None else b)
+        relu = isinstance(net, MLP) and net.nonlinearity == "relu"
+        inputs.append(np.maximum(h, 0.0) if relu else np.tanh(h))
+        slopes.append((h > 0.0).astype(np.float64) if relu else 1.0 - inputs[-1] ** 2)
+    v, parts = cotangents, list[Array]()
+    for i in reversed(range(len(layers))):
+        W, b = layers[i]
+        parts = [(v.T @ inputs[i]).ravel(), *([] if b is None else [v.sum(axis=0)]), *parts]
+        if i:
+            v = (v @ W) * slopes[i - 1]
+    return np.concatenate(parts)
 
 
 class _Recorder:

@@ -9,7 +9,8 @@ from gymnasium import spaces
 
 import gibo
 from gibo import InputError
-from gibo.policies import Normalization, PolicyGradient, Task
+from gibo.policies import Normalization, Task
+from gibo_studies.paper.policy_gradient import PolicyGradient, pull_back
 
 
 class OneStep(gymnasium.Env):
@@ -173,7 +174,7 @@ def test_clipping_belongs_to_the_environment():
     assert_unbiased(gradients, differences(expected, theta, 1e-3))
 
 
-@pytest.mark.parametrize("policy", ["affine", "mlp:3", "mlp:4,3:relu"])
+@pytest.mark.parametrize("policy", ["linear", "affine", "mlp:3", "mlp:4,3:relu"])
 def test_the_score_is_that_of_the_normalised_policy(policy):
     """∇ log π against differences of log π, along a recorded episode."""
     task = Task(LinearGaussian, policy=policy)
@@ -191,11 +192,12 @@ def test_the_score_is_that_of_the_normalised_policy(policy):
     def log_likelihood(t):
         return -0.5 * float((((actions - outputs(t)) / 0.3) ** 2).sum(axis=1) @ to_go)
 
-    score = task.architecture.pull_back(theta, normalization(trace.states), trace.noise / 0.3 * to_go[:, None])
+    score = pull_back(task.architecture, theta, normalization(trace.states), trace.noise / 0.3 * to_go[:, None])
     np.testing.assert_allclose(score, differences(log_likelihood, theta, 1e-6), rtol=1e-5, atol=1e-5)
     pair = [trace, *objective.traces(theta, 4, seed=6, normalization=normalization)]
     each = [
-        task.architecture.pull_back(
+        pull_back(
+            task.architecture,
             theta,
             normalization(one.states),
             one.noise / 0.3 * np.cumsum(one.rewards[::-1])[::-1][:, None],
@@ -204,13 +206,6 @@ def test_the_score_is_that_of_the_normalised_policy(policy):
     ]
     estimate = objective.estimate(theta, pair, normalization)
     np.testing.assert_allclose(estimate.gradient, np.mean(each, axis=0), rtol=1e-10, atol=1e-12)
-
-
-def test_the_same_seed_gives_the_same_outcome():
-    objective = PolicyGradient(Task(LinearGaussian), noise=0.3)
-    one, two, other = (objective(np.zeros(3), seed=seed) for seed in (1, 1, 2))
-    assert (one.value, one.gradient.tolist(), one.info) == (two.value, two.gradient.tolist(), two.info)
-    assert other.value != one.value
 
 
 def test_it_can_be_sent_to_other_processes():
@@ -279,22 +274,13 @@ def test_with_gibo():
         ({"noise": 0.0}, "noise: expected a positive"),
         ({"noise": [0.1, 0.2]}, "noise: expected a positive"),
         ({"noise": 0.1, "episodes": 3}, "episodes: a gradient's variance needs at least 4"),
-        ({"noise": 0.1, "baseline": "value"}, "baseline: expected one of"),
-        ({"noise": 0.1, "at": "iterate"}, "at: expected kinds"),
         ({"noise": 0.1, "at": ("iterates",)}, "at: expected one of"),
-        ({"noise": 0.1, "at": 1}, "at: expected kinds"),
     ],
 )
 def test_arguments_are_checked(arguments, words):
     task = Task(OneStep)
     with pytest.raises(InputError, match=words):
         PolicyGradient(task, **arguments)
-
-
-@pytest.mark.parametrize("seed", [-1, 1.5, None])
-def test_seeds_are_checked(seed):
-    with pytest.raises(InputError, match="seed: expected a whole number"):
-        PolicyGradient(Task(OneStep), noise=0.1)(np.zeros(3), seed=seed)
 
 
 def test_a_gradient_too_large_for_a_float_is_left_out_and_its_value_kept():

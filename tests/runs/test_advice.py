@@ -7,7 +7,9 @@ import pytest
 
 import gibo
 from gibo.outcome import Best
+from gibo.parameters import Parameters, log
 from gibo.runs.advice import Estimate, Facts, remarks, verdict
+from gibo.runs.spec import Naming
 
 
 def hill(noise: float, seed: int = 0):
@@ -22,7 +24,7 @@ def codes(result: gibo.Result) -> list[str]:
 def facts(**changes) -> Facts:
     usual = {
         "minimize": False,
-        "names": ["gain", "delay"],
+        "naming": Naming(["gain", "delay"]),
         "scale": [1.0, 1.0],
         "lower": [-np.inf, -np.inf],
         "upper": [np.inf, np.inf],
@@ -187,6 +189,17 @@ def test_rules_by_themselves():
     at_bound = remarks(facts(upper=[np.inf, 0.0]))
     assert [r.code for r in at_bound] == ["at_bound"]
     assert "delay (its upper bound 0)" in at_bound[0].text
+
+
+def test_a_bound_is_named_in_the_users_units():
+    parameters = Parameters(kp=log(0.1, 10), kd=log(0.1, 3))
+    kd = {
+        "naming": Naming(list(parameters), parameters),
+        "recommended": [0.0, np.log(3.0)],
+        "upper": [np.inf, np.log(3.0)],
+    }
+    (at_bound,) = remarks(facts(**kd))
+    assert "kd (its upper bound 3)" in at_bound.text
 
 
 @pytest.mark.parametrize(

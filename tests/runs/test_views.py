@@ -1,101 +1,102 @@
-"""What the model said after each update stands in the journal."""
+"""What a page draws of a model: slices, importance and contours, in the user's units, against the model itself."""
+
+import json
 
 import numpy as np
 import pytest
-from run_helpers import SETTINGS, D, add_row, climb, rows, tamper
 
 import gibo
-from gibo import Journal, JournalError
-from gibo.runs import session, views
-from gibo.runs.session import Session
+from gibo.parameters import Parameters, free, integer, linear, log
+from gibo.runs.spec import Naming
+from gibo.runs.views import MOST_SLICES, Views, model_view, views_of
+
+PARAMETERS = Parameters(kp=log(0.1, 10), delay=integer(1, 9), angle=linear(-1, 1), offset=free(0.0, 0.5))
 
 
-def bowl(x):
-    return -float(x @ x)
+def told(sign=1.0, parameters=PARAMETERS, count=40, **settings):
+    naming = Naming(list(parameters), parameters)
+    optimizer = gibo.GIBO(parameters.x0, scale=parameters.scale, bounds=parameters.bounds, **settings)
+    optimizer.rounding = naming.rounding
+    rng = np.random.default_rng(0)
+    while len(optimizer.evaluations) < count:
+        for query in optimizer.ask():
+            kp, delay, angle, offset = naming(query.x).values()
+            value = -((np.log(kp) - 0.5) ** 2) - 0.1 * (delay - 4) ** 2 - 3.0 * angle**2 - 0.01 * offset**2
+            optimizer.tell(query, value + 0.02 * rng.standard_normal())
+    return model_view(optimizer, sign, naming), optimizer, naming
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_the_journal_has_what_the_model_said_after_each_update(tmp_path, sign):
-    said, optimizer = [], gibo.GIBO([0.0] * D, settings=SETTINGS)
-
-    def note(result):
-        belief = optimizer.belief()
-        said.append((optimizer.iteration - 1, belief.x.tolist(), sign * belief.value, belief.gradient * sign))
-
-    gibo.run(optimizer, bowl, budget=12, callback=note, sign=sign, journal=tmp_path)
-    with Journal.read(tmp_path) as journal:
-        found = journal.beliefs()
-    assert len(said) >= 3
-    assert list(found) == [number for number, *_ in said]
-    for number, x, value, gradient in said:
-        body = found[number]
-        assert (body["x"], body["value"], body["gradient"]) == (x, value, gradient.tolist())
-        assert body["low"] < body["value"] < body["high"]
-        assert len(body["lengthscale"]) == len(body["gradient_deviation"]) == len(body["iterate"]) == D
+def test_a_slice_is_the_model_through_the_recommended_point(sign):
+    view, optimizer, naming = told(sign)
+    point, model = dict(zip(naming.names, view["point"], strict=True)), optimizer.model()
+    assert point == naming(optimizer.best.x)
+    for each in view["slices"]:
+        name = naming.names[each["parameter"]]
+        X = np.array([PARAMETERS.to_vector({**point, name: at}) for at in each["at"]])
+        assert each["mean"] == pytest.approx(sign * model.mean(X), rel=1e-3, abs=1e-3)
+        ends = np.sort(sign * np.array([model.lower_bound(X, 1.6449), model.lower_bound(X, -1.6449)]), axis=0)
+        assert np.allclose([each["low"], each["high"]], ends, rtol=1e-3, atol=1e-3)
+    by_name = {naming.names[each["parameter"]]: each["at"] for each in view["slices"]}
+    assert by_name["delay"] == list(range(1, 10))
+    assert (by_name["kp"][0], by_name["kp"][-1]) == (0.1, 10.0)
 
 
-def test_a_run_that_is_continued_has_the_beliefs_of_one_that_was_not_stopped(tmp_path):
-    climb(tmp_path / "whole", budget=15)
-    for budget in (7, 8, 15):
-        climb(tmp_path / "parts", budget=budget)
-    with Journal.read(tmp_path / "whole") as whole, Journal.read(tmp_path / "parts") as parts:
-        assert repr(whole.beliefs()) == repr(parts.beliefs())
+def test_importance_is_a_change_with_the_deviation_that_the_posterior_gives_it():
+    view, optimizer, naming = told()
+    model, x, scale = optimizer.model(), optimizer.best.x, optimizer.scale
+    changes = {naming.names[each["parameter"]]: abs(each["range"]["change"]) for each in view["slices"]}
+    assert list(changes)[-1] == "offset"
+    assert sorted(changes.values(), reverse=True) == list(changes.values())
+    angle = next(each for each in view["slices"] if naming.names[each["parameter"]] == "angle")
+    ends = x + np.array([[-1.0], [1.0]]) * scale * (np.array(naming.names) == "angle")
+    far = max(ends, key=lambda end: abs(model.mean(end[None])[0] - model.mean(x[None])[0]))
+    assert angle["scale"]["change"] == pytest.approx(float(np.diff(model.mean(np.array([x, far])))[0]), rel=1e-3)
+    # Var(f(a) - f(b)) by brute force: the covariance of f(b) from how much a value at b narrows f(a).
+    Z, gp = np.array([far, x]) / model.scale, model.gp
+    K = gp.kernel.k(Z, Z) - gp.cross(Z).T @ np.linalg.solve(
+        gp.kernel.k(gp.observations.X, gp.observations.X) + gp.noise * np.eye(gp.n), gp.cross(Z)
+    )
+    u = np.asarray(gp.predict(Z).mean)
+    slope = abs(angle["scale"]["change"] / (u[0] - u[1]))
+    deviation = np.sqrt(K[0, 0] + K[1, 1] - 2.0 * K[0, 1])
+    assert angle["scale"]["deviation"] == pytest.approx(slope * deviation, rel=0.02)
 
 
-def test_a_value_that_is_taken_back_takes_the_belief_with_it(tmp_path):
-    climb(tmp_path, budget=9)
-    with Journal.open(tmp_path) as journal:
-        before = journal.beliefs()
-        last = max(before)
-        journal.undo(1)
-        assert list(journal.beliefs()) == [number for number in before if number < last]
-    climb(tmp_path, budget=9)
-    with Journal.read(tmp_path) as journal:
-        assert journal.beliefs() == before
+def test_a_contour_is_the_model_over_two_parameters():
+    view, optimizer, naming = told()
+    assert len(view["contours"]) == 6
+    point = dict(zip(naming.names, view["point"], strict=True))
+    for each in view["contours"]:
+        (one, other), (at, across) = ([naming.names[i] for i in each["parameters"]], each["at"])
+        X = [PARAMETERS.to_vector({**point, one: at[2], other: entry}) for entry in across]
+        assert each["mean"][2] == pytest.approx(optimizer.model().mean(np.array(X)), rel=1e-3, abs=1e-3)
 
 
-def test_an_optimiser_without_steps_says_what_its_model_believes(tmp_path):
-    gibo.run(gibo.VanillaBO([0.0, 0.0], bounds=(-1.0, 1.0)), bowl, budget=6, journal=tmp_path / "model")
-    gibo.run(gibo.RandomSearch([0.0, 0.0]), bowl, budget=6, journal=tmp_path / "none")
-    with Journal.read(tmp_path / "model") as with_model, Journal.read(tmp_path / "none") as without:
-        assert with_model.beliefs()
-        assert without.beliefs() == {}
+def test_many_parameters_have_views_of_bounded_size():
+    optimizer = gibo.GIBO(np.zeros(100), scale=0.1)
+    while len(optimizer.evaluations) < 60:
+        for query in optimizer.ask():
+            optimizer.tell(query, -float(((query.x - 0.1)[:3] ** 2).sum()))
+    view = views_of(optimizer, 1.0, Naming([f"x{i}" for i in range(100)]))
+    assert len(view["model"]["slices"]) == MOST_SLICES
+    assert len(json.dumps(view, allow_nan=False)) < 200_000
+    assert view["verdict"]["text"]
 
 
-def test_each_kind_of_view_is_kept_once(tmp_path, monkeypatch):
-    def numbered(model, belief, sign):
-        return {"slice": {"y": sign * belief.value, "x": np.zeros(2)}}
-
-    monkeypatch.setattr(session, "views", numbered)
-    climb(tmp_path, budget=12)
-    with Journal.open(tmp_path) as journal:
-        last, belief = max(journal.beliefs().items())
-        assert journal.views() == {"slice": (last, {"y": belief["value"], "x": [0.0, 0.0]})}
-        journal.record_view("slice", 7, [1])
-        journal.record_view("map", 7, [2])
-        assert journal.views() == {"slice": (7, [1]), "map": (7, [2])}
-    assert len(rows(tmp_path, "views")) == 2
-    with Journal.read(tmp_path) as journal:
-        Session.of(journal)
+def test_views_are_not_made_more_often_than_somebody_can_look(monkeypatch):
+    made = []
+    monkeypatch.setattr("gibo.runs.views.views_of", lambda *_: made.append(1) or {"verdict": {}})
+    views, naming = Views(), Naming(["a"])
+    for last in (False, False, True):
+        views.of(gibo.GIBO([0.0]), 1.0, naming, last)
+    assert len(made) == 2
 
 
-@pytest.mark.parametrize(
-    "body", ["[]", "{}", '{"units": {}, "x": [1, 2]}', '{"units": {}, "x": "<b>", "value": 1}'], ids=repr
-)
-def test_a_belief_that_is_none_is_refused(tmp_path, body):
-    climb(tmp_path, budget=9)
-    tamper(tmp_path, "beliefs", "body", body)
-    with Journal.read(tmp_path) as journal, pytest.raises(JournalError, match="damaged"):
-        journal.beliefs()
-
-
-def test_the_names_of_a_belief_are_those_of_the_class():
-    fields = set(gibo.optimizers.log.Belief.__dataclass_fields__) - {"interval"}
-    assert fields == {*views.VECTORS, *views.NUMBERS, "units"} - {"low", "high"}
-
-
-def test_views_of_a_foreign_file_may_be_anything_that_json_holds(tmp_path):
-    climb(tmp_path, budget=9)
-    add_row(tmp_path, "views", "map", 3, '{"a": [1, null]}')
-    with Journal.read(tmp_path) as journal:
-        assert journal.views()["map"] == (3, {"a": [1, None]})
+def test_an_optimiser_without_a_model_has_a_verdict_alone():
+    optimizer = gibo.RandomSearch(np.zeros(2))
+    assert views_of(optimizer, 1.0, Naming(["a", "b"])) == {}
+    while len(optimizer.evaluations) < 10:
+        for query in optimizer.ask():
+            optimizer.tell(query, float(query.x.sum()))
+    assert list(views_of(optimizer, 1.0, Naming(["a", "b"]))) == ["verdict"]

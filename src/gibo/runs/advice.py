@@ -19,6 +19,7 @@ from gibo.errors import printable
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Iteration
 from gibo.outcome import EXTERNAL, ITERATE, Best, Evaluation
+from gibo.runs.spec import Naming
 
 IN_A_ROW = 5  # failures, or uncertain steps
 RECENT = 50  # evaluations whose failures are counted
@@ -68,7 +69,8 @@ class Facts:
 
     Attributes:
         minimize: whether small values are good.
-        names, scale, lower, upper: of the parameters, one each; bounds infinite where there are none.
+        naming: of the parameters.
+        scale, lower, upper: one entry of the vector per parameter; bounds infinite where there are none.
         count, failures: evaluations so far, and how many of them failed.
         recent: of the last `RECENT` evaluations why they failed, or None.
         alike: the one value that all evaluations had; None if they differ, or are few.
@@ -86,7 +88,7 @@ class Facts:
     """
 
     minimize: bool
-    names: Sequence[str]
+    naming: Naming
     scale: Sequence[float]
     lower: Sequence[float]
     upper: Sequence[float]
@@ -334,7 +336,7 @@ def _scale(facts: Facts) -> Advice | None:
 
 def _is_fitted(facts: Facts) -> bool:
     """Before the model was fitted to some data, its hyperparameters say nothing but the settings."""
-    return facts.count - facts.failures >= 2 * len(facts.names) + 5
+    return facts.count - facts.failures >= 2 * len(facts.scale) + 5
 
 
 def _found(facts: Facts) -> float | None:
@@ -368,12 +370,10 @@ def _bounds(facts: Facts) -> Advice | None:
     if facts.recommended is None or facts.count < 20:
         return None
     at = []
-    for x, name, scale, *sides in zip(
-        facts.recommended, facts.names, facts.scale, facts.lower, facts.upper, strict=True
-    ):
+    for i, (x, scale, *sides) in enumerate(zip(facts.recommended, facts.scale, facts.lower, facts.upper, strict=True)):
         for side, bound in zip(("lower", "upper"), sides, strict=True):
             if math.isfinite(bound) and abs(x - bound) < 1e-9 * max(scale, abs(bound)):
-                at.append(f"{name} (its {side} bound {bound:.6g})")
+                at.append(f"{facts.naming.names[i]} (its {side} bound {facts.naming.value(i, bound):.6g})")
     if not at:
         return None
     names = ", ".join(at[:3]) + (f" and {len(at) - 3} more" if len(at) > 3 else "")

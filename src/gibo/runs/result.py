@@ -235,7 +235,7 @@ class Result:
             told,
             self._steps,
             minimize=self._sign < 0,
-            names=self._naming.names,
+            naming=self._naming,
             recommended=self.x.tolist(),
             iterations=self.iterations,
             by_hand=self.status is Status.WAITING,

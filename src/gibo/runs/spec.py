@@ -33,10 +33,15 @@ class Naming:
             dict(zip(self.names, x.tolist(), strict=True)) if self.parameters is None else self.parameters.to_values(x)
         )
 
+    def value(self, i: int, x: float) -> float:
+        """Of one entry of a point."""
+        return x if self.parameters is None else self.parameters[self.names[i]].value(x)
+
     def query(self, query: Query) -> dict[str, Any]:
-        """A query as data for JSON."""
+        """A query as data for JSON: ``x`` and ``parameters`` are what to set, in the user's units."""
         head = {"id": query.id, "kind": query.kind, "iteration": query.iteration, "seed": query.seed}
-        return {**head, "x": query.x.tolist(), "parameters": self(query.x)}
+        parameters = self(query.x)
+        return {**head, "x": list(parameters.values()), "parameters": parameters}
 
     def point(self, values: Mapping[str, Any]) -> Array:
         """The inverse; a value for each name is needed."""

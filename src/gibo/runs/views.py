@@ -1,59 +1,214 @@
-"""What the model said after an update, as plain data: a journal records it and a page shows it.
+"""What a run's model says about each parameter, for a page to draw. The process that holds a run records it.
 
-A belief is in the objective's own sign and the parameters' own units. Its fields are those of
-`gibo.optimizers.log.Belief`, with ``low`` and ``high`` for the interval:
+Symbols and shapes
+------------------
+x (d,)      the recommended point
+slice       the model along one parameter through x: mean and 90 % band
+contour     the model's mean over two parameters, through x
+change      by how much the model's mean changes, with the standard deviation of that difference
 
-    x, value, deviation, low, high       the recommended point, its believed value and that value's 90 % interval
-    iterate, gradient, gradient_deviation    the iterate after the update, and the gradient there
-    lengthscale, noise                   hyperparameters; noise is a variance
-    units                                how the model sees values, in the optimiser's sign
+All numbers are in the objective's sign and in the units that the user gave the parameters.
 
-Views are what a page draws besides, by their kinds; the journal keeps those of the last update.
+    {"model": {"point": [d values], "value": number,
+               "slices": [{"parameter": index, "at": [], "mean": [], "low": [], "high": [],
+                           "scale": {"change", "deviation"}, "range": {"change", "deviation"}}, …], most important first
+               "contours": [{"parameters": [i, j], "at": [[], []], "mean": [[]]}, …]},  mean[a][b] at at[0][a], at[1][b]
+     "verdict": {"code", "text", "start": {"value", "low", "high"} or null}}
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import time
+from itertools import combinations
+from typing import Any
 
-from gibo._checks import as_vector, finite
-from gibo._serialize import to_plain
-from gibo.errors import InputError
-from gibo.optimizers.log import Belief
-from gibo.optimizers.surrogate import Model
+import numpy as np
 
-VECTORS = ("x", "iterate", "gradient", "gradient_deviation", "lengthscale")
-NUMBERS = ("value", "deviation", "low", "high", "noise")
+from gibo._linalg import Array, solve_lower
+from gibo.errors import GiboError
+from gibo.gp import conditioned
+from gibo.optimizers.base import Optimizer
+from gibo.outcome import Best, Evaluation
+from gibo.runs.advice import Facts, verdict
+from gibo.runs.spec import Naming
 
-
-class Update(NamedTuple):
-    """What the model said after the update of this number, when so many evaluations were told."""
-
-    number: int
-    evaluations: int
-    belief: dict[str, Any]
-    views: dict[str, Any]
-
-
-def belief_to_plain(belief: Belief, sign: float) -> dict[str, Any]:
-    """In the objective's own sign: −1 where it is minimised."""
-    low, high = sorted(sign * bound for bound in belief.interval)
-    own = {"value": sign * belief.value, "low": low, "high": high, "gradient": sign * belief.gradient}
-    parts = {name: getattr(belief, name) for name in (*VECTORS, *NUMBERS, "units") if hasattr(belief, name)}
-    plain: dict[str, Any] = to_plain({**parts, **own})
-    return plain
+POSITIONS, GRID = 25, 15  # of a slice, and along each side of a contour
+MOST_SLICES, CONTOURED = 30, 6  # parameters
+# A box that is wider than this many scales is not shown whole: a model of a small part of it has nothing to say there.
+WIDEST, REACH = 20.0, 3.0
+NINETY = 1.6449  # standard deviations of a normal distribution that hold 90 %
+DIGITS = 5  # significant ones that are recorded
+# Views are made at most once per second, and take at most about this share of the run's time.
+LEAST_AGE, SHARE = 1.0, 0.04
 
 
-def views(model: Model | None, belief: Belief, sign: float) -> dict[str, Any]:
-    """What a page draws of a model, by kind, as plain data in the objective's own sign."""
-    return {}
+class Views:
+    """Makes the views of one run, not more often than a person can look at them."""
+
+    def __init__(self) -> None:
+        self._due = 0.0
+
+    def of(self, optimizer: Optimizer, sign: float, naming: Naming, last: bool = False) -> dict[str, Any]:
+        """See the module's text; empty if the last ones are young enough, unless these are the `last` ones."""
+        began = time.monotonic()
+        if began < self._due and not last:
+            return {}
+        found = views_of(optimizer, sign, naming)
+        ended = time.monotonic()
+        self._due = ended + max(LEAST_AGE, (ended - began) / SHARE)
+        return found
 
 
-def checked_belief(body: Any, d: int) -> dict[str, Any]:
-    """The same, or an error: what is in a file may be anything."""
-    if not isinstance(body, dict) or not isinstance(body.get("units"), dict):
-        raise InputError("a belief has names")
-    for name in VECTORS:
-        as_vector(name, body[name], d)
-    for name in NUMBERS:
-        finite(name, body[name])
-    return body
+def views_of(optimizer: Optimizer, sign: float, naming: Naming) -> dict[str, Any]:
+    """See the module's text; what cannot be computed is left out."""
+    found: dict[str, Any] = {}
+    for name, make in (("model", model_view), ("verdict", verdict_view)):
+        try:
+            view = make(optimizer, sign, naming)
+        except GiboError:  # the numbers of a model may be extreme; a run must not end for its picture
+            continue
+        if view is not None:
+            found[name] = view
+    return found
+
+
+def verdict_view(optimizer: Optimizer, sign: float, naming: Naming) -> dict[str, Any] | None:
+    """The sentence of `gibo status`, and what is believed of the start; None before any value."""
+    if not optimizer.log.valued:
+        return None
+    told = [Evaluation(e.query, e.outcome.signed(sign)) for e in optimizer.evaluations]
+    best, start = _signed(optimizer.best, sign), _signed(optimizer.at_start(), sign)
+    recommended = optimizer.iterate if best is None else best.x
+    facts = Facts.of(
+        optimizer,
+        told,
+        optimizer.log.iterations,
+        minimize=sign < 0,
+        naming=naming,
+        recommended=recommended.tolist(),
+        iterations=optimizer.iteration,
+    )
+    said = verdict(facts, start, best)
+    interval = None if start is None else start.interval
+    known = (
+        None if start is None or interval is None else {"value": start.value, "low": interval[0], "high": interval[1]}
+    )
+    return {"code": said.code, "text": said.text, "start": known}
+
+
+def model_view(optimizer: Optimizer, sign: float, naming: Naming) -> dict[str, Any] | None:
+    """Slices and contours through the recommended point; None for an optimiser without a model."""
+    best, model = optimizer.best, optimizer.model()
+    if best is None or model is None or model.gp.observations is None:
+        return None
+    slicer = _Slicer(optimizer, best.x, sign, naming)
+    slices = [slicer.slice(i) for i in slicer.most_important()]
+    slices.sort(key=lambda each: -abs(each["range"]["change"]))
+    contoured = sorted(each["parameter"] for each in slices[:CONTOURED])
+    return {
+        "point": list(naming(best.x).values()),
+        "value": _short(sign * best.value),
+        "slices": slices,
+        "contours": slicer.contours(list(combinations(contoured, 2))),
+    }
+
+
+class _Slicer:
+    def __init__(self, optimizer: Optimizer, x: Array, sign: float, naming: Naming) -> None:
+        model = optimizer.model()
+        assert model is not None
+        self.model, self.gp, self.x, self.sign, self.naming = model, model.gp, x, sign, naming
+        self.scale = optimizer.scale
+        seen = conditioned(model.gp)[0].X * model.scale
+        low, high = np.minimum(seen.min(axis=0), x - REACH * self.scale), seen.max(axis=0)
+        high = np.maximum(high, x + REACH * self.scale)
+        if optimizer.bounds is not None:
+            lower, upper = optimizer.bounds
+            whole = upper - lower <= WIDEST * self.scale
+            low, high = np.where(whole, lower, np.maximum(low, lower)), np.where(whole, upper, np.minimum(high, upper))
+        self.low, self.high = low, high
+
+    def most_important(self) -> list[int]:
+        """Those within whose scale the mean changes most; all if they are few."""
+        d = len(self.x)
+        if d <= MOST_SLICES:
+            return list(range(d))
+        steps = np.diag(self.scale)
+        means = self._mean(np.concatenate([self.x - steps, self.x + steps, self.x[None]]))
+        change = np.abs(means[:-1] - means[-1]).reshape(2, d).max(axis=0)
+        return [int(i) for i in np.argsort(-change)[:MOST_SLICES]]
+
+    def positions(self, i: int, count: int) -> Array:
+        """Evenly spaced entries of the vector over what is shown of a parameter; of whole numbers those there are."""
+        at = np.linspace(self.low[i], self.high[i], count)
+        parameters = self.naming.parameters
+        if parameters is None or parameters[self.naming.names[i]].kind != "integer":
+            return at
+        return np.unique([parameters[self.naming.names[i]].rounded(entry) for entry in at])
+
+    def slice(self, i: int) -> dict[str, Any]:
+        at = self.positions(i, POSITIONS)
+        n, entries = len(at), np.concatenate([at, self.x[i] + self.scale[i] * np.array([-1.0, 0.0, 1.0])])
+        X = np.repeat(self.x[None], len(entries), axis=0)
+        X[:, i] = entries
+        Z = X / self.model.scale
+        W = solve_lower(conditioned(self.gp)[1].L, self.gp.cross(Z))
+        u = self.gp.mean_at(Z) + self.gp.cross(Z).T @ self.gp.a
+        S = self.gp.kernel.k(Z, Z) - W.T @ W
+        y, half = self._invert(u), NINETY * np.sqrt(np.maximum(np.diagonal(S), 0.0))
+        low, high = np.sort([self._invert(u - half), self._invert(u + half)], axis=0)
+
+        def change(a: int, b: int) -> dict[str, float]:
+            """From a to b; the deviation is that of the model's own values, on the way back to the user's."""
+            doubt = float(np.sqrt(max(S[a, a] + S[b, b] - 2.0 * S[a, b], 0.0)))
+            slope = (y[b] - y[a]) / (u[b] - u[a]) if abs(u[b] - u[a]) > 1e-9 else self.model.units.inverse_slope(u[a])
+            return {"change": _short(y[b] - y[a]), "deviation": _short(abs(slope) * doubt)}
+
+        far = max((n, n + 2), key=lambda b: abs(y[b] - y[n + 1]))
+        least, most = sorted((int(y[:n].argmin()), int(y[:n].argmax())))
+        return {
+            "parameter": i,
+            "at": self._values(i, at),
+            **{name: [_short(v) for v in curve[:n]] for name, curve in (("mean", y), ("low", low), ("high", high))},
+            "scale": change(n + 1, far),
+            "range": change(least, most),
+        }
+
+    def contours(self, pairs: list[tuple[int, int]]) -> list[dict[str, Any]]:
+        grids = []
+        for i, j in pairs:
+            a, b = np.meshgrid(self.positions(i, GRID), self.positions(j, GRID), indexing="ij")
+            X = np.broadcast_to(self.x, (*a.shape, len(self.x))).copy()
+            X[..., i], X[..., j] = a, b
+            grids.append(X)
+        flat = [X.reshape(-1, len(self.x)) for X in grids]
+        means = np.split(self._mean(np.concatenate(flat)), np.cumsum([len(X) for X in flat])[:-1]) if flat else []
+        return [
+            {
+                "parameters": [i, j],
+                "at": [self._values(i, X[:, 0, i]), self._values(j, X[0, :, j])],
+                "mean": [[_short(v) for v in row] for row in mean.reshape(X.shape[:2])],
+            }
+            for (i, j), X, mean in zip(pairs, grids, means, strict=True)
+        ]
+
+    def _mean(self, X: Array) -> Array:
+        Z = X / self.model.scale
+        return self._invert(self.gp.mean_at(Z) + self.gp.cross(Z).T @ self.gp.a)
+
+    def _invert(self, u: Array) -> Array:
+        return self.sign * self.model.units.invert(u)
+
+    def _values(self, i: int, entries: Array) -> list[float]:
+        return [self.naming.value(i, float(entry)) for entry in entries]
+
+
+def _signed(best: Best | None, sign: float) -> Best | None:
+    if best is None or sign > 0:
+        return best
+    interval = None if best.interval is None else (-best.interval[1], -best.interval[0])
+    return Best(best.x, -best.value, interval)
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.{DIGITS}g}")

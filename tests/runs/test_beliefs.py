@@ -1,0 +1,101 @@
+"""What the model said after each update stands in the journal."""
+
+import numpy as np
+import pytest
+from run_helpers import SETTINGS, D, add_row, climb, rows, tamper
+
+import gibo
+from gibo import Journal, JournalError
+from gibo.runs import session, views
+from gibo.runs.session import Session
+
+
+def bowl(x):
+    return -float(x @ x)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_journal_has_what_the_model_said_after_each_update(tmp_path, sign):
+    said, optimizer = [], gibo.GIBO([0.0] * D, settings=SETTINGS)
+
+    def note(result):
+        belief = optimizer.belief()
+        said.append((optimizer.iteration - 1, belief.x.tolist(), sign * belief.value, belief.gradient * sign))
+
+    gibo.run(optimizer, bowl, budget=12, callback=note, sign=sign, journal=tmp_path)
+    with Journal.read(tmp_path) as journal:
+        found = journal.beliefs()
+    assert len(said) >= 3
+    assert list(found) == [number for number, *_ in said]
+    for number, x, value, gradient in said:
+        body = found[number]
+        assert (body["x"], body["value"], body["gradient"]) == (x, value, gradient.tolist())
+        assert body["low"] < body["value"] < body["high"]
+        assert len(body["lengthscale"]) == len(body["gradient_deviation"]) == len(body["iterate"]) == D
+
+
+def test_a_run_that_is_continued_has_the_beliefs_of_one_that_was_not_stopped(tmp_path):
+    climb(tmp_path / "whole", budget=15)
+    for budget in (7, 8, 15):
+        climb(tmp_path / "parts", budget=budget)
+    with Journal.read(tmp_path / "whole") as whole, Journal.read(tmp_path / "parts") as parts:
+        assert repr(whole.beliefs()) == repr(parts.beliefs())
+
+
+def test_a_value_that_is_taken_back_takes_the_belief_with_it(tmp_path):
+    climb(tmp_path, budget=9)
+    with Journal.open(tmp_path) as journal:
+        before = journal.beliefs()
+        last = max(before)
+        journal.undo(1)
+        assert list(journal.beliefs()) == [number for number in before if number < last]
+    climb(tmp_path, budget=9)
+    with Journal.read(tmp_path) as journal:
+        assert journal.beliefs() == before
+
+
+def test_an_optimiser_without_steps_says_what_its_model_believes(tmp_path):
+    gibo.run(gibo.VanillaBO([0.0, 0.0], bounds=(-1.0, 1.0)), bowl, budget=6, journal=tmp_path / "model")
+    gibo.run(gibo.RandomSearch([0.0, 0.0]), bowl, budget=6, journal=tmp_path / "none")
+    with Journal.read(tmp_path / "model") as with_model, Journal.read(tmp_path / "none") as without:
+        assert with_model.beliefs()
+        assert without.beliefs() == {}
+
+
+def test_each_kind_of_view_is_kept_once(tmp_path, monkeypatch):
+    def numbered(model, belief, sign):
+        return {"slice": {"y": sign * belief.value, "x": np.zeros(2)}}
+
+    monkeypatch.setattr(session, "views", numbered)
+    climb(tmp_path, budget=12)
+    with Journal.open(tmp_path) as journal:
+        last, belief = max(journal.beliefs().items())
+        assert journal.views() == {"slice": (last, {"y": belief["value"], "x": [0.0, 0.0]})}
+        journal.record_view("slice", 7, [1])
+        journal.record_view("map", 7, [2])
+        assert journal.views() == {"slice": (7, [1]), "map": (7, [2])}
+    assert len(rows(tmp_path, "views")) == 2
+    with Journal.read(tmp_path) as journal:
+        Session.of(journal)
+
+
+@pytest.mark.parametrize(
+    "body", ["[]", "{}", '{"units": {}, "x": [1, 2]}', '{"units": {}, "x": "<b>", "value": 1}'], ids=repr
+)
+def test_a_belief_that_is_none_is_refused(tmp_path, body):
+    climb(tmp_path, budget=9)
+    tamper(tmp_path, "beliefs", "body", body)
+    with Journal.read(tmp_path) as journal, pytest.raises(JournalError, match="damaged"):
+        journal.beliefs()
+
+
+def test_the_names_of_a_belief_are_those_of_the_class():
+    fields = set(gibo.optimizers.log.Belief.__dataclass_fields__) - {"interval"}
+    assert fields == {*views.VECTORS, *views.NUMBERS, "units"} - {"low", "high"}
+
+
+def test_views_of_a_foreign_file_may_be_anything_that_json_holds(tmp_path):
+    climb(tmp_path, budget=9)
+    add_row(tmp_path, "views", "map", 3, '{"a": [1, null]}')
+    with Journal.read(tmp_path) as journal:
+        assert journal.views()["map"] == (3, {"a": [1, None]})

@@ -24,6 +24,7 @@ from gibo.errors import InputError, NumericalError, QueryError
 from gibo.optimizers.surrogate import Surrogate
 from gibo.runs import manual
 from gibo.runs.control import ANY_TIME, control_of
+from gibo.runs.spec import Naming
 from gibo.runs.store import FILE
 from gibo.web.advice import advice
 from gibo.web.belief import Belief, Recorded
@@ -306,7 +307,7 @@ def test_what_runs_where_and_what_comes_next(running):
 
 def codes(s, recent=(), ascents=(), walk=lambda i: np.eye(4)[i % 4]):  # neither on nor back
     steps = [(p, (0.1 * walk(i)).tolist(), 1.0, 0.01) for i, p in enumerate(ascents)]
-    return [each["code"] for each in advice(s, recent, steps, None)]
+    return [each["code"] for each in advice(s, recent, steps, None, Naming(["a", "b", "c", "d"]))]
 
 
 def test_a_good_run_gets_no_advice(finished):

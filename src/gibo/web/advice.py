@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any
 
 from gibo.runs.advice import Advice, Facts, remarks, signal
+from gibo.runs.spec import Naming
 
 SILENCE, LEAST_SILENCE = 10.0, 60.0  # times the usual time between values, and seconds
 
@@ -18,6 +19,7 @@ def advice(
     recent: Sequence[tuple[float, str | None]],
     steps: Sequence[tuple[float | None, Sequence[float], float | None, float | None]],
     alike: float | None,
+    naming: Naming,
 ) -> list[dict[str, str]]:
     """What a person should know now.
 
@@ -26,11 +28,12 @@ def advice(
         recent: of the last evaluations: when they were told, and their failure or None.
         steps: of the last iterations: probability of ascent, step, variance and noise of the model.
         alike: the value that all evaluations had, if they had only one.
+        naming: of the parameters.
 
     Returns:
         ``[{"code": ..., "text": ...}]``, the most urgent first.
     """
-    found = [*_process(snapshot), *_silence(snapshot, recent), *remarks(_facts(snapshot, recent, steps, alike))]
+    found = [*_process(snapshot), *_silence(snapshot, recent), *remarks(_facts(snapshot, recent, steps, alike, naming))]
     return [{"code": each.code, "text": each.text} for each in found]
 
 
@@ -39,13 +42,14 @@ def _facts(
     recent: Sequence[tuple[float, str | None]],
     steps: Sequence[tuple[float | None, Sequence[float], float | None, float | None]],
     alike: float | None,
+    naming: Naming,
 ) -> Facts:
     parameters = s["parameters"]
     prior = s["settings"].get("settings", {}).get("lengthscale")
     expected = prior.get("median") if isinstance(prior, dict) else None
     return Facts(
         minimize=s["minimize"],
-        names=[p["name"] for p in parameters],
+        naming=naming,
         scale=[p["scale"] for p in parameters],
         lower=[-math.inf if p["lower"] is None else p["lower"] for p in parameters],
         upper=[math.inf if p["upper"] is None else p["upper"] for p in parameters],

@@ -175,7 +175,7 @@ class Reader:
             "replay": self.last_episode(),
             "actions": [each._asdict() for each in actions],
         }
-        return {**found, "advice": advice(found, self._recent(), self._steps(), self._alike())}
+        return {**found, "advice": advice(found, self._recent(), self._steps(), self._alike(), spec.naming)}
 
     def standing(self) -> dict[str, Any]:
         """How the run stands, in a line."""

@@ -6,8 +6,9 @@ from run_helpers import SETTINGS, D, add_row, climb, rows, tamper
 
 import gibo
 from gibo import Journal, JournalError
-from gibo.runs import session, views
+from gibo.runs import beliefs
 from gibo.runs.session import Session
+from gibo.runs.views import Views
 
 
 def bowl(x):
@@ -63,20 +64,33 @@ def test_an_optimiser_without_steps_says_what_its_model_believes(tmp_path):
 
 
 def test_each_kind_of_view_is_kept_once(tmp_path, monkeypatch):
-    def numbered(model, belief, sign):
-        return {"slice": {"y": sign * belief.value, "x": np.zeros(2)}}
+    made = []
 
-    monkeypatch.setattr(session, "views", numbered)
+    def numbered(self, optimizer, sign, naming, last=False):
+        made.append(optimizer.iteration - 1)
+        return {"slice": {"made": made[-1], "x": np.zeros(2)}}
+
+    monkeypatch.setattr(Views, "of", numbered)
     climb(tmp_path, budget=12)
     with Journal.open(tmp_path) as journal:
-        last, belief = max(journal.beliefs().items())
-        assert journal.views() == {"slice": (last, {"y": belief["value"], "x": [0.0, 0.0]})}
+        assert journal.views() == {"slice": (made[-1], {"made": made[-1], "x": [0.0, 0.0]})}
         journal.record_view("slice", 7, [1])
         journal.record_view("map", 7, [2])
         assert journal.views() == {"slice": (7, [1]), "map": (7, [2])}
     assert len(rows(tmp_path, "views")) == 2
     with Journal.read(tmp_path) as journal:
         Session.of(journal)
+
+
+def test_the_end_of_a_run_records_what_its_result_says(tmp_path):
+    """Also in the middle of a batch, and where the last views are a moment old."""
+    for budget in (9, 10, 11):
+        result = climb(tmp_path, budget=budget)
+        with Journal.read(tmp_path) as journal:
+            verdict = journal.views()["verdict"][1]
+        assert verdict["text"] == result.advice[0].text
+        assert verdict["best"]["x"] == result.x.tolist()
+        assert verdict["best"]["value"] == result.value
 
 
 @pytest.mark.parametrize(
@@ -91,7 +105,7 @@ def test_a_belief_that_is_none_is_refused(tmp_path, body):
 
 def test_the_names_of_a_belief_are_those_of_the_class():
     fields = set(gibo.optimizers.log.Belief.__dataclass_fields__) - {"interval"}
-    assert fields == {*views.VECTORS, *views.NUMBERS, "units"} - {"low", "high"}
+    assert fields == {*beliefs.VECTORS, *beliefs.NUMBERS, "units"} - {"low", "high"}
 
 
 def test_views_of_a_foreign_file_may_be_anything_that_json_holds(tmp_path):

@@ -7,8 +7,6 @@ A belief is in the objective's own sign and the parameters' own units. Its field
     iterate, gradient, gradient_deviation    the iterate after the update, and the gradient there
     lengthscale, noise                   hyperparameters; noise is a variance
     units                                how the model sees values, in the optimiser's sign
-
-Views are what a page draws besides, by their kinds; the journal keeps those of the last update.
 """
 
 from __future__ import annotations
@@ -19,18 +17,22 @@ from gibo._checks import as_vector, finite
 from gibo._serialize import to_plain
 from gibo.errors import InputError
 from gibo.optimizers.log import Belief
-from gibo.optimizers.surrogate import Model
 
 VECTORS = ("x", "iterate", "gradient", "gradient_deviation", "lengthscale")
 NUMBERS = ("value", "deviation", "low", "high", "noise")
 
 
 class Update(NamedTuple):
-    """What the model said after the update of this number, when so many evaluations were told."""
+    """What the model said after the update of this number, when so many evaluations were told.
+
+    Attributes:
+        belief: None if the journal has it already, and for an optimiser without a model.
+        views: by their kinds, see `gibo.runs.views`; those that the journal has stay where there are no new ones.
+    """
 
     number: int
     evaluations: int
-    belief: dict[str, Any]
+    belief: dict[str, Any] | None
     views: dict[str, Any]
 
 
@@ -41,11 +43,6 @@ def belief_to_plain(belief: Belief, sign: float) -> dict[str, Any]:
     parts = {name: getattr(belief, name) for name in (*VECTORS, *NUMBERS, "units") if hasattr(belief, name)}
     plain: dict[str, Any] = to_plain({**parts, **own})
     return plain
-
-
-def views(model: Model | None, belief: Belief, sign: float) -> dict[str, Any]:
-    """What a page draws of a model, by kind, as plain data in the objective's own sign."""
-    return {}
 
 
 def checked_belief(body: Any, d: int) -> dict[str, Any]:

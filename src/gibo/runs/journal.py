@@ -28,12 +28,12 @@ from gibo.optimizers.log import Asked, Event, Iteration, Proceeded, Stepped, Tol
 from gibo.optimizers.state import iteration_from_plain, outcome_from_plain, query_from_plain
 from gibo.outcome import EXTERNAL, Evaluation, Outcome, Query
 from gibo.runs import records
+from gibo.runs.beliefs import Update, checked_belief
 from gibo.runs.lock import is_held
 from gibo.runs.records import AFTER, BY_HAND, OLD_EXTERNAL, Action, Row, Start
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import COLUMNS, FILE, Store, is_there, sound
 from gibo.runs.table import Columns, Line, columns_of, data_frame
-from gibo.runs.views import Update, checked_belief
 
 Deed = tuple[str, dict[str, Any]]  # what a person did: kind and body of an action
 
@@ -230,7 +230,8 @@ class Journal:
 
     def _record_iterations(self, iterations: Sequence[Iteration], update: Update | None) -> None:
         if update is not None:
-            self._store.insert("beliefs", update.number, update.evaluations, json.dumps(update.belief))
+            if update.belief is not None:
+                self._store.insert("beliefs", update.number, update.evaluations, json.dumps(update.belief))
             for kind, body in update.views.items():
                 self._record_view(kind, update.number, body)
         for step in iterations[self._store.count("iterations") :]:
@@ -291,7 +292,7 @@ class Journal:
             return {row[2]: np.array(json.loads(row[5]), dtype=np.float64) for row in self._store.rows("batches")}
 
     def beliefs(self) -> dict[int, dict[str, Any]]:
-        """What the model said after each update, by the update's number; see `gibo.runs.views`."""
+        """What the model said after each update, by the update's number; see `gibo.runs.beliefs`."""
         d = len(self.spec().arguments["x0"])
         with sound(self.folder):
             return {number: checked_belief(json.loads(body), d) for number, _, body in self._store.rows("beliefs")}

@@ -24,10 +24,11 @@ from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Event, Reparametrized, Told
 from gibo.outcome import EXTERNAL, Best, Evaluation, Outcome, Query, as_point, checked
+from gibo.runs.beliefs import Update, belief_to_plain
 from gibo.runs.fingerprint import differences
 from gibo.runs.journal import Journal, has_journal
 from gibo.runs.spec import Naming, RunSpec, parameter_names
-from gibo.runs.views import Update, belief_to_plain, views
+from gibo.runs.views import Views
 
 
 class Reparametrizer(Protocol):
@@ -80,6 +81,7 @@ class Session:
         self._infos: dict[int, Mapping[str, Any]] = {}  # of the iteration so far
         self._learnt = optimizer.iteration
         self._recorded = len(optimizer.log.events)
+        self._views = Views()
         self._update: Update | None = None  # what the next record takes to the journal
         self._believed = -1 if journal is None else max(journal.beliefs(), default=-1)  # the last one that it has
 
@@ -292,7 +294,7 @@ class Session:
     def end(self, reason: str) -> None:
         """Record why this process stops working on the run."""
         if self.journal is not None:
-            self._look_at_belief()
+            self._look_at_belief(last=True)
             self._record()
             self.journal.end(reason, self.optimizer.log.iterations, self._taken_update())
 
@@ -318,20 +320,21 @@ class Session:
                 self.journal.told([Evaluation(event.query, event.outcome.signed(self.sign))])
             self._recorded += 1
 
-    def _look_at_belief(self) -> None:
+    def _look_at_belief(self, last: bool = False) -> None:
         """What the model says after the last update, for the journal; before the next batch changes the model."""
         number = self.optimizer.iteration - 1
-        if self.journal is None or number <= self._believed:
+        if self.journal is None or not (number > self._believed or last):
             return
-        belief = self.optimizer.belief()
-        if belief is not None:
-            shown = views(self.optimizer.model(), belief, self.sign)
-            told = len(self.optimizer.log.evaluations)
-            self._update = Update(number, told, belief_to_plain(belief, self.sign), shown)
-        self._believed = number
+        belief = self.optimizer.belief() if number > self._believed else None
+        shown = self._views.of(self.optimizer, self.sign, self.naming, last)
+        if belief is not None or shown:
+            plain = None if belief is None else belief_to_plain(belief, self.sign)
+            self._update = Update(number, len(self.optimizer.log.evaluations), plain, shown)
 
     def _taken_update(self) -> Update | None:
         update, self._update = self._update, None
+        if update is not None:
+            self._believed = update.number
         return update
 
     # -- learning between iterations ----------------------------------------------------------------------------------

@@ -13,7 +13,10 @@ All numbers are in the objective's sign and in the units that the user gave the 
                "slices": [{"parameter": index, "at": [], "mean": [], "low": [], "high": [],
                            "scale": {"change", "deviation"}, "range": {"change", "deviation"}}, …], most important first
                "contours": [{"parameters": [i, j], "at": [[], []], "mean": [[]]}, …]},  mean[a][b] at at[0][a], at[1][b]
-     "verdict": {"code", "text", "start": {"value", "low", "high"} or null}}
+     "verdict": {"code", "text", "evaluations": how many there were,
+                 "start", "best": {"x", "value", "low", "high"} or null}}
+
+Only the x of a verdict is the optimiser's vector, as all vectors of a journal are.
 """
 
 from __future__ import annotations
@@ -89,11 +92,8 @@ def verdict_view(optimizer: Optimizer, sign: float, naming: Naming) -> dict[str,
         iterations=optimizer.iteration,
     )
     said = verdict(facts, start, best)
-    interval = None if start is None else start.interval
-    known = (
-        None if start is None or interval is None else {"value": start.value, "low": interval[0], "high": interval[1]}
-    )
-    return {"code": said.code, "text": said.text, "start": known}
+    known = {"code": said.code, "text": said.text, "evaluations": len(told)}
+    return {**known, "start": _believed(start), "best": _believed(best)}
 
 
 def model_view(optimizer: Optimizer, sign: float, naming: Naming) -> dict[str, Any] | None:
@@ -208,6 +208,13 @@ def _signed(best: Best | None, sign: float) -> Best | None:
         return best
     interval = None if best.interval is None else (-best.interval[1], -best.interval[0])
     return Best(best.x, -best.value, interval)
+
+
+def _believed(best: Best | None) -> dict[str, Any] | None:
+    if best is None:
+        return None
+    low, high = (None, None) if best.interval is None else best.interval
+    return {"x": best.x.tolist(), "value": best.value, "low": low, "high": high}
 
 
 def _short(number: float) -> float:

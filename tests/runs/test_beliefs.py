@@ -66,7 +66,7 @@ def test_an_optimiser_without_steps_says_what_its_model_believes(tmp_path):
 def test_each_kind_of_view_is_kept_once(tmp_path, monkeypatch):
     made = []
 
-    def numbered(self, optimizer, sign, naming, last=False):
+    def numbered(self, optimizer, sign, naming, last=False, by_hand=False):
         made.append(optimizer.iteration - 1)
         return {"slice": {"made": made[-1], "x": np.zeros(2)}}
 

@@ -326,7 +326,8 @@ class Session:
         if self.journal is None or not (number > self._believed or last):
             return
         belief = self.optimizer.belief() if number > self._believed else None
-        shown = self._views.of(self.optimizer, self.sign, self.naming, last)
+        by_hand = self.journal.state() == "waiting"
+        shown = self._views.of(self.optimizer, self.sign, self.naming, last, by_hand)
         if belief is not None or shown:
             plain = None if belief is None else belief_to_plain(belief, self.sign)
             self._update = Update(number, len(self.optimizer.log.evaluations), plain, shown)

@@ -22,6 +22,7 @@ Only the x of a verdict is the optimiser's vector, as all vectors of a journal a
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from itertools import combinations
 from typing import Any
 
@@ -51,31 +52,30 @@ class Views:
     def __init__(self) -> None:
         self._due = 0.0
 
-    def of(self, optimizer: Optimizer, sign: float, naming: Naming, last: bool = False) -> dict[str, Any]:
+    def of(
+        self, optimizer: Optimizer, sign: float, naming: Naming, last: bool = False, by_hand: bool = False
+    ) -> dict[str, Any]:
         """See the module's text; empty if the last ones are young enough, unless these are the `last` ones."""
         began = time.monotonic()
         if began < self._due and not last:
             return {}
-        found = views_of(optimizer, sign, naming)
+        found = views_of(optimizer, sign, naming, by_hand)
         ended = time.monotonic()
         self._due = ended + max(LEAST_AGE, (ended - began) / SHARE)
         return found
 
 
-def views_of(optimizer: Optimizer, sign: float, naming: Naming) -> dict[str, Any]:
+def views_of(optimizer: Optimizer, sign: float, naming: Naming, by_hand: bool = False) -> dict[str, Any]:
     """See the module's text; what cannot be computed is left out."""
     found: dict[str, Any] = {}
-    for name, make in (("model", model_view), ("verdict", verdict_view)):
-        try:
-            view = make(optimizer, sign, naming)
-        except GiboError:  # the numbers of a model may be extreme; a run must not end for its picture
-            continue
-        if view is not None:
-            found[name] = view
-    return found
+    with suppress(GiboError):  # the numbers of a model may be extreme; a run must not end for its picture
+        found["model"] = model_view(optimizer, sign, naming)
+    with suppress(GiboError):
+        found["verdict"] = verdict_view(optimizer, sign, naming, by_hand)
+    return {name: view for name, view in found.items() if view is not None}
 
 
-def verdict_view(optimizer: Optimizer, sign: float, naming: Naming) -> dict[str, Any] | None:
+def verdict_view(optimizer: Optimizer, sign: float, naming: Naming, by_hand: bool = False) -> dict[str, Any] | None:
     """The sentence of `gibo status`, and what is believed of the start; None before any value."""
     if not optimizer.log.valued:
         return None
@@ -90,6 +90,7 @@ def verdict_view(optimizer: Optimizer, sign: float, naming: Naming) -> dict[str,
         naming=naming,
         recommended=recommended.tolist(),
         iterations=optimizer.iteration,
+        by_hand=by_hand,
     )
     said = verdict(facts, start, best)
     known = {"code": said.code, "text": said.text, "evaluations": len(told)}

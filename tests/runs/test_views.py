@@ -53,7 +53,7 @@ def test_importance_is_a_change_with_the_deviation_that_the_posterior_gives_it()
     far = max(ends, key=lambda end: abs(model.mean(end[None])[0] - model.mean(x[None])[0]))
     assert angle["scale"]["change"] == pytest.approx(float(np.diff(model.mean(np.array([x, far])))[0]), rel=1e-3)
     # Var(f(a) - f(b)) by brute force: the covariance of f(b) from how much a value at b narrows f(a).
-    Z, gp = np.array([far, x]) / model.scale, model.gp
+    Z, gp = model.coordinates.to(np.array([far, x])), model.gp
     K = gp.kernel.k(Z, Z) - gp.cross(Z).T @ np.linalg.solve(
         gp.kernel.k(gp.observations.X, gp.observations.X) + gp.noise * np.eye(gp.n), gp.cross(Z)
     )

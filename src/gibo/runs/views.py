@@ -120,7 +120,7 @@ class _Slicer:
         assert model is not None
         self.model, self.gp, self.x, self.sign, self.naming = model, model.gp, x, sign, naming
         self.scale = optimizer.scale
-        seen = conditioned(model.gp)[0].X * model.scale
+        seen = np.array([e.x for e in optimizer.log.valued[-model.gp.n :]])
         low, high = np.minimum(seen.min(axis=0), x - REACH * self.scale), seen.max(axis=0)
         high = np.maximum(high, x + REACH * self.scale)
         if optimizer.bounds is not None:
@@ -152,7 +152,7 @@ class _Slicer:
         n, entries = len(at), np.concatenate([at, self.x[i] + self.scale[i] * np.array([-1.0, 0.0, 1.0])])
         X = np.repeat(self.x[None], len(entries), axis=0)
         X[:, i] = entries
-        Z = X / self.model.scale
+        Z = self.model.coordinates.to(X)
         W = solve_lower(conditioned(self.gp)[1].L, self.gp.cross(Z))
         u = self.gp.mean_at(Z) + self.gp.cross(Z).T @ self.gp.a
         S = self.gp.kernel.k(Z, Z) - W.T @ W
@@ -194,7 +194,7 @@ class _Slicer:
         ]
 
     def _mean(self, X: Array) -> Array:
-        Z = X / self.model.scale
+        Z = self.model.coordinates.to(X)
         return self._invert(self.gp.mean_at(Z) + self.gp.cross(Z).T @ self.gp.a)
 
     def _invert(self, u: Array) -> Array:

@@ -38,6 +38,7 @@ bench: .venv/installed-dev
 	$(BIN)/python benchmarks/policies.py
 	$(BIN)/python benchmarks/manual.py
 	$(BIN)/python benchmarks/history.py
+	$(BIN)/python benchmarks/walks.py
 
 docs: .venv/installed-docs
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs dist/site

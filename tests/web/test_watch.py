@@ -11,24 +11,22 @@ import subprocess
 import sys
 import time
 import urllib.request
-from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from watching import Deeds, noisy
+from watching import Deeds
 
 import gibo
 from gibo.cli import main
-from gibo.errors import InputError, NumericalError, QueryError
-from gibo.optimizers.surrogate import Surrogate
+from gibo.errors import InputError, QueryError
+from gibo.parameters import Parameters, integer, linear, log
 from gibo.runs import manual
 from gibo.runs.control import ANY_TIME, control_of
-from gibo.runs.spec import Naming
 from gibo.runs.store import FILE
 from gibo.web.advice import advice
-from gibo.web.belief import Belief, Recorded
-from gibo.web.snapshot import Reader, Since, snapshot
+from gibo.web.snapshot import Reader, Since, seen, snapshot
 from gibo.web.trials import Trials
 from gibo.web.watch import Watch, watch
 
@@ -64,103 +62,45 @@ def events(server, path, count):
 # -- the snapshot -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("N_m", [100, 8])
-def test_the_belief_is_the_runs_own(tmp_path, N_m):
-    """In the middle of a batch, after its last value, and with what is remembered: within the window, and of old."""
-    settings = gibo.Settings.default(N_m=N_m)
-    for budget in range(58, 64):
-        with pytest.warns(gibo.FailedEvaluationWarning) if budget == 58 else nullcontext():
-            result = gibo.maximize(noisy, np.zeros(4), budget=budget, scale=0.2, settings=settings, journal=tmp_path)
-        s = snapshot(tmp_path)
-        assert s["belief"]["x"] == pytest.approx(result.x.tolist(), abs=1e-9)
-        assert s["belief"]["value"] == pytest.approx(result.value, rel=1e-6)
-        assert (s["belief"]["low"], s["belief"]["high"]) == pytest.approx(result.interval, rel=1e-6)
-        assert s["gradient"]["mean"] == pytest.approx(result.jacobian.mean.tolist(), rel=1e-5, abs=1e-6)
-        assert s["belief"]["sd"] > 0.0
-
-
-def test_points_are_judged_by_the_same_values_as_in_the_run(tmp_path, monkeypatch):
-    seen = {}
-    for module in ("optimizers.gibo", "server.belief"):
-
-        def noted(optimizer, surrogate, model, window, first, iterate, failed, module=module):
-            seen[module] = [[(e.id, *e.x, e.value) for e in part] for part in (window, first)]
-            return iterate
-
-        monkeypatch.setattr(f"gibo.{module}.recommended", noted)
-    settings = gibo.Settings.default(N_m=8)
-    gibo.minimize(noisy, np.zeros(4), budget=60, scale=0.2, settings=settings, journal=tmp_path)
-    snapshot(tmp_path)
-    run, page = seen.values()
-    assert run == page
-    assert [len(part) for part in page] == [9, 7]  # the start, which is kept, and the other first values
-
-
-def test_a_reading_of_the_record_that_cannot_be_computed_with_is_passed_over(monkeypatch):
-    opt = gibo.GIBO(np.zeros(4), scale=0.2)
-    while len(opt.evaluations) < 20:
-        for query in opt.ask():
-            opt.tell(query, -float(((query.x - 1.0) ** 2).sum()))
-    belief, window, model = Belief(Surrogate.initial(opt.settings, opt.scale), 1.0, opt), opt.evaluations, Belief.model
-    gradient = model(belief, belief.surrogate, window).jacobian(opt.iterate).mean
-    own = belief.surrogate.hyperparameters
-    step = Recorded(opt.iterate, gradient, own.lengthscale * opt.scale, own.variance, own.noise)
-    tried = []
-
-    def none_of_the_first(belief, surrogate, window):
-        tried.append(surrogate)
-        if len(tried) == 1:
-            raise NumericalError("no factor")
-        return model(belief, surrogate, window)
-
-    monkeypatch.setattr(Belief, "model", none_of_the_first)
-    found = belief.as_recorded(belief.surrogate, window, step)
-    assert len(tried) > 2
-    assert found.hyperparameters.lengthscale == pytest.approx(own.lengthscale)
-
-
-def test_the_belief_knows_a_correlation(tmp_path):
-    def valley(x, seed):
-        return float(-((x[0] - x[1] - 1.0) ** 2) - 0.05 * x.sum() ** 2 + 0.05 * np.random.default_rng(seed).normal())
-
-    settings = gibo.Settings(correlation=((1.0, 0.7), (0.7, 1.0)), M=3)
-    for budget in (20, 22, 24):  # in the middle of a batch, and after its last value
-        result = gibo.maximize(valley, np.zeros(2), budget=budget, scale=0.3, settings=settings, journal=tmp_path)
-        s = snapshot(tmp_path)
-        assert s["belief"]["x"] == pytest.approx(result.x.tolist(), abs=1e-9)
-        assert s["belief"]["value"] == pytest.approx(result.value, rel=1e-6)
-        assert s["gradient"]["mean"] == pytest.approx(result.jacobian.mean.tolist(), rel=1e-5, abs=1e-6)
-        assert all(value is not None for value in s["iterations"]["belief"])
-
-
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_gradient_observations_are_part_of_the_belief_and_signs_are_the_users(tmp_path, sign):
-    def bowl(x):
-        return gibo.Outcome(-sign * float((x**2).sum()), gradient=-sign * 2.0 * x, gradient_noise=1e-4)
+def test_the_page_shows_what_the_result_says(tmp_path, sign):
+    """In the middle of a batch and after its last value; in the user's units and sign."""
+    solve, names = gibo.maximize if sign > 0 else gibo.minimize, ["kp", "delay", "angle"]
+    parameters = Parameters(kp=log(0.1, 10), delay=integer(1, 9), angle=linear(-1, 1))
+    rng = np.random.default_rng(0)
 
-    solve = gibo.maximize if sign > 0 else gibo.minimize
-    result = solve(bowl, [0.5, 1.0, 2.0], budget=24, scale=0.3, journal=tmp_path / "run")
-    s = snapshot(tmp_path / "run")
-    assert s["minimize"] is (sign < 0)
-    assert s["belief"]["value"] == pytest.approx(result.value, rel=1e-6, abs=1e-9)
-    assert s["belief"]["low"] < s["belief"]["value"] < s["belief"]["high"]
-    assert s["gradient"]["mean"] == pytest.approx(result.jacobian.mean.tolist(), rel=1e-5, abs=1e-6)
+    def bench(kp, delay, angle):
+        value = -(np.log(kp / 3.0) ** 2) - 0.1 * (delay - 4) ** 2 - 3.0 * angle**2 + 0.02 * rng.standard_normal()
+        return gibo.Outcome(sign * value, info={"overshoot": 2.0 * kp, "log": "text"})
 
-
-@pytest.mark.parametrize("policy", ["affine", "linear"])
-@pytest.mark.parametrize("reexpressed", ["exact", "data", "iterate", "off"])
-def test_the_belief_moves_with_what_is_learnt_of_the_states(tmp_path, reexpressed, policy):
-    pytest.importorskip("gymnasium")
-    from gibo.training.training import Training, train
-
-    options = {"policy": policy, "normalize_states": True, "max_steps": 30, "reexpressed": reexpressed}
-    for budget in (18, 19, 20):
-        result = train(Training("Pendulum-v1", **options), tmp_path, budget=budget)
+    for budget in (40, 41, 42):
+        result = solve(bench, parameters=parameters, budget=budget, journal=tmp_path, force=True)
         s = snapshot(tmp_path)
-        assert s["belief"]["x"] == pytest.approx(result.x.tolist(), abs=1e-9)
-        assert s["belief"]["value"] == pytest.approx(result.value, rel=1e-6)
-        assert s["gradient"]["mean"] == pytest.approx(result.jacobian.mean.tolist(), rel=1e-5, abs=1e-6)
-    assert sum(value is not None for value in s["iterations"]["belief"]) == len(s["iterations"]["number"])
+        assert (s["belief"]["x"], s["belief"]["value"]) == (list(result.parameters.values()), result.value)
+        assert (s["belief"]["low"], s["belief"]["high"]) == result.interval
+        assert s["belief"]["sd"] > 0.0
+        assert s["verdict"]["text"] == result.advice[0].text
+        assert s["start"]["value"] == result.start.value
+    told = result.to_dataframe()
+    assert [json.loads(x) for x in s["evaluations"]["x"]] == told[names].to_numpy().tolist()
+    assert s["evaluations"]["info"][-1] == {"overshoot": told["info.overshoot"].iloc[-1]}
+    kp, delay, _ = s["parameters"]
+    assert (kp["start"], kp["lower"], kp["upper"], kp["log"]) == (1.0, 0.1, 10.0, True)
+    assert kp["scale"] == pytest.approx(100**0.1)  # a factor
+    assert (delay["start"], delay["integer"]) == (5, True)
+    assert s["best_seen"]["x"][1] in range(1, 10)
+    assert s["pending"] == [] or s["pending"][0]["x"][1] in range(1, 10)
+    ups = [each["parameter"] for each in s["views"]["model"]["slices"]]
+    assert sorted(ups) == [0, 1, 2]
+
+
+def test_a_gradient_is_a_change_per_scale(tmp_path):
+    gibo.minimize(lambda x: float(x @ [1.0, -2.0]), [0.0, 0.0], budget=30, scale=[0.1, 3.0], journal=tmp_path)
+    with gibo.Journal.read(tmp_path) as journal:
+        *_, last = journal.beliefs().values()
+    gradient = snapshot(tmp_path)["gradient"]
+    assert gradient["mean"] == (np.array(last["gradient"]) * [0.1, 3.0]).tolist()
+    assert gradient["mean"][0] > 0.0 > gradient["mean"][1]
 
 
 @pytest.mark.parametrize("name", ["journal-v1", "journal-v1-train", "journal-v1-workers", "journal-v2"])
@@ -171,19 +111,18 @@ def test_journals_of_earlier_versions_have_a_page(tmp_path, name):
     s = snapshot(tmp_path)
     assert json.loads(json.dumps(s, allow_nan=False)) == s
     assert s["evaluations"]["kind"] == [e.kind for e in told]
-    if s["optimizer"] == "GIBO":
-        assert s["belief"]["value"] is not None
-        assert len(s["gradient"]["mean"]) == len(s["parameters"])
+    assert s["beliefs"]["value"] == []  # nothing of it was recorded
 
 
 def test_increments_add_up_to_the_whole(finished):
     whole = snapshot(finished)
     with Reader(finished) as reader:
-        part = reader.snapshot(Since(40, 5))
-    for table, first in (("evaluations", 40), ("iterations", 5)):
+        part = reader.snapshot(Since(40, 5, 5, whole["viewed"]))
+    assert (part["views"], seen(part)) == (None, seen(whole))
+    for table, first in (("evaluations", 40), ("iterations", 5), ("beliefs", 5)):
         assert part[table]["first"] == first
         for name, column in part[table].items():
-            if name not in ("first", "belief", "belief_sd"):
+            if name != "first":
                 assert column == whole[table][name][first:]
 
 
@@ -305,26 +244,18 @@ def test_what_runs_where_and_what_comes_next(running):
 # -- advice -----------------------------------------------------------------------------------------------------------
 
 
-def codes(s, recent=(), ascents=(), walk=lambda i: np.eye(4)[i % 4]):  # neither on nor back
-    steps = [(p, (0.1 * walk(i)).tolist(), 1.0, 0.01) for i, p in enumerate(ascents)]
-    return [each["code"] for each in advice(s, recent, steps, None, Naming(["a", "b", "c", "d"]))]
-
-
-def test_a_good_run_gets_no_advice(finished):
-    s = {**snapshot(finished), "belief": None}
-    assert codes(s, [(float(i), None) for i in range(20)], [0.9] * 10) == []
-
-
 def test_advice_where_something_is_off(finished):
-    s = {**snapshot(finished), "belief": None}
-    assert codes(s, [(float(i), "crash" if i > 3 else None) for i in range(10)]) == ["all_failing"]
-    assert codes(s, [(float(i), "crash" if i % 2 else None) for i in range(19)]) == ["many_failing"]
-    assert codes(s, ascents=[0.9, 0.5, 0.55, 0.5, 0.4, 0.5]) == ["no_ascent"]
-    assert codes({**s, "lengthscale": [50.0] * 4}, ascents=[0.9] * 6) == ["scale_small"]
-    assert codes(s, ascents=[0.9] * 16, walk=lambda i: (-1.0) ** i * np.eye(4)[0]) == ["scale_large"]
-    assert codes({**s, "state": "gone"}) == ["process_gone"]
-    assert codes({**s, "state": "running", "now": 1000.0}, [(float(i), None) for i in range(9)]) == ["silence"]
-    assert codes({**s, "belief": {"x": [0.0, 2.0, 0.0, 0.0], "value": 1.0, "sd": None}}) == ["at_bound"]
+    s = snapshot(finished)
+    with Reader(finished) as reader:
+        facts = reader.recorded.facts(60, [None] * 50, s["failures"], s["belief"], reader.recorded.last())
+    codes = [each["code"] for each in advice(s, [(float(i), None) for i in range(20)], facts)]
+    assert "process_gone" not in codes
+    gone = {**s, "state": "gone"}
+    assert next(each["code"] for each in advice(gone, [], facts)) == "process_gone"
+    silent = {**s, "state": "running", "now": 1000.0}
+    assert next(each["code"] for each in advice(silent, [(float(i), None) for i in range(9)], facts)) == "silence"
+    failing = replace(facts, recent=["crash"] * 9)
+    assert next(each["code"] for each in advice(s, [], failing)) == "all_failing"
 
 
 # -- the server -------------------------------------------------------------------------------------------------------

@@ -83,22 +83,20 @@ def _draw_values(axes: Any, values: Array, is_iterate: Any) -> None:
 
 
 def _draw_beliefs(axes: Any, folder: Path, spec: RunSpec, values: Array) -> None:
-    """At the iterates, as the run went on, and at the recommended point now."""
+    """Of the recommended point, as the run went on and now."""
     training = spec.training or {}
     if training.get("reward_shift"):
         return  # what the optimiser sees is no return then
     unit, most = float(training.get("reward_scale", 1.0)), MAXIMA.get(training.get("environment", ""), np.inf)
     found = snapshot(folder)
-    steps, last = found["iterations"], found["belief"]
-    known = [i for i, belief in enumerate(steps["belief"]) if belief is not None]
-    at = np.array(steps["evaluations"], dtype=np.float64)[known]
-    mean = np.array([steps["belief"][i] for i in known]) / unit
-    half = NORMAL_90 * np.array([steps["belief_sd"][i] for i in known]) / unit
+    beliefs, last = found["beliefs"], found["belief"]
+    at, mean = np.array(beliefs["evaluations"]), np.array(beliefs["value"], dtype=np.float64) / unit
+    half = NORMAL_90 * np.array(beliefs["sd"], dtype=np.float64) / unit
     room = np.nanmax(values) - np.nanmin(values)  # a model that knows nothing yet would dwarf all else
     low = np.maximum(mean - half, np.nanmin(values) - room)
     high = np.minimum(np.minimum(mean + half, np.nanmax(values) + room), most)
-    if known:
-        label = "the model's belief of the iterate, 90 %"
+    if len(at):
+        label = "the model's belief of the recommended point, 90 %"
         axes.plot(at, np.minimum(mean, most), "--", color=GREEN, linewidth=1.2, label=label)
         axes.fill_between(at, np.minimum(low, high), high, color=GREEN, alpha=0.15, linewidth=0)
     if last is not None and last["value"] is not None:

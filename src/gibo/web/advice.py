@@ -1,69 +1,51 @@
-"""A sentence where something is off while a run goes on, from a snapshot alone; see `gibo.runs.advice`."""
+"""What a person should know of a run, and what they can do now; see `gibo.runs.advice` for the rules."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from gibo.runs.advice import Advice, Facts, remarks, signal
-from gibo.runs.spec import Naming
+from gibo.runs.advice import Advice, Facts, remarks
 
 SILENCE, LEAST_SILENCE = 10.0, 60.0  # times the usual time between values, and seconds
 
 
-def advice(
-    snapshot: dict[str, Any],
-    recent: Sequence[tuple[float, str | None]],
-    steps: Sequence[tuple[float | None, Sequence[float], float | None, float | None]],
-    alike: float | None,
-    naming: Naming,
-) -> list[dict[str, str]]:
+def advice(snapshot: dict[str, Any], recent: Sequence[tuple[float, str | None]], facts: Facts) -> list[dict[str, str]]:
     """What a person should know now.
 
     Args:
         snapshot: of a run, see `gibo.web.snapshot`.
         recent: of the last evaluations: when they were told, and their failure or None.
-        steps: of the last iterations: probability of ascent, step, variance and noise of the model.
-        alike: the value that all evaluations had, if they had only one.
-        naming: of the parameters.
+        facts: for the rules.
 
     Returns:
         ``[{"code": ..., "text": ...}]``, the most urgent first.
     """
-    found = [*_process(snapshot), *_silence(snapshot, recent), *remarks(_facts(snapshot, recent, steps, alike, naming))]
-    return [{"code": each.code, "text": each.text} for each in found]
+    said = None if snapshot["verdict"] is None else snapshot["verdict"]["code"]  # it is shown above
+    found = [*_process(snapshot), *_silence(snapshot, recent), *remarks(facts)]
+    return [{"code": each.code, "text": each.text} for each in found if each.code != said]
 
 
-def _facts(
-    s: dict[str, Any],
-    recent: Sequence[tuple[float, str | None]],
-    steps: Sequence[tuple[float | None, Sequence[float], float | None, float | None]],
-    alike: float | None,
-    naming: Naming,
-) -> Facts:
-    parameters = s["parameters"]
-    prior = s["settings"].get("settings", {}).get("lengthscale")
-    expected = prior.get("median") if isinstance(prior, dict) else None
-    return Facts(
-        minimize=s["minimize"],
-        naming=naming,
-        scale=[p["scale"] for p in parameters],
-        lower=[-math.inf if p["lower"] is None else p["lower"] for p in parameters],
-        upper=[math.inf if p["upper"] is None else p["upper"] for p in parameters],
-        count=s["count"],
-        failures=s["failures"],
-        recent=[failure for _, failure in recent],
-        alike=alike,
-        ascents=[p for p, *_ in steps],
-        steps=[step for _, step, *_ in steps],
-        lengthscale=s["lengthscale"],
-        expected=expected if isinstance(expected, float) else None,
-        signal=signal(steps[-1][2] or 0.0, steps[-1][3] or 0.0) if steps else None,
-        recommended=None if s["belief"] is None else s["belief"]["x"],
-    )
+def next_step(s: dict[str, Any]) -> str:
+    """What a person can do now, in a sentence."""
+    pending = len(s["pending"])
+    if s["state"] == "gone":
+        return "Start the run's program again: it continues where it stopped."
+    if s["state"] == "paused":
+        return "Nothing new begins until the run is continued."
+    if s["state"] == "running":
+        left = s["rate"]["seconds_left"]
+        return "Nothing: the run goes on." if left is None else f"Nothing: the run ends in about {_duration(left)}."
+    if s["state"] == "waiting":
+        if not pending:
+            return "Run gibo ask (or POST /ask) for the next parameters to measure."
+        first, more = s["pending"][0]["id"], f", and {pending - 1} more" if pending > 1 else ""
+        return f"Set the parameters of query {first} below, measure, and enter the value{more}."
+    if s["verdict"] is not None and s["verdict"]["code"] == "improved":
+        return "Set the recommended parameters. Measure there a few times before you rely on the value."
+    return "Read the advice below, or continue the run with a larger budget."
 
 
 def _process(s: dict[str, Any]) -> list[Advice]:

@@ -1,18 +1,26 @@
 """A run as plain JSON data, read from its journal, whole or only what is new. The page knows nothing else of a run.
 
-    {"format": 1, "kind": "run", "run": an id that changes when another run begins in the folder, or rows changed,
+    {"format": 2, "kind": "run", "run": an id that changes when another run begins in the folder, or rows changed,
      "name": the folder's name, "now": seconds since 1970,
      "state": "running" | "waiting" (for somebody to tell) | "paused" | "ended" | "gone", "reason": text or null,
      "optimizer": "GIBO", "minimize": false, "budget": 300 or null, "count": 120, "failures": 3,
-     "parameters": [{"name", "start", "scale", "lower", "upper"}, …]    bounds null where there are none
+     "parameters": [{"name", "log", "integer", "start", "scale", "lower", "upper"}, …]    bounds null where there are
+                     none; of a log parameter the scale is a factor
      "evaluations": {"first": n, "id": [], "iteration": [], "kind": [], "value": [], "failure": [], "seconds": [],
-                     "told": [], "x": []}                  columns, in the order of arrival, from row n on; each x
-                     is a JSON text, as the journal has it: few of them are ever looked at
+                     "told": [], "x": [], "info": []}    columns, in the order of arrival, from row n on; x is the JSON
+                     text of a list, because few of them are ever looked at; info an object of numbers, or null
      "iterations": {"first": n, "number": [], "evaluations": [], "probability_of_ascent": [], "certainty": [],
-                    "noise_sd": [], "step": [] (length, in scales), "belief": [], "belief_sd": []}
+                    "noise_sd": [], "step": [] (length, in scales)}
+     "beliefs": {"first": n, "evaluations": [], "value": [], "sd": []}      of the recommended point, after each update
      "belief": {"x", "value", "sd", "low", "high"} or null, of the recommended point: between low and high with 90 %;
                 without a model x alone, the others null
-     "best_seen": {"x", "value", "id"} or null, "gradient": {"mean": [], "sd": []} or null, "lengthscale": [] or null,
+     "start": {"value", "low", "high"} or null, what is believed of the start
+     "best_seen": {"x", "value", "id"} or null,
+     "gradient": {"mean": [], "sd": []} or null, change of the value per scale of each parameter
+     "lengthscale": [] or null, in scales
+     "views": what `gibo.runs.views` records of the model, or null where the page has it or there is none; "viewed" is
+              their mark
+     "verdict": {"code", "text"} or null, "next": what a person can do now, a text
      "pending": [{"id", "kind", "iteration", "x", "underway", "since", "worker"}, …]    being evaluated (since, worker
                 where known), waiting for its turn, or for somebody to tell its value (since it was asked)
      "rate": {"per_minute", "seconds_left"}, each null where unknown
@@ -21,7 +29,7 @@
      "actions": [{"time", "after", "kind", "body"}, …]     what people did last, see `gibo.runs.records`
      "advice": [{"code", "text"}]}
 
-Values, gradients and points are in the objective's own units and sign.
+Values, gradients and points are in the objective's own sign and in the user's units: each x has the values to set.
 """
 
 from __future__ import annotations
@@ -41,7 +49,7 @@ import numpy as np
 from gibo._checks import as_path, instance, natural
 from gibo.errors import GiboError, JournalError
 from gibo.outcome import EXTERNAL, ITERATE, QUERY
-from gibo.runs.advice import RECENT, alike
+from gibo.runs.advice import RECENT
 from gibo.runs.control import held_here
 from gibo.runs.journal import Journal
 from gibo.runs.lock import in_use
@@ -49,23 +57,35 @@ from gibo.runs.pools import Underway
 from gibo.runs.records import BY_HAND, OLD_EXTERNAL, Action, Start, action
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import FILE, SINCE, connect_to_read
-from gibo.web.advice import advice
-from gibo.web.belief import Belief
-from gibo.web.window import Window
+from gibo.web.advice import advice, next_step
+from gibo.web.recorded import Recorded, vector_bounds
 
-FORMAT = 1
+FORMAT = 2
 _NO_RATE: dict[str, float | None] = {"per_minute": None, "seconds_left": None}
 
 
 class Since(NamedTuple):
-    """How much of a run is known already: rows of evaluations and of iterations."""
+    """How much of a run is known already: rows of evaluations, iterations and beliefs, and the mark of the views."""
 
     evaluations: int = 0
     iterations: int = 0
+    beliefs: int = 0
+    viewed: int = 0
+
+
+def seen(data: dict[str, Any]) -> Since:
+    """How much is known with a snapshot and those before it."""
+    evaluations, iterations, beliefs = (data[name] for name in ("evaluations", "iterations", "beliefs"))
+    return Since(
+        evaluations["first"] + len(evaluations["id"]),
+        iterations["first"] + len(iterations["number"]),
+        beliefs["first"] + len(beliefs["value"]),
+        data["viewed"],
+    )
 
 
 def snapshot(folder: Path | str, since: Since | None = None) -> dict[str, Any]:
-    """A run as plain data; see the module's text. With `since`, evaluations and iterations from there on only."""
+    """A run as plain data; see the module's text. With `since`, only what is new."""
     since = instance("since", Since() if since is None else since, Since, "a Since")
     since = Since(*(natural(f"since.{name}", number) for name, number in since._asdict().items()))
     with Reader(folder) as reader:
@@ -105,8 +125,9 @@ class Reader:
         self.file = file
         self._closing.enter_context(in_use(self.folder / FILE))  # a run of this process may have it
         self._connection = connect_to_read(self.folder, self._closing)
-        belief = Belief.of(self.spec)
-        self.model = None if belief is None else Window(self.spec, belief, self._connection)
+        self.recorded = Recorded(self.spec, self._connection)
+        kinds = self.spec.naming.parameters
+        self._plain = kinds is None or all(kinds[name].kind in ("linear", "free") for name in kinds)
 
     def version(self) -> tuple[int, int, int]:
         """Changes when something was written; costs next to nothing."""
@@ -136,17 +157,13 @@ class Reader:
     def _snapshot(self, since: Since) -> dict[str, Any]:
         spec, now = self.spec, time.time()
         starts = self._starts()
-        pending, iterate = self._pending(starts), self._iterate()
         count, failures = self._one("SELECT count(*), count(failure) FROM evaluations")
         actions, amended = self._actions()
         state, reason = _state(starts, actions)
         budget = starts[-1].options.get("budget") if starts else None
-        gradient = lengthscale = belief = None
-        believed = None if self.model is None else self.model.now()
-        if believed is not None:
-            belief, gradient, lengthscale = believed
-        elif self.model is None and iterate is not None and count > failures:
-            belief = {"x": iterate, **dict.fromkeys(("value", "sd", "low", "high"))}
+        views, viewed = self.recorded.views()
+        verdict, last = views.get("verdict"), self.recorded.last()
+        recommended = self.recorded.recommended(last, verdict, count > failures)
         found = {
             "format": FORMAT,
             "kind": "run",
@@ -163,11 +180,18 @@ class Reader:
             "parameters": _parameters(spec),
             "evaluations": self._evaluations(since.evaluations),
             "iterations": self._iterations(since.iterations),
-            "belief": belief,
+            "beliefs": self.recorded.beliefs(since.beliefs),
+            "belief": recommended and {**recommended, "x": self._user(json.dumps(recommended["x"]))},
+            "start": verdict
+            and verdict["start"]
+            and {name: verdict["start"][name] for name in ("value", "low", "high")},
             "best_seen": self._best_seen(),
-            "gradient": gradient,
-            "lengthscale": lengthscale,
-            "pending": pending,
+            "gradient": self.recorded.gradient(last),
+            "lengthscale": last and (np.array(last["lengthscale"]) / self.recorded.scale).tolist(),
+            "views": views if viewed != since.viewed else None,
+            "viewed": viewed,
+            "verdict": verdict and {"code": verdict["code"], "text": verdict["text"]},
+            "pending": self._pending(),
             "rate": self._rate(starts, count, budget, now) if state == "running" else _NO_RATE,
             "settings": _settings(spec, starts),
             "versions": starts[-1].versions if starts else {},
@@ -175,7 +199,9 @@ class Reader:
             "replay": self.last_episode(),
             "actions": [each._asdict() for each in actions],
         }
-        return {**found, "advice": advice(found, self._recent(), self._steps(), self._alike(), spec.naming)}
+        recent = self._recent()
+        facts = self.recorded.facts(count, [failure for _, failure in recent], failures, recommended, last)
+        return {**found, "next": next_step(found), "advice": advice(found, recent, facts)}
 
     def standing(self) -> dict[str, Any]:
         """How the run stands, in a line."""
@@ -217,15 +243,23 @@ class Reader:
     def _one(self, query: str, *values: Any) -> Any:
         return self._connection.execute(query, values).fetchone()
 
+    def _user(self, x: str) -> list[float]:
+        """A point as the journal has it, in the user's units."""
+        entries: list[float] = json.loads(x)
+        return entries if self._plain else list(self.spec.naming(np.array(entries)).values())
+
     def _evaluations(self, first: int) -> dict[str, Any]:
         rows = self._all(
-            "SELECT q.id, q.iteration, q.kind, e.value, e.failure, e.seconds, e.told, q.x FROM evaluations e "
+            "SELECT q.id, q.iteration, q.kind, e.value, e.failure, e.seconds, e.told, q.x, e.info FROM evaluations e "
             "JOIN queries q ON q.id = e.query WHERE e.number >= ? ORDER BY e.number",
             first,
         )
-        names = ("id", "iteration", "kind", "value", "failure", "seconds", "told", "x")
+        names = ("id", "iteration", "kind", "value", "failure", "seconds", "told", "x", "info")
         columns: dict[str, Any] = {name: [row[i] for row in rows] for i, name in enumerate(names)}
         columns["kind"] = [EXTERNAL if kind == OLD_EXTERNAL else kind for kind in columns["kind"]]
+        if not self._plain:
+            columns["x"] = [json.dumps(self._user(x)) for x in columns["x"]]
+        columns["info"] = [None if text is None else _numbers(json.loads(text)) for text in columns["info"]]
         return {"first": first, **columns}
 
     def _iterations(self, first: int) -> dict[str, Any]:
@@ -234,20 +268,16 @@ class Reader:
             "WHERE number >= ? ORDER BY number",
             first,
         )
-        scale = np.array(self.spec.arguments["scale"])
         names = ("number", "evaluations", "probability_of_ascent", "certainty")
         columns: dict[str, Any] = {name: [row[i] for row in rows] for i, name in enumerate(names)}
         columns["noise_sd"] = [None if row[4] is None else math.sqrt(max(0.0, row[4])) for row in rows]
         steps = np.array(json.loads(f"[{','.join(row[5] for row in rows)}]"), dtype=np.float64)
-        columns["step"] = np.linalg.norm(steps.reshape(len(rows), -1) / scale, axis=1).tolist() if rows else []
-        columns["belief"], columns["belief_sd"] = [None] * len(rows), [None] * len(rows)
-        for number, pair in () if self.model is None else self.model.course(first):
-            columns["belief"][number - first], columns["belief_sd"][number - first] = pair
+        columns["step"] = (
+            np.linalg.norm(steps.reshape(len(rows), -1) / self.recorded.scale, axis=1).tolist() if rows else []
+        )
         return {"first": first, **columns}
 
-    def _iterate(self) -> list[float] | None:
-        row = self._one("SELECT iterate FROM batches ORDER BY number DESC LIMIT 1")
-        return None if row is None else json.loads(row[0])
+    # -- what goes on -------------------------------------------------------------------------------------------------
 
     def _best_seen(self) -> dict[str, Any] | None:
         row = self._one(
@@ -255,9 +285,9 @@ class Reader:
             "WHERE e.value IS NOT NULL AND e.failure IS NULL ORDER BY ? * e.value DESC LIMIT 1",
             self.spec.sign,
         )
-        return None if row is None else {"x": json.loads(row[0]), "value": row[1], "id": row[2]}
+        return None if row is None else {"x": self._user(row[0]), "value": row[1], "id": row[2]}
 
-    def _pending(self, starts: list[Start]) -> list[dict[str, Any]]:
+    def _pending(self) -> list[dict[str, Any]]:
         rows = self._all(
             "SELECT id, kind, iteration, x FROM queries WHERE id NOT IN (SELECT query FROM evaluations) ORDER BY id"
         )
@@ -268,7 +298,7 @@ class Reader:
         for i, kind, n, x in rows:
             each = now.get(i, Underway(i, None, self._asked(i) or 0.0) if said is None else None)
             known = {"underway": each is not None, "since": each and each.since, "worker": each and each.worker}
-            found.append({"id": i, "kind": kind, "iteration": n, "x": json.loads(x), **known})
+            found.append({"id": i, "kind": kind, "iteration": n, "x": self._user(x), **known})
         return found
 
     def _actions(self) -> tuple[list[Action], int]:
@@ -294,17 +324,6 @@ class Reader:
         """When the last evaluations were told, and their failures; the oldest first."""
         rows = self._all("SELECT told, failure FROM evaluations ORDER BY number DESC LIMIT ?", RECENT)
         return [(told, failure) for told, failure in reversed(rows)]
-
-    def _steps(self) -> list[tuple[float | None, list[float], float | None, float | None]]:
-        """Of the last iterations: probability of ascent, step, variance and noise of the model."""
-        columns = "probability_of_ascent, step, variance, noise"
-        rows = self._all(f"SELECT {columns} FROM iterations ORDER BY number DESC LIMIT ?", RECENT)
-        return [(p, json.loads(step), variance, noise) for p, step, variance, noise in reversed(rows)]
-
-    def _alike(self) -> float | None:
-        """The one value that all evaluations had; None if they differ, or are few."""
-        rows = self._all("SELECT value, count(*) FROM evaluations WHERE value IS NOT NULL GROUP BY value LIMIT 2")
-        return alike([value for value, count in rows for _ in range(min(count, RECENT))])
 
     def _rate(self, starts: list[Start], count: int, budget: int | None, now: float) -> dict[str, float | None]:
         times = [told for told, _ in self._recent() if told >= starts[-1].started]
@@ -341,23 +360,27 @@ def _lives(process: int) -> bool:
 
 
 def _parameters(spec: RunSpec) -> list[dict[str, Any]]:
-    arguments, kinds = spec.arguments, spec.parameters or {}
-    # The page has the numbers as the optimiser has them.
-    names = [f"ln {name}" if _is_log(kinds.get(name, {})) else name for name in spec.naming.names]
-    bounds = arguments.get("bounds") or {}
-    lower, upper = (
-        np.broadcast_to(np.array(bounds.get(side, none), dtype=float), len(names))
-        for side, none in (("lb", -math.inf), ("ub", math.inf))
-    )
-    ends = [[float(end) if math.isfinite(end) else None for end in side] for side in (lower, upper)]
-    columns = (names, arguments["x0"], arguments["scale"], *ends)
-    return [
-        dict(zip(("name", "start", "scale", "lower", "upper"), row, strict=True)) for row in zip(*columns, strict=True)
-    ]
+    """In the user's units."""
+    naming, d, found = spec.naming, len(spec.arguments["x0"]), []
+    scales = np.broadcast_to(np.array(spec.arguments["scale"], dtype=float), d).tolist()
+    for i, (name, x0, scale, *ends) in enumerate(
+        zip(naming.names, spec.arguments["x0"], scales, *vector_bounds(spec), strict=True)
+    ):
+        kind = None if naming.parameters is None else naming.parameters[name]
+        is_log = kind is not None and kind.log
+        lower, upper = (naming.value(i, end) if math.isfinite(end) else None for end in ends)
+        known = {"name": name, "log": is_log, "integer": kind is not None and kind.kind == "integer"}
+        known["scale"] = math.exp(scale) if is_log else scale
+        found.append({**known, "start": naming.value(i, x0), "lower": lower, "upper": upper})
+    return found
 
 
-def _is_log(kind: dict[str, Any]) -> bool:
-    return kind.get("kind") == "log" or bool(kind.get("log"))
+def _numbers(info: Any) -> dict[str, float] | None:
+    """What was measured besides the value, as far as it can be plotted."""
+    if not isinstance(info, dict):
+        return None
+    found = {name: x for name, x in info.items() if type(x) in (int, float) and math.isfinite(x)}
+    return found or None
 
 
 def _settings(spec: RunSpec, starts: list[Start]) -> dict[str, Any]:

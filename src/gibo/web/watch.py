@@ -2,7 +2,7 @@
 
 GET  /                the page
 GET  /api/snapshot    the run, or with ?trial=NAME one of the trials, as JSON
-GET  /api/events      what is new since ?evaluations=N&iterations=M, as server-sent events
+GET  /api/events      what is new since ?evaluations=N&iterations=M&beliefs=…&viewed=…, as server-sent events
 GET  /api/replay      the last episode of a training as an animated picture, see `gibo.web.replay`
 POST /api/control     an action on it; needs the token, see `gibo.runs.control`
 """
@@ -29,7 +29,7 @@ from gibo.runs.journal import has_journal
 from gibo.web.loopback import LoopbackHandler, LoopbackServer, Refusal
 from gibo.web.page import page
 from gibo.web.replay import Replays
-from gibo.web.snapshot import Reader, Since, snapshot
+from gibo.web.snapshot import Reader, Since, seen, snapshot
 from gibo.web.trials import Trials
 
 PORT = 8642
@@ -208,7 +208,7 @@ class _Handler(LoopbackHandler):
             self._stream(self.server.trials.version, self.server.trials.snapshot)
             return
         with self.server.reader(folder) as reader:
-            known = Since(*self._known())
+            known = self._known()
             run = reader.version()[0]
 
             def new() -> dict[str, Any]:
@@ -216,19 +216,18 @@ class _Handler(LoopbackHandler):
                 if reader.version()[0] != run:  # another run: from its beginning
                     known, run = Since(), reader.version()[0]
                 data = reader.snapshot(known)
-                rows, steps = data["evaluations"], data["iterations"]
-                known = Since(rows["first"] + len(rows["id"]), steps["first"] + len(steps["number"]))
+                known = seen(data)
                 return self._marked(folder, data)
 
-            self._stream(reader.version, new, lambda: f"{known.evaluations}-{known.iterations}")
+            self._stream(reader.version, new, lambda: "-".join(map(str, known)))
 
-    def _known(self) -> tuple[int, int]:
+    def _known(self) -> Since:
         """How much the page has: by its last event if it comes again after a break, or by the address."""
         last = self.headers.get("Last-Event-ID", "").split("-")
-        texts = last if len(last) == 2 else [self.query.get(name, ["0"])[0] for name in Since._fields]
+        texts = last if len(last) == len(Since._fields) else [self.query.get(name, ["0"])[0] for name in Since._fields]
         if not all(text.isascii() and text.isdigit() and len(text) < 16 for text in texts):
-            raise Refusal(HTTPStatus.BAD_REQUEST, "evaluations, iterations: expected whole numbers")
-        return int(texts[0]), int(texts[1])
+            raise Refusal(HTTPStatus.BAD_REQUEST, f"{', '.join(Since._fields)}: expected whole numbers")
+        return Since(*map(int, texts))
 
     def _stream(
         self, version: Callable[[], Any], new: Callable[[], dict[str, Any]], mark: Callable[[], str] | None = None

@@ -166,7 +166,7 @@ function isOver() {
 }
 
 function follow() {
-  const known = run ? `evaluations=${run.count}&iterations=${run.steps}&` : "";
+  const known = run ? `evaluations=${run.count}&iterations=${run.steps}&beliefs=${run.believed}&viewed=${run.head.viewed}&` : "";
   const events = new EventSource(`api/events?${known}${suffix}`);
   events.onmessage = (event) => {
     const snapshot = JSON.parse(event.data);

@@ -128,22 +128,24 @@ function download(name, text) {
 /** A run as the page has it: the last snapshot's head, and the columns of all snapshots so far. */
 class Run {
   constructor(snapshot) {
-    this.evaluations = {};
-    this.iterations = {};
-    this.count = 0;
-    this.steps = 0;
+    Object.assign(this, {evaluations: {}, iterations: {}, beliefs: {}, count: 0, steps: 0, believed: 0, views: {}});
+    this.extras = new Set();  // names of what was measured besides the value
     this.take(snapshot);
   }
 
   /** Add what is new; false if something is missing in between, and all has to be read again. */
   take(snapshot) {
     if (this.head && this.head.run !== snapshot.run) return false;
-    const {evaluations, iterations, ...head} = snapshot;
-    if (evaluations.first > this.count || iterations.first > this.steps) return false;
+    const {evaluations, iterations, beliefs, views, ...head} = snapshot;
+    if (evaluations.first > this.count || iterations.first > this.steps || beliefs.first > this.believed) return false;
+    for (const info of evaluations.info) for (const name of Object.keys(info ?? {})) this.extras.add(name);
     append(this.evaluations, evaluations, this.count);
     append(this.iterations, iterations, this.steps);
+    append(this.beliefs, beliefs, this.believed);
     this.count = this.evaluations.id.length;
     this.steps = this.iterations.number.length;
+    this.believed = this.beliefs.value.length;
+    if (views) this.views = views;
     this.head = head;
     this.received = Date.now() / 1000;
     return true;
@@ -152,8 +154,11 @@ class Run {
   /** Seconds since 1970 by the run's clock. */
   now() { return this.head.now + (this.live ? Date.now() / 1000 - this.received : 0); }
 
-  /** Where an evaluation was made; it comes as a text, because few are ever looked at. */
+  /** Where an evaluation was made, in the user's units; it comes as a text, because few are ever looked at. */
   point(i) { return JSON.parse(this.evaluations.x[i]); }
+
+  /** What was measured besides the value, by its name. */
+  extra(i, name) { return this.evaluations.info[i]?.[name] ?? null; }
 
   failed(i) { return this.evaluations.failure[i] !== null; }
 

@@ -89,7 +89,7 @@ function valuesChart(run) {
   let drawn = 0;
 
   function data() {
-    const {count, evaluations: e, iterations: s, head} = run();
+    const {count, evaluations: e, beliefs: b, believed} = run();
     for (let i = x.length; i < count; i++) {
       x.push(i + 1);
       value.push(run().failed(i) ? null : e.value[i]);
@@ -103,9 +103,7 @@ function valuesChart(run) {
       low[at] = mean - 2 * sd;
       high[at] = mean + 2 * sd;
     };
-    // An iteration begins with its iterate: the belief is drawn there.
-    for (let k = 0; k < run().steps; k++) put(k ? s.evaluations[k - 1] : 0, s.belief[k], s.belief_sd[k]);
-    if (head.belief && head.belief.sd !== null) put(count - 1, head.belief.value, head.belief.sd);
+    for (let k = 0; k < believed; k++) put(b.evaluations[k] - 1, b.value[k], b.sd[k]);
     return [x, value, belief, low, high];
   }
 

@@ -100,8 +100,7 @@ function showGradient(run) {
   $("model").hidden = !gradient && !run.steps;
   if (!gradient) { replace($("gradient")); return; }
   const rows = parameters.map((parameter, i) => ({
-    parameter, mean: (gradient.mean[i] ?? 0) * parameter.scale, sd: (gradient.sd[i] ?? 0) * parameter.scale,
-    ell: lengthscale ? lengthscale[i] / parameter.scale : null, i,
+    parameter, mean: gradient.mean[i] ?? 0, sd: gradient.sd[i] ?? 0, ell: lengthscale ? lengthscale[i] : null, i,
   }));
   if (rows.length > FEW) rows.sort((a, b) => Math.abs(b.mean) - Math.abs(a.mean));
   const span = Math.max(...rows.map((row) => Math.abs(row.mean) + 2 * row.sd)) || 1;
@@ -115,7 +114,7 @@ function showGradient(run) {
     el("td", {class: "name", title: row.parameter.name}, row.parameter.name),
     el("td", {class: "number"}, `${withSd(row.mean, row.sd)} ± ${figure(2 * row.sd, 2)}`),
     el("td", {class: "bar"}, gradientBar(row, span)),
-    el("td", {class: "number"}, row.ell === null ? "–" : figure(row.ell * row.parameter.scale, 3)),
+    el("td", {class: "number"}, row.ell === null ? "–" : `${figure(row.ell, 3)} scales`),
     el("td", {class: "bar"}, row.ell === null ? "" : matterBar(shortest / row.ell)))));
   replace($("gradient"), head_, body);
   $("more").hidden = rows.length <= FEW;

@@ -1,0 +1,130 @@
+"""What a run's model said, as its journal has it: nothing is computed anew. Older journals show what they have."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+import zlib
+from typing import Any
+
+import numpy as np
+
+from gibo._linalg import Array
+from gibo.runs.advice import RECENT, Facts, alike, signal
+from gibo.runs.beliefs import checked_belief
+from gibo.runs.spec import RunSpec
+from gibo.runs.store import SINCE
+from gibo.runs.views import NINETY
+
+
+class Recorded:
+    """Reads what a run's model said, again and again.
+
+    Args:
+        spec: of the run.
+        connection: to its journal.
+    """
+
+    def __init__(self, spec: RunSpec, connection: sqlite3.Connection) -> None:
+        self.spec, self._connection = spec, connection
+        self.scale: Array = np.broadcast_to(np.array(spec.arguments["scale"], float), len(spec.arguments["x0"]))
+
+    def _all(self, query: str, *values: Any) -> list[Any]:
+        return self._connection.execute(query, values).fetchall()
+
+    def _one(self, query: str, *values: Any) -> Any:
+        return self._connection.execute(query, values).fetchone()
+
+    def _has(self, table: str) -> bool:
+        return bool(self._one("PRAGMA user_version")[0] >= SINCE[table])
+
+    def beliefs(self, first: int) -> dict[str, Any]:
+        """Of the recommended point after each update, from row `first` on."""
+        rows = self._has("beliefs") and self._all(
+            "SELECT evaluations, json_extract(body, '$.value'), json_extract(body, '$.deviation') FROM beliefs "
+            "ORDER BY number LIMIT -1 OFFSET ?",
+            first,
+        )
+        names = ("evaluations", "value", "sd")
+        return {"first": first, **{name: [row[i] for row in rows or ()] for i, name in enumerate(names)}}
+
+    def last(self) -> dict[str, Any] | None:
+        """What the model said after the last update."""
+        row = self._has("beliefs") and self._one("SELECT body, evaluations FROM beliefs ORDER BY number DESC LIMIT 1")
+        d = len(self.spec.arguments["x0"])
+        return {**checked_belief(json.loads(row[0]), d), "evaluations": row[1]} if row else None
+
+    def views(self) -> tuple[dict[str, Any], int]:
+        """What is recorded by kind, and a mark that changes with it."""
+        rows = self._all("SELECT kind, body FROM views ORDER BY kind") if self._has("views") else []
+        mark = zlib.crc32("".join(body for _, body in rows).encode())
+        return {kind: json.loads(body) for kind, body in rows}, mark
+
+    def recommended(
+        self, last: dict[str, Any] | None, verdict: dict[str, Any] | None, has_value: bool
+    ) -> dict[str, Any] | None:
+        """The recommended point: ``{"x": as the optimiser has it, "value", "sd", "low", "high"}``, None where unknown.
+
+        At the end of a run its verdict is younger than what the model said after the last update.
+        """
+        best = None if verdict is None else verdict["best"]
+        young = verdict is not None and (last is None or verdict["evaluations"] > last["evaluations"])
+        if best is not None and young:
+            known = None if best["low"] is None else (best["high"] - best["low"]) / (2.0 * NINETY)
+            return {**best, "sd": known}
+        if last is not None:
+            return {**{name: last[name] for name in ("x", "value", "low", "high")}, "sd": last["deviation"]}
+        row = self._one("SELECT iterate FROM batches ORDER BY number DESC LIMIT 1")
+        if row is None or not has_value or self.spec.optimizer == "GIBO":
+            return None
+        return {"x": json.loads(row[0]), **dict.fromkeys(("value", "sd", "low", "high"))}
+
+    def gradient(self, last: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Mean and standard deviation of the value's change per scale of each parameter."""
+        if last is None:
+            return None
+        mean, deviation = np.array(last["gradient"]), np.array(last["gradient_deviation"])
+        return {"mean": (mean * self.scale).tolist(), "sd": (deviation * self.scale).tolist()}
+
+    def facts(
+        self,
+        count: int,
+        recent: list[str | None],
+        failures: int,
+        recommended: dict[str, Any] | None,
+        last: dict[str, Any] | None,
+    ) -> Facts:
+        """For the rules of `gibo.runs.advice`, in the optimiser's units."""
+        arguments, d = self.spec.arguments, len(self.spec.arguments["x0"])
+        columns = "probability_of_ascent, step, variance, noise, lengthscale"
+        rows = self._all(f"SELECT {columns} FROM iterations ORDER BY number DESC LIMIT ?", RECENT)[::-1]
+        prior = (arguments.get("settings") or {}).get("lengthscale")
+        expected = prior.get("median") if isinstance(prior, dict) else None
+        lower, upper = vector_bounds(self.spec)
+        alikes = self._all("SELECT value, count(*) FROM evaluations WHERE value IS NOT NULL GROUP BY value LIMIT 2")
+        ell = last["lengthscale"] if last is not None else json.loads(rows[-1][4]) if rows else None
+        return Facts(
+            minimize=self.spec.sign < 0,
+            naming=self.spec.naming,
+            scale=self.scale.tolist(),
+            lower=lower,
+            upper=upper,
+            count=count,
+            failures=failures,
+            recent=recent,
+            alike=alike([value for value, count in alikes for _ in range(min(count, RECENT))]),
+            ascents=[row[0] for row in rows],
+            steps=[json.loads(row[1]) for row in rows],
+            lengthscale=None if ell is None else np.broadcast_to(ell, (d,)).tolist(),
+            expected=expected if isinstance(expected, float) else None,
+            signal=signal(rows[-1][2] or 0.0, rows[-1][3] or 0.0) if rows else None,
+            recommended=None if recommended is None else recommended["x"],
+        )
+
+
+def vector_bounds(spec: RunSpec) -> tuple[list[float], list[float]]:
+    """Of the optimiser's vector, infinite where there are none."""
+    d, bounds = len(spec.arguments["x0"]), spec.arguments.get("bounds") or {}
+    lower = np.broadcast_to(np.array(bounds.get("lb", -math.inf), dtype=float), d)
+    return lower.tolist(), np.broadcast_to(np.array(bounds.get("ub", math.inf), dtype=float), d).tolist()

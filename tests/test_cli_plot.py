@@ -62,7 +62,13 @@ def test_a_run_of_ones_own_has_values_belief_uncertainty_and_lengthscales(tmp_pa
     (figure,) = drawn
     assert [axes.get_ylabel() for axes in figure.axes] == ["value", "uncertainty of\nthe gradient", "lengthscale"]
     said = labels(figure)
-    for part in ("value of an iterate", "failed", "belief of the recommended point, 90 %", "recommended point: ", "scale of x2"):
+    for part in (
+        "value of an iterate",
+        "failed",
+        "belief of the recommended point, 90 %",
+        "recommended point: ",
+        "scale of x2",
+    ):
         assert any(part in label for label in said), part
     (band,) = figure.axes[0].collections[:1]
     assert np.isfinite(band.get_paths()[0].vertices).all()

@@ -1,6 +1,7 @@
 """The package as a whole: what it loads, which part may know which, and that what is shown to users runs."""
 
 import ast
+import dataclasses
 import graphlib
 import inspect
 import os
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import gibo
-from gibo.runs.loop import RunOptions
+from gibo.runs.options import OptionNames, RunOptions
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src"
@@ -134,12 +135,9 @@ def test_minimize_has_the_signature_of_maximize_and_a_text_of_its_own():
     assert gibo.minimize.__doc__.startswith("Minimise")
 
 
-@pytest.mark.parametrize("other", [gibo.run, RunOptions], ids=["run", "RunOptions"])
-def test_defaults_agree(other):
-    ours, theirs = (inspect.signature(each).parameters for each in (gibo.maximize, other))
-    shared = [name for name in ours if name in theirs and name != "objective"]
-    assert len(shared) >= 10
-    assert {name: ours[name].default for name in shared} == {name: theirs[name].default for name in shared}
+def test_the_options_for_type_checkers_are_those_of_the_dataclass():
+    ours = {each.name: each.type for each in dataclasses.fields(RunOptions) if each.name != "budget"}
+    assert {name: kind.__forward_arg__ for name, kind in OptionNames.__annotations__.items()} == ours
 
 
 # -- the direction of dependencies ------------------------------------------------------------------------------------

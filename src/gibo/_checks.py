@@ -116,16 +116,23 @@ def positive_int(name: str, value: Any) -> int:
 
 def whole(name: str, value: Any, least: int | None = None) -> int:
     """An integer, of at least so much."""
-    wrong = isinstance(value, (bool, np.timedelta64)) or not isinstance(value, numbers.Integral)
-    if wrong or (least is not None and value < least):
+    try:
+        wrong = isinstance(value, (bool, np.timedelta64)) or not isinstance(value, numbers.Integral)
+        number = 0 if wrong else int(value)
+    except Exception:  # the methods of a foreign object may raise anything
+        wrong, number = True, 0
+    if wrong or (least is not None and number < least):
         least_of = "" if least is None else f" of at least {least}"
         raise InputError(f"{name}: expected a whole number{least_of}, got {shown(value)}")
-    return int(value)
+    return number
 
 
 def natural(name: str, value: Any) -> int:
-    """An integer of at least 0."""
-    return whole(name, value, least=0)
+    """An integer of at least 0, and not so large that it cannot be written down: seeds have up to 128 bits."""
+    number = whole(name, value, least=0)
+    if number >= 1 << 128:
+        raise InputError(f"{name}: expected a whole number below 2**128, got {shown(value)}")
+    return number
 
 
 def batch_size(name: str, value: Any) -> int:
@@ -138,17 +145,25 @@ def batch_size(name: str, value: Any) -> int:
 
 def as_number(name: str, value: Any) -> float:
     """A float from anything that is one number, also an array of one; not from a string, None or a complex number."""
-    if isinstance(value, np.ndarray) and value.size == 1:
-        value = value.reshape(())[()]
-    sized = isinstance(value, np.ndarray) or hasattr(value, "__len__")
-    if sized or isinstance(value, (complex, np.complexfloating)) or not hasattr(value, "__float__"):
-        raise InputError(f"{name}: expected a number, got {describe(value)}")
     try:
-        return float(value)
+        if isinstance(value, np.ndarray) and value.size == 1:
+            value = value.reshape(())[()]
+        sized = isinstance(value, np.ndarray) or hasattr(value, "__len__")
+        if not sized and not isinstance(value, (complex, np.complexfloating)) and hasattr(value, "__float__"):
+            return float(value)
     except OverflowError:
         raise InputError(f"{name}: too large for a float") from None
-    except Exception as error:  # an object's own __float__ may raise anything
+    except Exception as error:  # the methods of a foreign object may raise anything
         raise InputError(f"{name}: expected a number, got {describe(value)}: {describe_error(error)}") from None
+    raise InputError(f"{name}: expected a number, got {describe(value)}")
+
+
+def as_list(name: str, value: Any, of_what: str) -> list[Any]:
+    """The items of anything that can be gone through."""
+    try:
+        return list(value)
+    except Exception:  # no iterable, or a foreign one, whose methods may raise anything
+        raise InputError(f"{name}: expected {of_what}, got {describe(value)}") from None
 
 
 def as_flag(name: str, value: Any) -> bool:

@@ -22,7 +22,6 @@ from distributed import Client, Security
 
 import gibo
 from gibo.cli import main
-from gibo.cli import train as cli_train
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "cluster.md"
 LOOPBACK = {"127.0.0.1", "::1"}
@@ -220,7 +219,7 @@ def test_who_has_no_certificate_of_the_cluster_is_refused(beyond, who, tmp_path,
     elif who != "stranger":
         files[0] = str(beyond.folder / "ca.pem")
     options = [word for pair in zip(("--dask-ca", "--dask-cert", "--dask-key"), files, strict=False) for word in pair]
-    monkeypatch.setattr(cli_train, "DASK_TIMEOUT", 2)
+    monkeypatch.setattr("gibo.cli.cluster.DASK_TIMEOUT", 2)
     assert main(["train", "CartPole-v1", "--dask", address, *options, "--out", str(tmp_path / "run")]) == 2
     assert f"the connection to {address} was closed" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()

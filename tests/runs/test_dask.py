@@ -1,5 +1,6 @@
 """A run on a real Dask cluster: a scheduler and two worker processes on loopback, one of which is killed."""
 
+import functools
 import json
 import os
 import signal
@@ -8,6 +9,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,7 +35,8 @@ class Cluster:
 
     def start(self, module, *options):
         words = ["-m", f"distributed.cli.{module}", "--scheduler-file", str(self.file), "--host", "127.0.0.1"]
-        environment = {**os.environ, "PYTHONPATH": os.path.dirname(__file__), "OPENBLAS_NUM_THREADS": "1"}
+        path = os.pathsep.join([os.path.dirname(__file__), *sys.path])
+        environment = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
         environment["DASK_TEMPORARY_DIRECTORY"] = str(self.file.parent)
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         # --no-dashboard would leave an HTTP server on all interfaces.
@@ -106,6 +109,22 @@ def test_a_cluster_gives_the_result_of_one_process_also_when_a_worker_is_killed(
     there, here = (gibo.Journal.read(tmp_path / name / "trial-00") for name in ("dask", "here"))
     with there, here:
         assert _by_id(there) == _by_id(here)
+
+
+def succeeds_the_second_time(x, folder):
+    """Each point fails once, on whichever worker."""
+    marker = Path(folder) / x.tobytes().hex()
+    if not marker.exists():
+        marker.touch()
+        raise RuntimeError("a loose cable")
+    return -float(x @ x)
+
+
+def test_a_failed_evaluation_is_made_again_and_not_remembered_by_the_cluster(cluster, tmp_path):
+    objective = functools.partial(succeeds_the_second_time, folder=str(tmp_path))
+    with Client(cluster.address(), timeout=60) as client:
+        result = gibo.run(gibo.RandomSearch([1.0]), objective, budget=4, retries=1, executor=client.get_executor())
+    assert (result.evaluations, result.failures) == (4, ())
 
 
 def _by_id(journal):

@@ -1,6 +1,7 @@
-"""Ctrl-C, and the end of the parent."""
+"""Ctrl-C: the first ends a run with its result, the second raises; and the end of the parent."""
 
 import ctypes
+import functools
 import multiprocessing
 import os
 import signal
@@ -8,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 from pool_helpers import (
@@ -26,9 +27,8 @@ from pool_helpers import (
 )
 
 import gibo
-import gibo.runs.interrupts
-from gibo import Journal, RandomSearch
-from gibo.runs.workers import Workers
+from gibo import Journal, RandomSearch, Status
+from gibo.runs.interrupts import Interrupts, defer_interrupts
 
 
 def run_to_be_interrupted(folder, connection, seconds, options):
@@ -69,7 +69,7 @@ def test_the_first_ctrl_c_lets_the_running_evaluations_finish_and_records_them(t
     assert process.exitcode == 0
     assert all(is_gone(pid) for pair in pids for pid in pair)
     text = (tmp_path / "stderr").read_text()
-    assert "waiting for 2 running evaluations; Ctrl-C again ends them" in text
+    assert "the run ends when the evaluations that are running have returned; Ctrl-C again ends it" in text
     with Journal.read(tmp_path / "run") as journal:
         told = by_id(journal)
         assert journal.starts()[-1].reason == "interrupted after 7 of 20 evaluations"
@@ -78,24 +78,28 @@ def test_the_first_ctrl_c_lets_the_running_evaluations_finish_and_records_them(t
     assert everything(climb(journal=tmp_path / "run")) == expected("hill")
 
 
-@pytest.mark.parametrize("urgent", [False, True])
-def test_a_second_ctrl_c_ends_at_once_and_raises_within_a_second(tmp_path, urgent, monkeypatch):
-    monkeypatch.setattr(gibo.runs.interrupts, "URGENT", 1000.0 if urgent else 0.0)
-    process, connection, pids = interrupted_run(tmp_path, 1000.0, {"workers": 2})
+@pytest.mark.parametrize("workers", [None, 2], ids=["in-process", "workers-2"])
+def test_a_second_ctrl_c_raises_and_nothing_recorded_is_lost(tmp_path, workers):
+    process, connection, pids = interrupted_run(tmp_path, 1000.0, {"workers": workers} if workers else {})
     os.kill(process.pid, signal.SIGINT)
     wait_until(lambda: "Ctrl-C again" in (tmp_path / "stderr").read_text(), "the first one is noticed")
     os.kill(process.pid, signal.SIGINT)
-    assert connection.recv() == ("KeyboardInterrupt" if urgent else "interrupted after 5 of 20 evaluations")
+    assert connection.recv() == "KeyboardInterrupt"
     process.join()
     assert process.exitcode == 0
-    for pid in (pid for pair in pids for pid in pair):
-        wait_until(lambda pid=pid: is_gone(pid), f"process {pid} is gone")
+    if workers:
+        for pid in (pid for pair in pids for pid in pair):
+            wait_until(lambda pid=pid: is_gone(pid), f"process {pid} is gone")
+    else:
+        os.kill(pids[0][1], signal.SIGKILL)  # what the objective has started is its own
+    with Journal.read(tmp_path / "run") as journal:
+        assert journal.starts()[-1].reason.startswith("stopped: KeyboardInterrupt")
     assert everything(climb(journal=tmp_path / "run")) == expected("hill")
 
 
 def test_ctrl_c_in_the_terminal_reaches_the_parent_only(tmp_path):
     """A terminal sends it to the whole group of processes."""
-    process, connection, _ = interrupted_run(tmp_path, 0.2, {"workers": 2})
+    process, connection, _ = interrupted_run(tmp_path, 2.0, {"workers": 2})
     group = {int(pid) for pid in os.listdir("/proc") if pid.isdigit() and group_of(int(pid)) == group_of(process.pid)}
     mine = [pid for pid in group if ancestor(pid, process.pid)]
     for pid in mine:
@@ -137,30 +141,101 @@ def test_ctrl_c_in_the_terminal_with_a_process_pool_whose_workers_get_it_too_ret
     assert gibo.resume(tmp_path, lambda x: 1.0).evaluations == 8
 
 
-def test_an_answer_that_has_arrived_survives_ctrl_c(tmp_path, monkeypatch):
-    """Between its arrival and its record."""
-    ours, theirs = multiprocessing.Pipe()
-    replacing, sent = Workers._hand_out, []
-
-    def interrupted(self):
-        if sys._getframe(1).f_locals.get("arrivals") and not sent:
-            sent.append(os.kill(os.getpid(), signal.SIGINT))
-        return replacing(self)
-
-    monkeypatch.setattr(Workers, "_hand_out", interrupted)
+@pytest.fixture
+def listening():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def pressing(value):
+    def objective(x):
+        signal.raise_signal(signal.SIGINT)
+        if isinstance(value, BaseException):
+            raise value
+        return value
+
+    return objective
+
+
+@pytest.mark.usefixtures("listening")
+@pytest.mark.parametrize("options", [{}, {"executor": ThreadPoolExecutor(1)}], ids=["in-process", "threads"])
+def test_what_is_running_is_recorded_and_the_run_ends(options, capsys):
+    main = functools.partial(signal.pthread_kill, threading.main_thread().ident, signal.SIGINT)
+    result = gibo.run(RandomSearch(X0), lambda x: main() or 1.0, budget=5, **options)
+    assert (result.status, result.evaluations) == (Status.INTERRUPTED, 1)
+    assert result.reason == "interrupted after 1 of 5 evaluations"
+    assert "Ctrl-C again ends it at once" in capsys.readouterr().err
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.usefixtures("listening")
+def test_an_evaluation_that_fails_then_stays_pending(tmp_path):
+    """A terminal sends Ctrl-C to the processes that the objective has started, too."""
+    result = gibo.run(RandomSearch(X0), pressing(RuntimeError("its simulator died")), budget=5, journal=tmp_path)
+    assert (result.status, result.evaluations) == (Status.INTERRUPTED, 0)
+    assert gibo.resume(tmp_path, lambda x: 1.0).failures == ()
+
+
+@pytest.mark.usefixtures("listening")
+def test_a_run_within_a_run_ends_both():
+    inner = []
+
+    def objective(x):
+        inner.append(gibo.run(RandomSearch(X0), pressing(1.0), budget=5))
+        return 1.0
+
+    outer = gibo.run(RandomSearch(X0), objective, budget=5)
+    assert [(each.status, each.evaluations) for each in (inner[0], outer)] == [(Status.INTERRUPTED, 1)] * 2
+
+
+@pytest.mark.usefixtures("listening")
+def test_a_deferred_one_comes_after_the_block():
+    done = []
+
+    def frame():
+        with defer_interrupts():
+            signal.raise_signal(signal.SIGINT)
+            done.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        frame()
+    assert done
+
+
+class Signals:
+    """Ctrl-C, so many times, at the k-th call of a function while a run listens to it."""
+
+    def __init__(self, k, times):
+        self.k, self.times, self.calls = k, times, 0
+
+    def __call__(self, frame, event, argument):
+        if event == "call" and isinstance(getattr(signal.getsignal(signal.SIGINT), "__self__", None), Interrupts):
+            self.calls += 1
+            for _ in range(self.times if self.calls == self.k else 0):
+                signal.raise_signal(signal.SIGINT)
+
+
+def disturbed(signals, folder):
+    """A run of eight evaluations; None if it raised."""
+    sys.setprofile(signals)
     try:
-        result = gibo.run(
-            RandomSearch(X0, batch=2), lambda x: theirs.send(1) or 1.0, budget=8, workers=1, journal=tmp_path
-        )
+        return climb(budget=8, journal=folder)
+    except KeyboardInterrupt:
+        return None
     finally:
-        signal.signal(signal.SIGINT, before)
-    assert sent
-    assert result.reason.startswith("interrupted after ")
-    evaluated = 0
-    while ours.poll():
-        evaluated += ours.recv()
-    assert result.evaluations == evaluated >= 1
+        sys.setprofile(None)
+
+
+@pytest.mark.usefixtures("listening")
+@pytest.mark.parametrize("times", [1, 2])
+def test_at_any_moment_nothing_recorded_is_lost(times, tmp_path):
+    never = Signals(0, times)
+    calm = everything(disturbed(never, tmp_path / "calm"))
+    for k in {1, 2, 3, *range(4, never.calls, never.calls // 9), *range(never.calls - 3, never.calls + 1)}:
+        result = disturbed(Signals(k, times), tmp_path / f"{k}")
+        assert (result is None) == (times == 2), f"at call {k}"
+        assert everything(climb(budget=8, journal=tmp_path / f"{k}")) == calm, f"at call {k}"
 
 
 def group_of(pid):

@@ -12,26 +12,16 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any
 
-from gibo._checks import (
-    LARGEST,
-    as_number,
-    describe,
-    describe_error,
-    finite,
-    natural,
-    positive,
-    positive_int,
-)
+from gibo._checks import describe_error
 from gibo.errors import InputError, JournalError, RunError, printable
 from gibo.outcome import EXTERNAL, NO_NUMBER, Evaluation, Query
 from gibo.runs.control import Control
 from gibo.runs.interrupts import Interrupts
+from gibo.runs.options import RunOptions
 from gibo.runs.pools import Pool
 from gibo.runs.progress import Progress, Standing
 from gibo.runs.result import Result, Status
@@ -40,61 +30,10 @@ from gibo.runs.session import Session
 PAUSE_POLL = 0.1  # seconds after which a paused run looks whether it is to go on
 # A single uncertain step can be bad luck; this many in a row mean that there is nothing left to see.
 UNCERTAIN_STEPS = 5
-# What the journal remembers for the next start.
-REMEMBERED = ("budget", "target", "least_certainty", "time_limit", "retries", "max_failures")
 
 
 class FailedEvaluationWarning(UserWarning):
     """The first evaluation of a run that had no value; the run goes on."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """How long a run goes on and what it does about failures; `gibo.run` explains each.
-
-    Example:
-        >>> RunOptions(budget=100).max_failures
-        10
-    """
-
-    budget: int
-    target: float | None = None
-    least_certainty: float | None = None
-    callback: Callable[[Result], bool | None] | None = None
-    workers: int | None = None
-    time_limit: float | None = None
-    retries: int = 0
-    penalty: float | None = None
-    quorum: float = 1.0
-    max_failures: int = 10
-
-    def __post_init__(self) -> None:
-        positive_int("budget", self.budget)
-        positive_int("max_failures", self.max_failures)
-        if self.workers is not None:
-            positive_int("workers", self.workers)
-        natural("retries", self.retries)
-        if self.callback is not None and not callable(self.callback):
-            raise InputError(f"callback: expected a function of a Result, got {describe(self.callback)}")
-        self._set("target", finite)
-        self._set("penalty", finite)
-        self._set("time_limit", positive)
-        self._set("least_certainty", as_number)
-        self._set("quorum", as_number)
-        if self.penalty is not None and abs(self.penalty) > LARGEST:
-            raise InputError(f"penalty: expected a number of at most {LARGEST:g} in size, got {self.penalty:g}")
-        if self.least_certainty is not None and not 0.0 < self.least_certainty < 1.0:
-            raise InputError(f"least_certainty: expected a probability between 0 and 1, got {self.least_certainty}")
-        if not 0.0 < self.quorum <= 1.0:
-            raise InputError(f"quorum: expected a number above 0 and at most 1, got {self.quorum}")
-
-    def remembered(self) -> dict[str, Any]:
-        """What the journal keeps of a start."""
-        return {name: getattr(self, name) for name in (*REMEMBERED, "workers")}
-
-    def _set(self, name: str, check: Callable[[str, Any], float]) -> None:
-        value = getattr(self, name)
-        object.__setattr__(self, name, None if value is None else check(name, value))
 
 
 class CallbackWarning(UserWarning):
@@ -133,33 +72,36 @@ class Loop:
         with self.session.lock:
             try:
                 self.show()
-                while True:
+                ending = None
+                while ending is None:
                     ending = self.iteration()
-                    if ending is not None:
-                        # What runs on, beside an iteration that went on without it, is waited for.
-                        return ending[0], ending[1] + (self.finish() if self.running else "")
-            except KeyboardInterrupt:
-                lost = self.finish(" again")
-                reason = f"interrupted after {self.session.spent} of {self.options.budget} evaluations{lost}"
-                return Status.INTERRUPTED, reason
+                status, reason = ending
             except (RunError, JournalError) as error:
-                return Status.ERROR, f"stopped: {error}{self.finish()}"
+                status, reason = Status.ERROR, f"stopped: {error}"
+            except KeyboardInterrupt:
+                if self.interrupts.received is not None:
+                    raise  # the second one
+                status, reason = Status.INTERRUPTED, ""  # the objective raised it
             finally:
                 self.control.close()
+            lost = self.finish()
+            if status is Status.INTERRUPTED:
+                reason = f"interrupted after {self.session.spent} of {self.options.budget} evaluations"
+            return status, reason + lost
 
     def iteration(self) -> tuple[Status, str] | None:
         """One iteration of the optimiser; returns why the run should end, or None."""
         self.heed()
-        while self.paused and not self.control.stopping:
+        while self.paused and not self.control.stopping and self.interrupted() is None:
             self.wait()
-        ending = self.enough() or self.stopped()
+        ending = self.enough() or self.interrupted() or self.stopped()
         if ending is not None:
             return ending
         before = self.optimizer.iteration
         self.ask()
         while self.running:
             self.wait()
-            ending = self.too_many_failures() or (self.stopped() if self.paused else None)
+            ending = self.interrupted() or self.too_many_failures() or (self.stopped() if self.paused else None)
             if ending is not None:
                 return ending
             if not self.optimizer.is_pending:
@@ -171,7 +113,7 @@ class Loop:
 
     def ask(self) -> None:
         """Send out what the optimiser wants to know next, as far as the budget goes."""
-        queries = self.session.ask(self.interrupts.allowed)
+        queries = self.session.ask()
         room = self.options.budget - self.session.spent - len(self.running)
         for query in [query for query in queries if query.id not in self.running][:room]:
             self.running[query.id] = query
@@ -187,13 +129,11 @@ class Loop:
         self.heed()
         with self.session.released():
             if self.paused and not self.pool.underway():
-                with self.interrupts.allowed:
-                    time.sleep(PAUSE_POLL)
+                time.sleep(PAUSE_POLL)
             elif self.running:
-                self.pool.wait(self.interrupts.allowed)
+                self.pool.wait()
         self.heed()
         self.receive()
-        self.interrupts.check()  # one may have come while an evaluation returned
 
     def receive(self, last: bool = False) -> int:
         """Record and tell the outcomes that have arrived; a failed one may be tried again. Returns how many."""
@@ -204,7 +144,10 @@ class Loop:
         settled: list[Evaluation] = []
         failed: list[Evaluation] = []
         for e in arrived:
-            if e.failure is not None and self.attempts.get(e.id, 0) < self.options.retries and not last:
+            if e.failure is not None and self.interrupts.received is not None:
+                # Ctrl-C in a terminal also reaches the objective's processes, so this query stays pending.
+                del self.running[e.id]
+            elif e.failure is not None and self.attempts.get(e.id, 0) < self.options.retries and not last:
                 failed.append(e)
             else:
                 settled.append(e)
@@ -227,9 +170,8 @@ class Loop:
         if evaluations:
             self.show(evaluations)
 
-    def finish(self, again: str = "") -> str:
-        """Wait for what is running, and record it, unless Ctrl-C is pressed; returns what could not be recorded."""
-        self.control.close()
+    def finish(self) -> str:
+        """Wait for what is running, and record it, unless Ctrl-C comes; returns what could not be recorded."""
         lost: list[str] = []
 
         def receive() -> int:
@@ -240,14 +182,15 @@ class Loop:
                 lost.append(f"; {error}")
             return before - len(self.running)
 
-        with suppress(KeyboardInterrupt, RunError):
+        interrupted = self.interrupts.received is not None
+        with suppress(RunError):
             running = self.pool.drop_pending()
             running -= receive()
-            if running > 0:
-                text = f"gibo: waiting for {running} running evaluation{'s' if running > 1 else ''}"
-                sys.stderr.write(f"{text}; Ctrl-C{again} ends {'them' if running > 1 else 'it'}\n")
-            while running > 0:
-                self.pool.wait(self.interrupts.allowed)
+            if running > 0 and not interrupted:
+                them = "evaluations; Ctrl-C ends them" if running > 1 else "evaluation; Ctrl-C ends it"
+                sys.stderr.write(f"gibo: waiting for {running} running {them}\n")
+            while running > 0 and (interrupted or self.interrupts.received is None):
+                self.pool.wait()
                 running -= receive()
         return "".join(lost)
 
@@ -268,6 +211,10 @@ class Loop:
             if self.bar is None:
                 sys.stderr.write("gibo: paused, until it is continued\n" if self.paused else "gibo: continued\n")
             self.show()
+
+    def interrupted(self) -> tuple[Status, str] | None:
+        """Whether Ctrl-C was pressed; `until_done` gives the reason once it is known what was evaluated."""
+        return None if self.interrupts.received is None else (Status.INTERRUPTED, "")
 
     def stopped(self) -> tuple[Status, str] | None:
         """Whether a person has stopped the run: at the end of an iteration, or at once where it is paused."""
@@ -318,8 +265,7 @@ class Loop:
             return None
         over = self.enough()
         try:
-            with self.interrupts.allowed:
-                stop = bool(self.options.callback(Result.of(self.session, Status.RUNNING, "running")))
+            stop = bool(self.options.callback(Result.of(self.session, Status.RUNNING, "running")))
         except (Exception, SystemExit) as error:  # a mistake in a callback must not cost the results
             trace = printable("".join(traceback.format_exception(error)), lines=True)
             with suppress(CallbackWarning):

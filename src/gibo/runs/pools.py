@@ -11,10 +11,10 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Executor, Future
-from contextlib import AbstractContextManager, nullcontext, suppress
-from functools import partial
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, Protocol
+from uuid import uuid4
 
 from gibo._checks import describe_error, instance
 from gibo._linalg import Array
@@ -28,31 +28,21 @@ WAIT_POLL = 0.2  # seconds after which a pool that waits looks again: for reques
 OFFERED = ("seed", "kind")  # of a query, what an objective gets if it has a parameter of that name
 
 
-def evaluate(
-    objective: Objective,
-    query: Query,
-    options: dict[str, Any],
-    interruptible: AbstractContextManager[None] | None = None,
-) -> Outcome:
+def evaluate(objective: Objective, query: Query, options: dict[str, Any], ticket: str = "") -> Outcome:
     """Call the objective and turn whatever happens into an `Outcome`; only KeyboardInterrupt gets out.
 
-    The call, and nothing else, is made in the context that is given.
+    Each ticket is a call of its own for executors that remember the results of calls, as Dask does.
     """
-    call = partial(objective, **options) if options else objective
-    returned: list[Any] = []
     started = time.perf_counter()
     try:
-        with interruptible or nullcontext():
-            # What the objective returns is kept in the same breath: no Ctrl-C comes between the two.
-            returned.extend(map(call, (query.x.copy(),)))
+        returned = objective(query.x.copy(), **options)
     except KeyboardInterrupt:
-        if not returned:
-            raise
+        raise
     except BaseException as error:  # whatever else an objective raises must not end the run
         return Outcome.failed(error, time.perf_counter() - started)
     seconds = time.perf_counter() - started
     try:
-        return checked(returned[0], len(query.x), "the objective's value", seconds)
+        return checked(returned, len(query.x), "the objective's value", seconds)
     except InputError as error:
         return Outcome.failed(str(error), seconds)
     except Exception as error:  # what an Outcome holds is a stranger's
@@ -140,8 +130,8 @@ class Pool(Protocol):
     def submit(self, query: Query, options: dict[str, Any]) -> None:
         """Evaluate this query as soon as there is room, with these keyword arguments on top."""
 
-    def wait(self, interruptible: AbstractContextManager[None]) -> None:
-        """Wait until there may be an outcome; this alone may be interrupted, in the given context."""
+    def wait(self) -> None:
+        """Wait until there may be an outcome."""
 
     def take(self) -> list[Evaluation]:
         """The outcomes that have arrived, without waiting."""
@@ -174,11 +164,11 @@ class InProcess:
     def submit(self, query: Query, options: dict[str, Any]) -> None:
         self.queue.append((query, options))
 
-    def wait(self, interruptible: AbstractContextManager[None]) -> None:
+    def wait(self) -> None:
         query, options = self.queue.popleft()
         self.current = Underway(query.id, None, time.time())
         try:
-            self.arrived.append(Evaluation(query, evaluate(self.objective, query, options, interruptible)))
+            self.arrived.append(Evaluation(query, evaluate(self.objective, query, options)))
         finally:
             self.current = None
 
@@ -222,16 +212,16 @@ class Futures:
             self.kept[query.id] = (query, options)
             return
         try:
-            future = self.executor.submit(evaluate, self.objective, query, options)
+            future = self.executor.submit(evaluate, self.objective, query, options, uuid4().hex)
         except Exception as error:  # shut down, broken, or not able to send the objective
             raise RunError(f"the executor takes no more evaluations: {describe_error(error)}") from error
         self.running[future] = (query, options, time.time())
         future.add_done_callback(lambda _: self.done.put(None))
 
-    def wait(self, interruptible: AbstractContextManager[None]) -> None:
+    def wait(self) -> None:
         # Neither `concurrent.futures.wait` nor `Future.done` is interrupted: they might keep locks that others need.
         if not any(future.done() for future in self.running):
-            with interruptible, suppress(Empty):
+            with suppress(Empty):
                 self.done.get(timeout=WAIT_POLL)
 
     def take(self) -> list[Evaluation]:
@@ -242,7 +232,8 @@ class Futures:
             try:
                 outcome = instance("its result", future.result(), Outcome, "an evaluation's outcome")
                 arrivals.append(Evaluation(query, outcome))
-            except (Exception, CancelledError) as error:  # of the executor, not of the objective: nothing was evaluated
+            # Of the executor, not of the objective; KeyboardInterrupt is that of a process that got Ctrl-C, too.
+            except (Exception, CancelledError, KeyboardInterrupt) as error:
                 lost = RunError(f"the executor lost evaluation {query.id}: {describe_error(error)}")
                 self.lost = self.lost or lost
         if self.lost is not None and not self.drop_pending() and not arrivals:  # what still runs is waited for

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
@@ -181,13 +181,12 @@ class Session:
 
     # -- asking and telling -------------------------------------------------------------------------------------------
 
-    def ask(self, interruptible: AbstractContextManager[None] | None = None) -> list[Query]:
+    def ask(self) -> list[Query]:
         """All queries that can run now; a new batch is on the disk before it is given out."""
         self._record()
-        with interruptible or nullcontext():
-            self.settle()
-            self._look_at_belief()
-            queries = self.optimizer.ask()
+        self.settle()
+        self._look_at_belief()
+        queries = self.optimizer.ask()
         self._record()
         return queries
 
@@ -267,7 +266,7 @@ class Session:
                 checked_data.append((self.optimizer.evaluated(x) if within else x, checked(value, d)))
             except InputError as error:
                 raise InputError(f"data[{i}]: {error}") from None
-            except (TypeError, ValueError):
+            except Exception:  # the methods of a foreign object may raise anything
                 raise InputError(f"data[{i}]: expected a point and its value, got {describe(item)}") from None
         for x, outcome in checked_data:
             self.tell_external(x, outcome)

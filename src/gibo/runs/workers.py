@@ -12,7 +12,7 @@ import threading
 import time
 import warnings
 from collections import deque
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for_connections
 from typing import Any
@@ -59,11 +59,10 @@ class Workers:
         self.queue.append((query, options))
         self._hand_out()
 
-    def wait(self, interruptible: AbstractContextManager[None]) -> None:
+    def wait(self) -> None:
         busy = [worker for worker in self.workers if worker.query is not None]
-        with interruptible:
-            if busy:
-                wait_for_connections([worker.connection for worker in busy], timeout=self._patience(busy))
+        if busy:
+            wait_for_connections([worker.connection for worker in busy], timeout=self._patience(busy))
 
     def take(self) -> list[Evaluation]:
         arrivals = []

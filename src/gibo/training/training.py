@@ -25,8 +25,9 @@ from gibo.policies.architecture import Architecture, architecture, with_paramete
 from gibo.policies.normalizer import Normalization, Statistics, reexpress
 from gibo.policies.policy import Policy
 from gibo.policies.task import Task
-from gibo.runs.api import Callback, run
+from gibo.runs.api import run
 from gibo.runs.journal import Journal, has_journal
+from gibo.runs.options import Callback
 from gibo.runs.progress import Progress
 from gibo.runs.result import Result
 from gibo.runs.session import Session

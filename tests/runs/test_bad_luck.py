@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -206,10 +205,10 @@ class Ordered(InProcess):
 
     order = staticmethod(sorted)
 
-    def wait(self, interruptible):
+    def wait(self):
         if not self.done:
             while self.queue:
-                super().wait(nullcontext())
+                super().wait()
             by_id = {e.id: e for e in self.arrived}
             self.done = [by_id[i] for i in self.order(by_id)]
             self.arrived = []

@@ -5,7 +5,6 @@ import os
 import re
 import resource
 import shutil
-from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -172,9 +171,9 @@ def test_values_that_return_beside_a_failed_attempt_that_cannot_be_recorded_are_
     arrived = []
 
     class Together(gibo.runs.pools.InProcess):
-        def wait(self, interruptible):
+        def wait(self):
             while self.queue:
-                super().wait(nullcontext())
+                super().wait()
             shutil.rmtree(folder)
 
     def objective(x):

@@ -140,11 +140,11 @@ def test_a_run_that_is_killed_at_random_ends_as_one_that_was_not(make, options, 
 class Late(InProcess):
     """The third query of each batch is evaluated after the first ones of the batch after the next."""
 
-    def wait(self, interruptible):
+    def wait(self):
         first = min(self.queue, key=lambda order: order[0].id + (4 if order[0].id % 3 == 2 else 0))
         self.queue.remove(first)
         self.queue.appendleft(first)
-        super().wait(interruptible)
+        super().wait()
 
 
 def work_with_a_quorum(folder, connection):

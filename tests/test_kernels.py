@@ -1,3 +1,6 @@
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -5,18 +8,33 @@ from scipy.spatial.distance import cdist
 from gibo import GaussianProcess, GradientInformation
 from gibo.errors import InputError
 from gibo.kernels import KERNELS, Kernel, Matern52, SquaredExponential, squared_distance
+from gibo.map_fit import _Space, fit, log_posterior
+from gibo.priors import LogNormal
 
 D = 3
 ARD = np.array([0.4, 1.3, 2.0])
 STEP = 6e-6  # about the cube root of the rounding unit, in lengthscales: best for central differences
 
 
+@dataclass(frozen=True, eq=False)
 class RationalQuadratic(Kernel):
-    """``k = s2/(1 + q/2)``: all that a new kernel takes."""
+    """``k = s2·(1 + q/(2·alpha))^−alpha``: all that a new kernel with a fitted parameter of its own takes."""
+
+    alpha: float = 1.3
+    priors: ClassVar = {"alpha": LogNormal(1.0, 1.0)}
 
     def profile(self, q, order):
-        b = 1.0 / (1.0 + 0.5 * q)
-        return (b, -0.5 * b**2, 0.5 * b**3, -0.75 * b**4)[: order + 1]
+        alpha, B = self.alpha, 1.0 + q / (2.0 * self.alpha)
+        factors = (1.0, -0.5, (alpha + 1.0) / (4.0 * alpha), -(alpha + 1.0) * (alpha + 2.0) / (8.0 * alpha**2))
+        return tuple(factor * B ** (-alpha - m) for m, factor in enumerate(factors[: order + 1]))
+
+    def profile_by_log(self, name, q, order):
+        alpha, B = self.alpha, 1.0 + q / (2.0 * self.alpha)
+        log_slopes = [-alpha * np.log(B) + (alpha + m) * (1.0 - 1.0 / B) for m in range(order + 1)]
+        profile = [slope * psi for slope, psi in zip(log_slopes, self.profile(q, order), strict=True)]
+        if order == 2:
+            profile[2] -= B ** (-alpha - 2.0) / (4.0 * alpha)
+        return tuple(profile)
 
 
 @pytest.fixture(params=[SquaredExponential, Matern52, RationalQuadratic])
@@ -75,6 +93,44 @@ def test_k_against_the_textbook(points):
     np.testing.assert_allclose(SquaredExponential(ARD, 1.7).k(A, B), 1.7 * np.exp(-0.5 * r**2), rtol=1e-13)
     s = np.sqrt(5.0) * r
     np.testing.assert_allclose(Matern52(ARD, 1.7).k(A, B), 1.7 * (1 + s + s**2 / 3) * np.exp(-s), rtol=1e-13)
+
+
+# -- a parameter of the kernel's own ----------------------------------------------------------------------------------
+
+
+def test_the_profile_by_the_logarithm_of_a_parameter():
+    q, h = np.array([0.0, 0.3, 1.0, 4.0, 20.0]), 1e-5
+    for order in range(3):
+        up, down = (RationalQuadratic(alpha=1.3 * np.exp(s)).profile(q, order) for s in (h, -h))
+        exact = RationalQuadratic(alpha=1.3).profile_by_log("alpha", q, order)
+        for mine, more, less in zip(exact, up, down, strict=True):
+            np.testing.assert_allclose(mine, (more - less) / (2.0 * h), rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("gradients", [0, 3])
+def test_a_fit_moves_it_along_the_slope_of_the_posterior(gradients):
+    rng = np.random.default_rng(5)
+    X, G = rng.normal(size=(12, D)), rng.normal(size=(gradients, D))
+    gp = GaussianProcess(RationalQuadratic(ARD, 1.7), noise=0.05, mean="estimated")
+    gp = gp.condition(X, np.sin(X).sum(axis=1), *((G, np.cos(G), 0.1) if gradients else ()))
+    priors = {"lengthscale": LogNormal(1.0, 0.5), **gp.kernel.priors}
+    space = _Space.of(gp, priors)
+    z, h = space.start() + 0.05, 1e-5
+    _, analytic = space.log_posterior(z)
+    for j, derivative in enumerate(analytic):
+        up, down = (log_posterior(space.model(z + sign * h * np.eye(len(z))[j]), priors) for sign in (1.0, -1.0))
+        assert derivative == pytest.approx((up - down) / (2.0 * h), rel=1e-5, abs=1e-5)
+    fitted = fit(gp, priors).gp
+    assert fitted.kernel.alpha != 1.3
+    assert log_posterior(fitted, priors) > log_posterior(gp, priors)
+
+
+def test_a_parameter_of_its_own_is_positive_and_a_field():
+    with pytest.raises(InputError, match="alpha: expected a positive"):
+        RationalQuadratic(alpha=-1.0)
+    careless = type("Careless", (Kernel,), {"priors": {"alpha": LogNormal(1.0, 1.0)}, "alpha": 1.0, "profile": None})
+    with pytest.raises(InputError, match=r"alpha: .*put @dataclass\(frozen=True, eq=False\) before it"):
+        careless()
 
 
 def test_k_is_symmetric_with_the_variance_on_its_diagonal(kernel, points):

@@ -44,7 +44,7 @@ FORBIDDEN = {
     "policies": {"gibo.optimizers", "gibo.runs"},
     "map_fit": {"gibo.acquisition"},
     "acquisition": {"gibo.map_fit"},
-    "kernels": {"gibo.priors", "gibo.means"},
+    "kernels": {"gibo.means"},
     "priors": {"gibo.kernels", "gibo.means"},
     "means": {"gibo.kernels", "gibo.priors"},
 }

@@ -21,9 +21,11 @@ A `GaussianProcess` is a value: conditioning and extending return a new one.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -203,6 +205,18 @@ class GaussianProcess:
         return replace(self, observations=old.append(new), factor=linalg.extend(self.factor, B, C))
 
     @property
+    def hyperparameters(self) -> dict[str, float | Array]:
+        """All positive numbers that a fit can move, by name."""
+        k = self.kernel
+        return {"lengthscale": k.lengthscale, "variance": k.variance, "noise": self.noise, **k.own}
+
+    def with_hyperparameters(self, **values: Any) -> GaussianProcess:
+        """The prior, without data, with other hyperparameters; those not named stay."""
+        values = self.hyperparameters | values
+        noise = values.pop("noise")
+        return GaussianProcess(self.kernel.with_hyperparameters(**values), noise, self.mean)
+
+    @property
     def n(self) -> int:
         """Number of observed values."""
         return 0 if self.observations is None else self.observations.y.size
@@ -296,7 +310,8 @@ class GaussianProcess:
         W = np.outer(self.a, self.a) - linalg.inverse(factor.L)
         by_ell, by_s2 = self.kernel.hyperparameter_gradient(W, data.X, data.G)
         by_noise = self.noise * float(W.diagonal()[data.g.size :].sum())
-        return LogLikelihoodGradient(0.5 * by_ell, 0.5 * by_s2, 0.5 * by_noise)
+        own = {name: 0.5 * self.kernel.own_gradient(name, W, data.X, data.G) for name in self.kernel.priors}
+        return LogLikelihoodGradient(0.5 * by_ell, 0.5 * by_s2, 0.5 * by_noise, own)
 
     def _points(self, x: npt.ArrayLike) -> tuple[Array, bool]:
         """x, (d,) or (p, d), as (p, d); and whether it is one."""
@@ -321,11 +336,17 @@ def conditioned(gp: GaussianProcess) -> tuple[Observations, Factor]:
 
 
 class LogLikelihoodGradient(NamedTuple):
-    """Derivatives by log ell (d,), log s2 and log noise."""
+    """Derivatives by log ell (d,), log s2, log noise, and the logarithms of the kernel's own parameters."""
 
     lengthscale: Array
     variance: float
     noise: float
+    own: Mapping[str, float] = MappingProxyType({})
+
+    def by(self, name: str) -> float | Array:
+        """The derivative by the logarithm of the hyperparameter of that name."""
+        found: float | Array = self.own[name] if name in self.own else getattr(self, name)
+        return found
 
 
 def _observations(

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -31,6 +32,7 @@ from gibo._linalg import Array
 from gibo._plugins import is_place, load
 from gibo._serialize import Serializable, register
 from gibo.errors import InputError
+from gibo.priors import Prior
 
 _SQRT5 = math.sqrt(5.0)
 _EPS = float(np.finfo(np.float64).eps)
@@ -57,7 +59,9 @@ def kernel_name(text: str) -> str:
 class Kernel(Serializable, ABC):
     """A stationary kernel with one lengthscale per dimension (ARD), or one for all.
 
-    One of your own takes a class with a `profile`; with a `name` too, settings accept it by that name.
+    One of your own takes a class with a `profile`; with a `name` too, settings accept it by that name. Positive
+    parameters of its own that a fit should find are fields of a frozen dataclass, with a prior for each in `priors` and
+    the profile's derivatives in `profile_by_log`; see the rational quadratic kernel in ``tests/test_kernels.py``.
 
     Args:
         lengthscale: positive; a number, or one per dimension.
@@ -73,6 +77,7 @@ class Kernel(Serializable, ABC):
     variance: float = 1.0
 
     name: ClassVar[str]
+    priors: ClassVar[Mapping[str, Prior]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -90,13 +95,32 @@ class Kernel(Serializable, ABC):
         for name, values in (("lengthscale", ell), ("variance", np.array(self.variance))):
             moderate(name, values)
             moderate(f"1/{name}", 1.0 / values)
+        known = {field.name for field in fields(self)}
+        for name in self.priors:
+            if name not in known:
+                raise InputError(
+                    f"{name}: has a prior, but is no field; put @dataclass(frozen=True, eq=False) before it"
+                )
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
 
     @abstractmethod
     def profile(self, q: Array, order: int) -> tuple[Array, ...]:
         """``(psi(q), psi'(q), …)`` up to the derivative of the given order, at most 3."""
 
-    def with_hyperparameters(self, lengthscale: float | Array, variance: float) -> Self:
-        return replace(self, lengthscale=lengthscale, variance=variance)
+    def profile_by_log(self, name: str, q: Array, order: int) -> tuple[Array, ...]:
+        """What `profile` gives, differentiated by the logarithm of the parameter of that name in `priors`.
+
+        A fit needs it up to order 0, of data with gradients up to order 2.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has a prior of {name} but no profile_by_log")
+
+    @property
+    def own(self) -> dict[str, float]:
+        """The values of the parameters in `priors`."""
+        return {name: getattr(self, name) for name in self.priors}
+
+    def with_hyperparameters(self, lengthscale: float | Array, variance: float, **own: float) -> Self:
+        return replace(self, lengthscale=lengthscale, variance=variance, **own)
 
     def ell(self, d: int) -> Array:
         """The lengthscales as a (d,) array."""
@@ -173,6 +197,10 @@ class Kernel(Serializable, ABC):
             more_by_ell, more_by_s2 = self._hyperparameter_gradient_of_gradients(W, X, G)
             by_ell, by_s2 = by_ell + more_by_ell, by_s2 + more_by_s2
         return by_ell, by_s2
+
+    def own_gradient(self, name: str, W: Array, X: Array, G: Array) -> float:
+        """``Σ_ij W_ij·∂K_ij/∂log p`` for the parameter p of that name; see `hyperparameter_gradient`."""
+        return float(np.vdot(W, _ByLog(self, name).joint(X, G, X, G)))
 
     def _hyperparameter_gradient_of_gradients(self, W: Array, X: Array, G: Array) -> tuple[Array, float]:
         """The part of `hyperparameter_gradient` that belongs to the blocks of K with gradients in them.
@@ -277,6 +305,20 @@ class Matern52(Kernel):
             return (psi, dpsi, ddpsi)[: order + 1]
         # ∝ 1/√q; wherever it is used it is multiplied by the fourth power of a difference, so the limit is 0.
         return psi, dpsi, ddpsi, -(125.0 / 24.0) * e / np.maximum(s, np.finfo(np.float64).tiny ** 0.5)
+
+
+class _ByLog(Kernel):
+    """The derivative of a kernel by the logarithm of one of its own parameters; linear in the profile like the kernel."""
+
+    _of: tuple[Kernel, str]
+
+    def __init__(self, kernel: Kernel, parameter: str) -> None:
+        super().__init__(kernel.lengthscale, kernel.variance)
+        object.__setattr__(self, "_of", (kernel, parameter))
+
+    def profile(self, q: Array, order: int) -> tuple[Array, ...]:
+        kernel, parameter = self._of
+        return kernel.profile_by_log(parameter, q, order)
 
 
 def squared_distance(A: Array, B: Array, ell: Array) -> Array:

@@ -21,8 +21,6 @@ from gibo.kernels import squared_distance
 from gibo.means import Mean
 from gibo.priors import Prior
 
-HYPERPARAMETERS = ("lengthscale", "variance", "noise")
-
 # Where a prior has no bounded support, the search stays within this factor of the prior's mean.
 WIDEST = 1e6
 
@@ -48,7 +46,8 @@ def fit(gp: GaussianProcess, priors: Mapping[str, Prior], maximum_steps: int = 5
 
     Args:
         gp: a model with data; its hyperparameters are where the search starts.
-        priors: a prior for any of ``"lengthscale"`` (the same for each dimension), ``"variance"`` and ``"noise"``.
+        priors: a prior for any of ``"lengthscale"`` (the same for each dimension), ``"variance"``, ``"noise"``
+            and the kernel's own parameters, see `gibo.Kernel`.
         maximum_steps: of L-BFGS-B.
 
     Returns:
@@ -100,7 +99,9 @@ def log_posterior(gp: GaussianProcess, priors: Mapping[str, Prior]) -> float:
 
 
 def _log_prior(gp: GaussianProcess, priors: Mapping[str, Any]) -> float:
-    return sum(float(np.sum(prior.log_density(np.atleast_1d(_value(gp, name))))) for name, prior in priors.items())
+    return sum(
+        float(np.sum(prior.log_density(np.atleast_1d(gp.hyperparameters[name])))) for name, prior in priors.items()
+    )
 
 
 def likelihood_of_values(gp: GaussianProcess, data: Observations) -> tuple[float, LogLikelihoodGradient]:
@@ -115,11 +116,14 @@ def likelihood_of_values(gp: GaussianProcess, data: Observations) -> tuple[float
     """
     kernel, (n, d) = gp.kernel, data.X.shape
     ell = kernel.ell(d)
-    psi, dpsi = kernel.profile(squared_distance(data.X, data.X, ell), 1)
+    q = squared_distance(data.X, data.X, ell)
+    psi, dpsi = kernel.profile(q, 1)
     K = kernel.variance * psi
     np.einsum("ii->i", K)[:] += gp.noise
     model = replace(gp, observations=data, factor=cholesky(K))
     a, P = model.a, inverse_upper(conditioned(model)[1].L)
+    own = {name: kernel.variance * kernel.profile_by_log(name, q, 0)[0] for name in kernel.priors}
+    by_own = {name: 0.5 * (float(a @ dK @ a) - _symmetric_product(P, dK)) for name, dK in own.items()}
     Z = (data.X - data.X.mean(axis=0)) / ell
     # Σ_ij B_ij (z_i − z_j)² = 2·(Σ_i (row sums of B)_i z_i² − zᵀ B z), for B = a aᵀ∘psi' and for B = P∘psi'.
     aZ = a[:, None] * Z
@@ -130,24 +134,26 @@ def likelihood_of_values(gp: GaussianProcess, data: Observations) -> tuple[float
     noise = gp.noise + model.jitter
     by_s2 = float(a.dot(data.targets(model.prior_mean))) - noise * square - n + noise * inverse_trace
     by_noise = gp.noise * (square - inverse_trace)
-    return model.log_likelihood, LogLikelihoodGradient(-2.0 * kernel.variance * along, 0.5 * by_s2, 0.5 * by_noise)
+    by_ell = -2.0 * kernel.variance * along
+    return model.log_likelihood, LogLikelihoodGradient(by_ell, 0.5 * by_s2, 0.5 * by_noise, by_own)
+
+
+def _symmetric_product(upper: Array, B: Array) -> float:
+    """``tr(A B)`` of symmetric matrices, of A the upper triangle with zeros below."""
+    return 2.0 * float(np.vdot(upper, B)) - float(upper.diagonal() @ B.diagonal())
 
 
 def _check(gp: Any, priors: Any) -> None:
     instance("gp", gp, GaussianProcess, "a GaussianProcess")
     instance("priors", priors, Mapping, "priors by the names of hyperparameters")
     for name, prior in priors.items():
-        one_of("priors", name, HYPERPARAMETERS)
+        one_of("priors", name, gp.hyperparameters)
         instance(f"priors: {name}", prior, Prior, "a prior, such as LogNormal(1.0, 0.5)")
-
-
-def _value(gp: GaussianProcess, name: str) -> Any:
-    return gp.noise if name == "noise" else getattr(gp.kernel, name)
 
 
 @dataclass(frozen=True, eq=False)
 class _Space:
-    """The logarithms z of the free hyperparameters, in the order of HYPERPARAMETERS."""
+    """The logarithms z of the free hyperparameters, in the order of `gp.hyperparameters`."""
 
     gp: GaussianProcess
     priors: Mapping[str, Any]
@@ -157,19 +163,19 @@ class _Space:
 
     @classmethod
     def of(cls, gp: GaussianProcess, priors: Mapping[str, Any]) -> _Space:
-        names = tuple(name for name in HYPERPARAMETERS if name in priors)
-        sizes = tuple(np.size(_value(gp, name)) for name in names)
+        names = tuple(name for name in gp.hyperparameters if name in priors)
+        sizes = tuple(np.size(gp.hyperparameters[name]) for name in names)
         bounds: list[tuple[float, float]] = []
         for name in names:
             (lower, upper), mean = priors[name].support, priors[name].mean
             lower, upper = max(lower, mean / WIDEST), min(upper, mean * WIDEST)
-            bounds += [(math.log(lower), math.log(upper))] * np.size(_value(gp, name))
+            bounds += [(math.log(lower), math.log(upper))] * np.size(gp.hyperparameters[name])
         low, high = np.array(bounds).T
         return cls(gp, priors, names, sizes, (low, high))
 
     def start(self) -> Array:
         with np.errstate(divide="ignore"):  # a noise of zero starts at the lower bound
-            z = np.concatenate([np.log(np.atleast_1d(_value(self.gp, name))) for name in self.names])
+            z = np.concatenate([np.log(np.atleast_1d(self.gp.hyperparameters[name])) for name in self.names])
         clipped: Array = np.clip(z, *self.box)
         return clipped
 
@@ -191,22 +197,17 @@ class _Space:
 
     def _bare(self, z: Array) -> GaussianProcess:
         """Without the data's factor."""
-        parts = self.split(z)
-        # Rounding in exp(log(bound)) must not leave the support.
-        free = {name: np.clip(np.exp(part), *self.priors[name].support) for name, part in parts.items()}
-        kernel = self.gp.kernel
-        lengthscale = free.get("lengthscale", kernel.lengthscale)
-        if np.ndim(kernel.lengthscale) == 0:
-            lengthscale = float(np.asarray(lengthscale).reshape(()))
-        variance = float(free["variance"][0]) if "variance" in free else kernel.variance
-        noise = float(free["noise"][0]) if "noise" in free else self.gp.noise
-        kernel = kernel.with_hyperparameters(lengthscale, variance)
-        return GaussianProcess(kernel, noise, self.gp.mean)
+        values: dict[str, Any] = {}
+        for name, part in self.split(z).items():
+            # Rounding in exp(log(bound)) must not leave the support.
+            value = np.clip(np.exp(part), *self.priors[name].support)
+            values[name] = value if np.ndim(self.gp.hyperparameters[name]) else float(value[0])
+        return self.gp.with_hyperparameters(**values)
 
     def _gradient(self, likelihood: LogLikelihoodGradient, z: Array) -> Array:
         parts = []
         for name, part in self.split(z).items():
-            by_log = np.atleast_1d(getattr(likelihood, name))
+            by_log = np.atleast_1d(likelihood.by(name))
             if name == "lengthscale" and len(part) == 1:
                 by_log = by_log.sum(keepdims=True)  # one lengthscale shared by all dimensions
             x = np.exp(part)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -16,14 +17,21 @@ from optimizer_helpers import advance, through_json
 X0 = np.array([0.6, -0.4, 0.3])
 
 
+@dataclass(frozen=True, eq=False)
 class Cauchy(Kernel):
-    """``k = s2/(1 + q/2)``."""
+    """``k = s2·(1 + q/2)^−alpha``, alpha fitted."""
 
     name = "cauchy"
+    alpha: float = 1.0
+    priors: ClassVar = {"alpha": LogNormal(1.0, 0.5)}
 
     def profile(self, q, order):
-        b = 1.0 / (1.0 + 0.5 * q)
-        return (b, -0.5 * b**2, 0.5 * b**3, -0.75 * b**4)[: order + 1]
+        b, a = 1.0 / (1.0 + 0.5 * q), self.alpha
+        factors = (1.0, -0.5 * a, 0.25 * a * (a + 1.0), -0.125 * a * (a + 1.0) * (a + 2.0))
+        return tuple(factor * b ** (a + m) for m, factor in enumerate(factors[: order + 1]))
+
+    def profile_by_log(self, name, q, order):  # of data without gradients: order 0
+        return (-self.alpha * np.log1p(0.5 * q) * self.profile(q, 0)[0],)
 
 
 @dataclass(frozen=True)
@@ -110,6 +118,8 @@ def test_each_by_itself_comes_back():
 def test_a_run_with_them_climbs(settings):
     optimizer = run(GIBO(X0, scale=0.2, seed=1, settings=settings), 15)
     assert hill(optimizer.best.x) > 0.1 * hill(X0)
+    if settings.kernel == "cauchy":
+        assert optimizer.model().gp.kernel.alpha != 1.0
 
 
 @each

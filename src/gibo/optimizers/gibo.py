@@ -303,7 +303,7 @@ class GIBO(Optimizer):
     def _knowledge(self, model: Model, internal: Jacobian, before: Array) -> Iteration:
         """What was known when the step was made."""
         jacobian, square = model.in_users_units(internal, before), model.units.spread * model.units.spread
-        ell, variance, noise = self._surrogate.hyperparameters
+        ell, variance, noise, _ = self._surrogate.hyperparameters
         step = self._iterate - before
         return Iteration(
             number=self._iteration,

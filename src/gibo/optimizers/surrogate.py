@@ -148,11 +148,12 @@ class Units(NamedTuple):
 
 
 class Hyperparameters(NamedTuple):
-    """Lengthscales (d,), variance and noise variance, in the units that the model sees."""
+    """Lengthscales (d,), variance, noise variance and the kernel's own parameters, in the units that the model sees."""
 
     lengthscale: Array
     variance: float
     noise: float
+    own: dict[str, float]
 
     @classmethod
     def initial(cls, settings: Settings, d: int) -> Hyperparameters:
@@ -161,12 +162,12 @@ class Hyperparameters(NamedTuple):
             np.asarray(h.mean if isinstance(h, Prior) else h, dtype=np.float64)
             for h in (settings.lengthscale, settings.variance, settings.noise)
         )
-        return cls(np.broadcast_to(ell, (d,)).copy(), float(s2), float(noise))
+        return cls(np.broadcast_to(ell, (d,)).copy(), float(s2), float(noise), KERNELS[settings.kernel]().own)
 
     @classmethod
     def of(cls, gp: GaussianProcess, d: int) -> Hyperparameters:
         """Those of a model."""
-        return cls(gp.kernel.ell(d).copy(), gp.kernel.variance, gp.noise)
+        return cls(gp.kernel.ell(d).copy(), gp.kernel.variance, gp.noise, gp.kernel.own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,11 +270,11 @@ class Surrogate:
         return self._prior(Units(0.0, 1.0))
 
     def _prior(self, units: Units) -> GaussianProcess:
-        ell, variance, noise = self.hyperparameters
+        ell, variance, noise, own = self.hyperparameters
         mean = 0.0 if self.settings.mean == "published" else self.settings.mean
         if isinstance(mean, Mean):
             mean = InUnits(mean, self.coordinates, units.shift, units.spread)
-        return GaussianProcess(KERNELS[self.settings.kernel](ell, variance), noise, mean)
+        return GaussianProcess(KERNELS[self.settings.kernel](ell, variance, **own), noise, mean)
 
     def given(self, evaluations: Sequence[Evaluation], N_g: int = 0) -> Model:
         """The posterior given evaluations that have values, with the last N_g gradients among them."""
@@ -332,7 +333,7 @@ class Surrogate:
         return replace(self, hyperparameters=self.hyperparameters._replace(lengthscale=ell), log_factor=log_factor)
 
     def _priors(self) -> dict[str, Prior]:
-        priors = self.settings.priors
+        priors = {**self.settings.priors, **KERNELS[self.settings.kernel].priors}
         ell: Any = priors.get("lengthscale")
         if not self.log_factor or ell is None:
             return priors
@@ -340,12 +341,13 @@ class Surrogate:
 
     def memo(self) -> dict[str, Any]:
         """Hyperparameters and warning, for a log."""
-        found: dict[str, Any] = {"hyperparameters": list(self.hyperparameters), "warning": self.warning}
+        *three, own = self.hyperparameters
+        found: dict[str, Any] = {"hyperparameters": [*three, own] if own else three, "warning": self.warning}
         return found | ({"log_factor": self.log_factor} if self.log_factor else {})
 
     def recall(self, memo: dict[str, Any]) -> Surrogate:
         """With those of a memo."""
-        given, variance, noise = memo["hyperparameters"]
+        given, variance, noise, *more = memo["hyperparameters"]
         ell, warning = as_vector("memo: lengthscale", given, len(self.coordinates.scale)), memo.get("warning")
         if not (ell > 0.0).all() or not (warning is None or isinstance(warning, str)):
             raise InputError("memo: expected positive lengthscales, and a text or None as the warning")
@@ -353,6 +355,7 @@ class Surrogate:
             ell,
             positive("memo: variance", variance),
             positive("memo: noise", noise, or_zero=True),
+            {name: positive(f"memo: {name}", (more[0] if more else {}).get(name)) for name in self.hyperparameters.own},
         )
         log_factor = finite("memo: log_factor", memo.get("log_factor", 0.0))
         if abs(log_factor) > LARGEST_IN_MEMOS or (log_factor and not self.can_be_rescaled):

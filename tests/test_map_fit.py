@@ -68,9 +68,9 @@ def test_the_quick_likelihood_of_values_is_the_likelihood(kernel, mean, of_noise
         slow = model.log_likelihood_gradient()
         assert value == pytest.approx(model.log_likelihood, rel=1e-12)
         size = max(np.abs(slow.lengthscale).max(), abs(slow.variance), abs(slow.noise), 1.0)
-        np.testing.assert_allclose(gradient.lengthscale, slow.lengthscale, rtol=1e-7, atol=1e-9 * size)
-        assert gradient.variance == pytest.approx(slow.variance, rel=1e-7, abs=1e-9 * size)
-        assert gradient.noise == pytest.approx(slow.noise, rel=1e-9)
+        np.testing.assert_allclose(gradient["lengthscale"], slow.lengthscale, rtol=1e-7, atol=1e-9 * size)
+        assert gradient["variance"] == pytest.approx(slow.variance, rel=1e-7, abs=1e-9 * size)
+        assert gradient["noise"] == pytest.approx(slow.noise, rel=1e-9)
 
 
 def test_the_log_posterior_is_likelihood_plus_priors():

@@ -21,10 +21,8 @@ A `GaussianProcess` is a value: conditioning and extending return a new one.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -301,7 +299,12 @@ class GaussianProcess:
         return -0.5 * (fit + linalg.log_determinant(factor.L) + len(self.a) * math.log(2.0 * math.pi))
 
     def log_likelihood_gradient(self) -> LogLikelihoodGradient:
-        """Derivatives of `log_likelihood` by the logarithms of the hyperparameters.
+        """Derivatives of `log_likelihood` by the logarithms of the hyperparameters that every model has."""
+        slopes = self.log_likelihood_slopes()
+        return LogLikelihoodGradient(*(slopes[name] for name in LogLikelihoodGradient._fields))
+
+    def log_likelihood_slopes(self) -> dict[str, Any]:
+        """Derivatives of `log_likelihood` by the logarithms of all `hyperparameters`, by name.
 
         ``½ tr((a aᵀ − K⁻¹) ∂K)``, Rasmussen and Williams 2006, eq. (5.9). An estimated mean maximises the
         likelihood, so it contributes nothing.
@@ -311,7 +314,7 @@ class GaussianProcess:
         by_ell, by_s2 = self.kernel.hyperparameter_gradient(W, data.X, data.G)
         by_noise = self.noise * float(W.diagonal()[data.g.size :].sum())
         own = {name: 0.5 * self.kernel.own_gradient(name, W, data.X, data.G) for name in self.kernel.priors}
-        return LogLikelihoodGradient(0.5 * by_ell, 0.5 * by_s2, 0.5 * by_noise, own)
+        return {"lengthscale": 0.5 * by_ell, "variance": 0.5 * by_s2, "noise": 0.5 * by_noise, **own}
 
     def _points(self, x: npt.ArrayLike) -> tuple[Array, bool]:
         """x, (d,) or (p, d), as (p, d); and whether it is one."""
@@ -336,17 +339,11 @@ def conditioned(gp: GaussianProcess) -> tuple[Observations, Factor]:
 
 
 class LogLikelihoodGradient(NamedTuple):
-    """Derivatives by log ell (d,), log s2, log noise, and the logarithms of the kernel's own parameters."""
+    """Derivatives by log ell (d,), log s2 and log noise."""
 
     lengthscale: Array
     variance: float
     noise: float
-    own: Mapping[str, float] = MappingProxyType({})
-
-    def by(self, name: str) -> float | Array:
-        """The derivative by the logarithm of the hyperparameter of that name."""
-        found: float | Array = self.own[name] if name in self.own else getattr(self, name)
-        return found
 
 
 def _observations(

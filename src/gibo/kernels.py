@@ -308,7 +308,7 @@ class Matern52(Kernel):
 
 
 class _ByLog(Kernel):
-    """The derivative of a kernel by the logarithm of one of its own parameters; linear in the profile like the kernel."""
+    """The derivative of a kernel by the logarithm of one of its own parameters."""
 
     _of: tuple[Kernel, str]
 

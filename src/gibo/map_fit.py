@@ -16,7 +16,7 @@ import numpy as np
 from gibo._checks import instance, one_of, positive_int
 from gibo._linalg import Array, cholesky, inverse_upper, minimize
 from gibo.errors import InputError, NumericalError
-from gibo.gp import GaussianProcess, LogLikelihoodGradient, Observations, conditioned
+from gibo.gp import GaussianProcess, Observations, conditioned
 from gibo.kernels import squared_distance
 from gibo.means import Mean
 from gibo.priors import Prior
@@ -104,8 +104,8 @@ def _log_prior(gp: GaussianProcess, priors: Mapping[str, Any]) -> float:
     )
 
 
-def likelihood_of_values(gp: GaussianProcess, data: Observations) -> tuple[float, LogLikelihoodGradient]:
-    """`log_likelihood` and `log_likelihood_gradient` of a model given values alone, in half the time.
+def likelihood_of_values(gp: GaussianProcess, data: Observations) -> tuple[float, dict[str, Any]]:
+    """`log_likelihood` and `log_likelihood_slopes` of a model given values alone, in half the time.
 
     For a constant mean. Distances are computed once. With ``K = s2·psi + noise·I``,
     ``a = K⁻¹ r`` and ``P = K⁻¹``, of which the upper triangle is all that is needed,
@@ -135,7 +135,8 @@ def likelihood_of_values(gp: GaussianProcess, data: Observations) -> tuple[float
     by_s2 = float(a.dot(data.targets(model.prior_mean))) - noise * square - n + noise * inverse_trace
     by_noise = gp.noise * (square - inverse_trace)
     by_ell = -2.0 * kernel.variance * along
-    return model.log_likelihood, LogLikelihoodGradient(by_ell, 0.5 * by_s2, 0.5 * by_noise, by_own)
+    slopes = {"lengthscale": by_ell, "variance": 0.5 * by_s2, "noise": 0.5 * by_noise, **by_own}
+    return model.log_likelihood, slopes
 
 
 def _symmetric_product(upper: Array, B: Array) -> float:
@@ -191,7 +192,7 @@ class _Space:
         gp, (data, _) = self._bare(z), conditioned(self.gp)
         if data.g.size or isinstance(gp.mean, Mean):
             model = gp.given(data)
-            return log_posterior(model, self.priors), self._gradient(model.log_likelihood_gradient(), z)
+            return log_posterior(model, self.priors), self._gradient(model.log_likelihood_slopes(), z)
         value, gradient = likelihood_of_values(gp, data)
         return value + _log_prior(gp, self.priors), self._gradient(gradient, z)
 
@@ -204,10 +205,10 @@ class _Space:
             values[name] = value if np.ndim(self.gp.hyperparameters[name]) else float(value[0])
         return self.gp.with_hyperparameters(**values)
 
-    def _gradient(self, likelihood: LogLikelihoodGradient, z: Array) -> Array:
+    def _gradient(self, likelihood: Mapping[str, Any], z: Array) -> Array:
         parts = []
         for name, part in self.split(z).items():
-            by_log = np.atleast_1d(likelihood.by(name))
+            by_log = np.atleast_1d(likelihood[name])
             if name == "lengthscale" and len(part) == 1:
                 by_log = by_log.sum(keepdims=True)  # one lengthscale shared by all dimensions
             x = np.exp(part)

@@ -341,8 +341,8 @@ class Surrogate:
 
     def memo(self) -> dict[str, Any]:
         """Hyperparameters and warning, for a log."""
-        *three, own = self.hyperparameters
-        found: dict[str, Any] = {"hyperparameters": [*three, own] if own else three, "warning": self.warning}
+        given = list(self.hyperparameters) if self.hyperparameters.own else list(self.hyperparameters[:3])
+        found: dict[str, Any] = {"hyperparameters": given, "warning": self.warning}
         return found | ({"log_factor": self.log_factor} if self.log_factor else {})
 
     def recall(self, memo: dict[str, Any]) -> Surrogate:

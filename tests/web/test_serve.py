@@ -6,17 +6,22 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from gibo.cli import main
 from gibo.errors import InputError, InUseError, JournalError
 from gibo.runs import manual
 from gibo.runs.journal import Journal
+from gibo.web import loopback
 from gibo.web.bench import ManualBench
 from gibo.web.loopback import LARGEST_BODY
 from gibo.web.serve import Serve, serve_lines
@@ -378,26 +383,153 @@ def run(*command):
     return done.stdout
 
 
+# A log and a whole parameter: what the programs set must be the user's values.
+KINDS = """
+minimize = false
+[parameters.gain]
+kind = "log"
+low = 0.1
+high = 10
+start = 0.3
+[parameters.damping]
+kind = "integer"
+low = -3
+high = 3
+start = 1
+"""
+
+
+def served(workplace, language):
+    """A program of the guide, for parameters with kinds; and what it told must be right for what they were."""
+    (workplace / "controller.toml").write_text(KINDS)
+    text, count = re.subn(
+        r"--dim 2[^\n;\"\]]*--scale 0.3|\"--dim\", \"2\", \"--scale\", \"0.3\"",
+        "--parameters controller.toml",
+        program(language),
+    )
+    assert count == 1
+    return text.replace(
+        '"init", "bench-py", --parameters controller.toml', '"init", "bench-py", "--parameters", "controller.toml"'
+    )
+
+
+def assert_told_in_the_users_units(folder):
+    with Journal.read(folder) as journal:
+        columns = journal.columns()
+    rows = list(zip(columns["gain"], columns["damping"], columns["value"], strict=True))
+    assert len(rows) > 6
+    assert len({gain for gain, *_ in rows}) > 3
+    for gain, damping, value in rows:
+        assert value is None or value == pytest.approx(-((gain - 1.0) ** 2) - (damping + 1.0) ** 2, rel=1e-4, abs=1e-5)
+    assert max(value for _, _, value in rows if value is not None) > -1.0
+
+
 @pytest.mark.skipif(shutil.which("curl") is None, reason="no curl on this machine")
 def test_the_shell_script(workplace):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    output = run("bash", "-euc", program("bash").replace("8643", str(port)))
-    assert json.loads(output.splitlines()[-1])["best"]["value"] < 0.1
-    assert len(told(workplace / "bench-sh")) == output.count('"recorded":true') >= 6
+    output = run("bash", "-euc", served(workplace, "bash").replace("8643", str(port)))
+    assert len(told(workplace / "bench-sh")) == output.count('"recorded":true')
+    assert_told_in_the_users_units(workplace / "bench-sh")
 
 
 def test_the_python_program(workplace):
-    output = run(sys.executable, "-c", program("python"))
-    assert "'value': " in output
-    assert manual.status(workplace / "bench-py").result.value > -0.5
+    assert "'value': " in run(sys.executable, "-c", served(workplace, "python"))
+    assert_told_in_the_users_units(workplace / "bench-py")
 
 
 @pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler on this machine")
 def test_the_cpp_program(workplace):
-    (workplace / "bench.cpp").write_text(program("cpp"))
+    (workplace / "bench.cpp").write_text(served(workplace, "cpp"))
     run("c++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-o", "bench", "bench.cpp")
-    output = run("./bench")
-    assert json.loads(output.splitlines()[-1])["ok"] is True
-    assert manual.status(workplace / "bench-cpp").result.value > -0.5
+    assert json.loads(run("./bench").splitlines()[-1])["ok"] is True
+    assert_told_in_the_users_units(workplace / "bench-cpp")
+
+
+# -- trust ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_gradient_is_by_what_was_set(tmp_path):
+    (tmp_path / "controller.toml").write_text(KINDS)
+    manual.create(tmp_path / "run", manual.read_description(tmp_path / "controller.toml"))
+    with ManualBench(tmp_path / "run") as bench:
+        query = bench.ask()["queries"][0]
+        assert query["x"] == [0.3, 1] == list(query["parameters"].values())
+        bench.tell({"id": query["id"], "value": 1.0, "gradient": [2.0, 3.0], "gradient_noise": [0.5, 0.5]})
+    outcome = told(tmp_path / "run")[query["id"]]
+    assert outcome.gradient.tolist() == pytest.approx([0.6, 3.0])  # by ln(gain): times the gain
+    assert outcome.gradient_noise.tolist() == pytest.approx([0.5 * 0.09, 0.5])
+
+
+def test_with_a_token_nobody_else_is_answered(folder):
+    with ManualBench(folder) as bench, Serve(bench, with_token=True) as server:
+        address, token = server.public_address.split("/#token=")
+        assert address == server.address
+        for method, path in (("GET", "/status"), ("GET", "/export"), ("POST", "/ask"), ("POST", "/tell")):
+            body = {} if method == "POST" else None
+            assert call(server, method, path, body)[0] == 403
+            assert call(server, method, path, body, X_Gibo_Token=f".{token[1:]}")[0] == 403
+        assert call(server, "POST", "/ask", {}, X_Gibo_Token=token)[0] == 200
+
+
+def test_a_request_that_trickles_has_one_deadline(server, monkeypatch):
+    monkeypatch.setattr(loopback, "PATIENCE", 0.6)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as client:
+        for _ in range(200):  # each byte comes in time
+            try:
+                client.sendall(b"G")
+                time.sleep(0.05)
+            except OSError:
+                break
+        else:
+            pytest.fail("the connection is held for ever")
+    assert call(server, "GET", "/status")[0] == 200
+
+
+def test_half_requests_block_nobody(server):
+    silent = [socket.create_connection(("127.0.0.1", server.port), timeout=30) for _ in range(600)]
+    try:
+        for client in silent:
+            client.sendall(b"GET /status HTTP/1.1\r\nHost: ")
+        for _ in range(3):
+            assert call(server, "GET", "/status")[0] == 200
+    finally:
+        for client in silent:
+            client.close()
+
+
+@pytest.mark.parametrize("moment", ["as the port opens", "in a destructor", "as it starts", "as its thread runs"])
+def test_a_request_to_end_is_heard_whenever_it_comes(moment, folder, monkeypatch):
+    def end():
+        signal.raise_signal(signal.SIGTERM)
+
+    class Dying:
+        def __del__(self):
+            end()  # an exception that is raised here is lost
+
+    def after(owner, name, act):
+        whole = getattr(owner, name)
+
+        def then(*args, **kwargs):
+            found = whole(*args, **kwargs)
+            act()
+            return found
+
+        monkeypatch.setattr(owner, name, then)
+
+    acts = {
+        "as the port opens": (Serve, "server_bind", end),
+        "in a destructor": (Serve, "server_activate", lambda: Dying() and None),
+        "as it starts": (
+            threading.Thread,
+            "start",
+            lambda: threading.main_thread() is threading.current_thread() and end(),
+        ),
+        "as its thread runs": (Serve, "service_actions", lambda: os.kill(os.getpid(), signal.SIGTERM)),
+    }
+    after(*acts[moment])
+    before = signal.getsignal(signal.SIGTERM)
+    assert main(["serve", str(folder), "--port=0"]) == 0
+    assert signal.getsignal(signal.SIGTERM) is before
+    ManualBench(folder).close()  # it has let go of the run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,30 +29,38 @@ def add_commands(commands: Any) -> None:
     serve.add_argument(
         "--stdio", action="store_true", help="a JSON object per line on standard input and output instead"
     )
+    serve.add_argument(
+        "--token",
+        action="store_true",
+        help="answer only requests with the printed token as X-Gibo-Token; without it, every user of this machine can "
+        "tell values",
+    )
 
 
 def _serve(arguments: argparse.Namespace) -> int:
     from gibo.web.bench import ManualBench
+    from gibo.web.loopback import noted_signals
     from gibo.web.serve import Serve, serve_lines
 
     if not 0 <= arguments.port < 1 << 16:
         raise InputError(f"--port: expected a number below 65536, got {arguments.port}")
+    if arguments.stdio and arguments.token:
+        raise InputError("--token: it is for HTTP; with --stdio nobody but the parent process can speak to it")
     held = f"{arguments.folder}: held while it is served; other programs can read it, and ask and tell through here"
     with (
         like_ctrl_c(),
         ManualBench(arguments.folder, lambda: complain(f"{arguments.folder}: in use, waiting for it")) as bench,
     ):
         complain(held)
-        try:
-            if arguments.stdio:
+        if arguments.stdio:
+            with suppress(KeyboardInterrupt):
                 serve_lines(bench, sys.stdin.buffer, sys.stdout.buffer)
-                return 0
-            server = Serve(bench, arguments.port)
+            return 0
+        with noted_signals() as is_over:  # before the port is open
+            server = Serve(bench, arguments.port, arguments.token)
             try:
-                say(f"{arguments.folder}: {server.address}", flush=True)
-                server.start().join()
+                say(f"{arguments.folder}: {server.public_address}", flush=True)
+                server.serve_until(is_over)
             finally:
                 server.stop()
-        except KeyboardInterrupt:
-            return 0
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from gibo._checks import as_path, describe
 from gibo.errors import InputError, JournalError, NumericalError, QueryError
-from gibo.outcome import Best, Evaluation, Outcome, told_outcome
+from gibo.outcome import Best, Evaluation, Outcome, Query, told_outcome
 from gibo.runs import manual
 from gibo.runs.journal import Journal
 from gibo.runs.session import Session
@@ -98,13 +99,14 @@ class ManualBench:
             log = session.optimizer.log
             if number in log.evaluations:
                 known = log.evaluations[number].outcome.signed(session.sign)
-                if not _same(known, outcome):
+                if not _same(known, self._by_entry(log.evaluations[number].query, outcome)):
                     raise QueryError(f"query {number} was told before, and otherwise: {_short(known)}")
                 return {"id": number, "recorded": False}
             if number not in log.pending:
                 pending = ", ".join(map(str, sorted(log.pending)[:20])) or "none; ask for some"
                 raise QueryError(f"query {number} is unknown; those that are pending: {pending}")
             # The answer need not wait for the step that the last value of a batch leads to: whoever asks does.
+            outcome = self._by_entry(log.pending[number], outcome)
             session.tell([Evaluation(log.pending[number], outcome)], update=False)
         return {"id": number, "recorded": True}
 
@@ -139,6 +141,15 @@ class ManualBench:
         with Journal.read(self.folder) as journal:
             columns, *rows = rows_of(journal.columns())
         return {"columns": columns, "rows": rows}
+
+    def _by_entry(self, query: Query, outcome: Outcome) -> Outcome:
+        """A gradient by the user's parameters as one by the optimiser's vector: of a log one, times its value."""
+        kinds = self.naming.parameters
+        if outcome.gradient is None or kinds is None:
+            return outcome
+        factor = np.array([value if kinds[name].log else 1.0 for name, value in self.naming(query.x).items()])
+        noise = None if outcome.gradient_noise is None else outcome.gradient_noise * factor**2
+        return replace(outcome, gradient=outcome.gradient * factor, gradient_noise=noise)
 
     def _best(self, best: Best | None) -> dict[str, Any] | None:
         return None if best is None else {"value": best.value, "parameters": self.naming(best.x)}

@@ -2,7 +2,10 @@
 
     Host      must name this server, so that a page of another site cannot reach it under a name of its own (rebinding)
     Origin    if a browser sends one, it must be this server's; Sec-Fetch-Site, if sent, must not say another site
+    token     where a server has one, `X-Gibo-Token` must be it: other users of this machine do not know it
     bodies    need a length, which is bounded; what is longer is refused without being kept
+    time      a request must arrive within one deadline, however slowly its bytes come; of too many connections that
+              have not sent their request yet, the one that has waited longest is closed
     routes    are fixed; nothing in an address is ever used as a path of a file
 
 Answers are never cached, never sniffed and never shown inside another page.
@@ -10,10 +13,16 @@ Answers are never cached, never sniffed and never shown inside another page.
 
 from __future__ import annotations
 
+import hmac
+import io
 import json
+import signal
+import socket
 import sys
 import threading
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, Self
@@ -27,9 +36,12 @@ ADDRESS = "127.0.0.1"
 LARGEST_BODY = 1 << 20
 # What a client sends beyond the largest body is thrown away for a moment, so that it gets to read why it was refused.
 DRAINED = 1 << 26
-# Seconds that a client may let us wait for the rest of its request.
+# Seconds within which a request must be here, and within which a client must take each part of an answer.
 PATIENCE = 20.0
 MOST_CLIENTS = 512
+MOST_SILENT = 128  # connections that have not sent their request yet
+TOKEN = "X-Gibo-Token"
+SIGNAL_POLL = 0.1  # seconds between two looks whether the server is to end
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -78,6 +90,8 @@ class LoopbackServer(ThreadingHTTPServer):
         self.stopping = threading.Event()
         self._serving: threading.Thread | None = None
         self._room = threading.BoundedSemaphore(MOST_CLIENTS)
+        self._silent: dict[int, socket.socket] = {}  # by when they came; the first one has waited longest
+        self._arrivals = threading.Lock()
         try:
             super().__init__((ADDRESS, port), handler)
             _listening.add(self)
@@ -116,26 +130,79 @@ class LoopbackServer(ThreadingHTTPServer):
             self.shutdown()
         self.server_close()
 
+    def serve_until(self, is_over: Callable[[], bool]) -> None:
+        """Serve until this says so, or `stop` was called."""
+        thread = self.start()
+        while thread.is_alive() and not is_over():
+            thread.join(SIGNAL_POLL)
+
     def process_request(self, request: Any, client_address: Any) -> None:
         if not self._room.acquire(blocking=False):
             self.shutdown_request(request)  # too many; it may come again
             return
+        with self._arrivals:
+            self._silent[id(request)] = request
+            if len(self._silent) > MOST_SILENT:
+                with suppress(OSError):
+                    self._silent.pop(next(iter(self._silent))).shutdown(socket.SHUT_RDWR)  # its thread ends
         try:
             super().process_request(request, client_address)
         except BaseException:
+            self.heard(request)
             self._room.release()
             raise
+
+    def heard(self, request: Any) -> None:
+        """This connection's request is here."""
+        with self._arrivals:
+            self._silent.pop(id(request), None)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self.heard(request)
             self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that is gone is no error; anything else is for the server's owner to see."""
         if not isinstance(sys.exception(), (ConnectionError, TimeoutError)):
             super().handle_error(request, client_address)
+
+
+@contextmanager
+def noted_signals() -> Iterator[Callable[[], bool]]:
+    """While the block runs, Ctrl-C and SIGTERM are noted: an exception that they raised could be lost where it strikes.
+
+    Gives a function that says whether one came.
+    """
+    came: list[int] = []
+    before = {each: signal.signal(each, lambda n, _: came.append(n)) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(came)
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+class _Incoming(io.RawIOBase):
+    """What a client sends, until its deadline."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection, self.deadline = connection, 0.0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self.deadline - time.monotonic()
+        if left <= 0.0:
+            raise TimeoutError("the request took too long")
+        self._connection.settimeout(left)
+        try:
+            return self._connection.recv_into(buffer)
+        finally:
+            self._connection.settimeout(PATIENCE)
 
 
 class LoopbackHandler(BaseHTTPRequestHandler):
@@ -151,6 +218,15 @@ class LoopbackHandler(BaseHTTPRequestHandler):
     timeout = PATIENCE
     routes: ClassVar[dict[tuple[str, str], str]] = {}
     server: LoopbackServer
+
+    def setup(self) -> None:
+        super().setup()
+        self._incoming = _Incoming(self.connection)
+        self.rfile = io.BufferedReader(self._incoming)
+
+    def handle_one_request(self) -> None:
+        self._incoming.deadline = time.monotonic() + PATIENCE
+        super().handle_one_request()
 
     def do_GET(self) -> None:
         self._answer("GET")
@@ -182,7 +258,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
     def _answer(self, method: str) -> None:
         self.left = self._announced()  # bytes of the body that are still to be read
         try:
-            self._check_sender()
+            self.check_sender()
             self.url = urlsplit(self.path)
             self.query = parse_qs(self.url.query, max_num_fields=10)
             name = self.routes.get((method, self.url.path))
@@ -192,6 +268,8 @@ class LoopbackHandler(BaseHTTPRequestHandler):
                     raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"{self.url.path}: use {other}")
                 known = ", ".join(f"{m} {path}" for m, path in self.routes)
                 raise Refusal(HTTPStatus.NOT_FOUND, f"no such address; there are: {known}")
+            if method == "GET":
+                self.server.heard(self.connection)
             found = getattr(self, name)()
             if found is not None:
                 self.send_json(found)
@@ -210,7 +288,8 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         finally:
             self._drain()
 
-    def _check_sender(self) -> None:
+    def check_sender(self) -> None:
+        """Refuse who may not speak to this server."""
         names = {f"{host}:{self.server.port}" for host in (ADDRESS, "localhost")}
         if self.headers.get("Host") not in names:
             raise Refusal(HTTPStatus.FORBIDDEN, "Host: not a name of this server")
@@ -220,6 +299,12 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         site, mode = self.headers.get("Sec-Fetch-Site"), self.headers.get("Sec-Fetch-Mode")
         if site in ("cross-site", "same-site") and mode != "navigate":
             raise Refusal(HTTPStatus.FORBIDDEN, "Sec-Fetch-Site: requests from other sites are refused")
+
+    def check_token(self, token: str) -> None:
+        """Refuse who does not know it."""
+        if not hmac.compare_digest(self.headers.get(TOKEN, "").encode(), token.encode()):
+            text = f"{TOKEN}: the token is missing or wrong; use the whole address that was printed"
+            raise Refusal(HTTPStatus.FORBIDDEN, text)
 
     def _announced(self) -> int:
         text = self.headers.get("Content-Length", "0")
@@ -243,6 +328,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         if kind != "application/json":  # what other kinds a page of another site could send without being asked
             raise Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Content-Type: expected application/json")
         data = self.rfile.read(length)
+        self.server.heard(self.connection)
         self.left = 0
         if len(data) < length:
             raise Refusal(HTTPStatus.BAD_REQUEST, f"expected {length} bytes, got {len(data)}")

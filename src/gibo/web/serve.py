@@ -6,13 +6,15 @@
     GET  /best                                                        {"do": "best"}
     GET  /export           ?format=csv for a table                    {"do": "export"}
 
-Over HTTP a mistake is answered with a status of 400 or above and ``{"error": text}``. A line is answered with a line
-that has ``"ok"``, and the request's ``"tag"`` if it has one; an error is ``{"ok": false, "error": text}``.
+``x`` and ``parameters`` of a query are what to set, in the user's units. Over HTTP a mistake is answered with a status
+of 400 or above and ``{"error": text}``. A line is answered with a line that has ``"ok"``, and the request's ``"tag"``
+if it has one; an error is ``{"ok": false, "error": text}``.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any, BinaryIO
@@ -32,11 +34,18 @@ class Serve(LoopbackServer):
     Args:
         bench: the run.
         port: 0 takes a free one.
+        with_token: every request needs a token, which stands in `public_address`.
     """
 
-    def __init__(self, bench: ManualBench, port: int = 0) -> None:
+    def __init__(self, bench: ManualBench, port: int = 0, with_token: bool = False) -> None:
         self.bench = bench
+        self.token = secrets.token_urlsafe(24) if with_token else None
         super().__init__(port, _Handler)
+
+    @property
+    def public_address(self) -> str:
+        """For who may use it."""
+        return self.address if self.token is None else f"{self.address}/#token={self.token}"
 
 
 class _Handler(LoopbackHandler):
@@ -48,6 +57,11 @@ class _Handler(LoopbackHandler):
         ("GET", "/best"): "best",
         ("GET", "/export"): "export",
     }
+
+    def check_sender(self) -> None:
+        super().check_sender()
+        if self.server.token is not None:
+            self.check_token(self.server.token)
 
     def ask(self) -> dict[str, Any]:
         request = self.body()

@@ -9,7 +9,6 @@ POST /api/control     an action on it; needs the token, see `gibo.runs.control`
 
 from __future__ import annotations
 
-import hmac
 import json
 import secrets
 import sys
@@ -37,7 +36,6 @@ POLL = 0.2  # seconds between two looks at the journal's version
 # A run that is silent is looked at again after so many seconds: its process may be gone.
 REFRESH = 5.0
 LAST_WORD = 1.0  # seconds that a page has to hear how it ended
-TOKEN = "X-Gibo-Token"
 
 
 class Watch(LoopbackServer):
@@ -258,9 +256,7 @@ class _Handler(LoopbackHandler):
         control = self.server.control
         if control is None:
             raise Refusal(HTTPStatus.FORBIDDEN, "this page only watches; start gibo watch with --control")
-        token = self.headers.get(TOKEN, "")
-        if not hmac.compare_digest(token.encode(), self.server.token.encode()):
-            raise Refusal(HTTPStatus.FORBIDDEN, "the token is missing or wrong; use the whole address that was printed")
+        self.check_token(self.server.token)
         folder = self._run()
         if folder is None:
             raise Refusal(HTTPStatus.BAD_REQUEST, "trial: name one; all of them at once cannot be acted on")

@@ -314,6 +314,63 @@ def test_log_likelihood_gradient_of_a_shared_lengthscale_is_the_sum(kernel, data
     assert shared.log_likelihood_gradient().lengthscale.sum() == pytest.approx(numerical[0], rel=1e-7)
 
 
+# -- noise that differs between values --------------------------------------------------------------------------------
+
+
+def test_the_noise_on_each_value(kernel, data):
+    """K's diagonal, by a dense formula; a model that is extended; every derivative of the likelihood."""
+    X, y, *gradients = data
+    rng = np.random.default_rng(3)
+    scale, known = rng.uniform(0.1, 1.0, len(y)), rng.uniform(0.0, 0.3, len(y)) * (np.arange(len(y)) > 2)
+    scale[3] = 0.0
+
+    def model(p):
+        gp = GaussianProcess(kernel.with_hyperparameters(np.exp(p[:D]), np.exp(p[D])), np.exp(p[D + 1]), "estimated")
+        return gp.condition(X, y, *gradients, noise_scale=scale, known_noise=known)
+
+    p = np.log([*ELL, 1.7, 0.05])
+    gp = model(p)
+    K, centred, cross = dense(kernel, 0.05, gp.prior_mean, *data)
+    K[-len(y) :, -len(y) :] += np.diag(0.05 * scale + known - 0.05)
+    x = rng.normal(size=(4, D))
+    np.testing.assert_allclose(
+        gp.predict(x).mean, gp.prior_mean + cross(x, x[:0]).T @ np.linalg.solve(K, centred), rtol=1e-9
+    )
+    extended = GaussianProcess(kernel, noise=0.05, mean="estimated")
+    extended = extended.condition(X[:4], y[:4], *gradients, noise_scale=scale[:4], known_noise=known[:4])
+    same(extended.extend(X[4:], y[4:], noise_scale=scale[4:], known_noise=known[4:]), gp)
+    by_ell, by_s2, by_noise = gp.log_likelihood_gradient()
+    numerical = differences(lambda p: model(p).log_likelihood, p, np.full(D + 2, 1e-5))
+    np.testing.assert_allclose([*by_ell, by_s2, by_noise], numerical, rtol=1e-7, atol=1e-7)
+
+
+def test_repeated_values_are_their_mean_with_less_noise(kernel):
+    rng = np.random.default_rng(4)
+    X, y, r = rng.normal(size=(5, D)), rng.normal(size=5), 4
+    repeats = rng.normal(size=r)
+    prior = GaussianProcess(kernel, noise=0.2, mean=0.3)
+    each = prior.condition(np.vstack([X, np.tile(X[:1], (r, 1))]), [*y, *repeats])
+    merged = prior.condition([*X, X[0]], [*y, repeats.mean()], noise_scale=[1.0] * 5 + [1.0 / r])
+    extended = prior.condition(X, y).extend(X[0], repeats.mean(), noise_scale=1.0 / r)
+    known = prior.condition(
+        [*X, X[0]], [*y, repeats.mean()], noise_scale=[1.0] * 5 + [0.0], known_noise=[0.0] * 5 + [0.05]
+    )
+    x = rng.normal(size=(4, D))
+    for one in (merged, extended, known):
+        for mine, others in zip(
+            [*one.predict(x), *one.jacobian(x[0])], [*each.predict(x), *each.jacobian(x[0])], strict=True
+        ):
+            np.testing.assert_allclose(mine, others, rtol=1e-9, atol=1e-12)
+        mine, others = GradientInformation(one, x[0]), GradientInformation(each, x[0])
+        np.testing.assert_allclose(mine(x), others(x), rtol=1e-9)
+
+
+@pytest.mark.parametrize("bad", [{"noise_scale": -1.0}, {"known_noise": [0.1]}, {"noise_scale": "much"}])
+def test_bad_noise_of_values(bad):
+    with pytest.raises(InputError, match=next(iter(bad))):
+        GaussianProcess(SquaredExponential(), 0.1).condition([[0.0], [1.0]], [0.0, 1.0], **bad)
+
+
 # -- what users pass in -----------------------------------------------------------------------------------------------
 
 I2 = np.eye(2)

@@ -63,6 +63,9 @@ def test_the_quick_likelihood_of_values_is_the_likelihood(kernel, mean, of_noise
         gp = replace(example(seed, n=n, kernel=kernel, mean=mean), noise=of_noise)
         if of_noise and n == 60:  # points that coincide; without noise the derivatives of these would be rounding
             gp = gp.condition(np.repeat(gp.observations.X[:30], 2, axis=0), gp.observations.y)
+        if n == 12 and of_noise:  # noise that differs between values
+            more = {"noise_scale": np.linspace(0.1, 2.0, n), "known_noise": 0.1 * (np.arange(n) % 2)}
+            gp = gp.condition(gp.observations.X, gp.observations.y, **more)
         model = gp.given(gp.observations)
         value, gradient = likelihood_of_values(gp, gp.observations)
         slow = model.log_likelihood_gradient()

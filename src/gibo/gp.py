@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo import _linalg as linalg
-from gibo._checks import as_finite, as_points, as_vector, finite, instance, moderate, one_or_many, positive
+from gibo._checks import as_finite, as_points, as_vector, finite, instance, moderate, one_or_many, positive, shown
 from gibo._linalg import Array, Factor
 from gibo.errors import InputError, NumericalError
 from gibo.kernels import Kernel
@@ -88,29 +88,30 @@ class Jacobian(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """Values and gradients. In K, and in all that has a row for each observation, gradients stand before values."""
+    """Values and gradients. In K, and in all that has a row for each observation, gradients stand before values.
+
+    The noise on value i has the variance ``noise·noise_scale_i + known_noise_i``: 1 and 0 for a usual value, 1/r and 0
+    for the mean of r repeats, 0 and v for a value whose noise variance v is known.
+    """
 
     X: Array
     y: Array
     G: Array
     g: Array
     g_noise: Array
+    noise_scale: Array
+    known_noise: Array
 
     def targets(self, mean: float) -> Array:
         return np.concatenate([self.g.ravel(), self.y - mean])
 
     def noise(self, noise: float) -> Array:
-        return np.concatenate([self.g_noise.ravel(), np.full(self.y.size, noise)])
+        return np.concatenate([self.g_noise.ravel(), noise * self.noise_scale + self.known_noise])
 
     def append(self, new: Observations) -> Observations:
         """Both together."""
-        return Observations(
-            np.concatenate([self.X, new.X]),
-            np.concatenate([self.y, new.y]),
-            np.concatenate([self.G, new.G]),
-            np.concatenate([self.g, new.g]),
-            np.concatenate([self.g_noise, new.g_noise]),
-        )
+        both = {name: np.concatenate([getattr(self, name), getattr(new, name)]) for name in vars(self)}
+        return Observations(**both)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +157,9 @@ class GaussianProcess:
         gradient_X: npt.ArrayLike | None = None,
         gradients: npt.ArrayLike | None = None,
         gradient_noise: npt.ArrayLike | None = None,
+        *,
+        noise_scale: npt.ArrayLike = 1.0,
+        known_noise: npt.ArrayLike = 0.0,
     ) -> GaussianProcess:
         """The posterior given values y at X and, optionally, gradients; data that were there before are replaced.
 
@@ -165,8 +169,11 @@ class GaussianProcess:
             gradient_X: (m, d) locations of observed gradients.
             gradients: (m, d) the observed gradients.
             gradient_noise: their noise variance: a number, or an array that broadcasts to (m, d).
+            noise_scale, known_noise: numbers, or one per value: the noise on a value has the variance
+                ``noise·noise_scale + known_noise``. The mean of r repeated values has the scale 1/r; a value with a
+                noise variance that you know has the scale 0 and that variance.
         """
-        return self.given(_observations(X, y, gradient_X, gradients, gradient_noise))
+        return self.given(_observations(X, y, gradient_X, gradients, gradient_noise, noise_scale, known_noise))
 
     def given(self, data: Observations) -> GaussianProcess:
         """`condition` on data that were checked before."""
@@ -181,6 +188,9 @@ class GaussianProcess:
         gradient_X: npt.ArrayLike | None = None,
         gradients: npt.ArrayLike | None = None,
         gradient_noise: npt.ArrayLike | None = None,
+        *,
+        noise_scale: npt.ArrayLike = 1.0,
+        known_noise: npt.ArrayLike = 0.0,
     ) -> GaussianProcess:
         """The posterior given one point ((d,) and a number) or several more.
 
@@ -190,7 +200,7 @@ class GaussianProcess:
         X = as_finite("X", X)
         X = X[None] if X.ndim == 1 and X.size else X
         y = np.atleast_1d(as_finite("y", y))
-        new = _observations(X, y, gradient_X, gradients, gradient_noise)
+        new = _observations(X, y, gradient_X, gradients, gradient_noise, noise_scale, known_noise)
         old = self.observations
         if old is None or self.factor is None:
             return self.given(new)
@@ -312,7 +322,7 @@ class GaussianProcess:
         data, factor = conditioned(self)
         W = np.outer(self.a, self.a) - linalg.inverse(factor.L)
         by_ell, by_s2 = self.kernel.hyperparameter_gradient(W, data.X, data.G)
-        by_noise = self.noise * float(W.diagonal()[data.g.size :].sum())
+        by_noise = self.noise * float((data.noise_scale * W.diagonal()[data.g.size :]).sum())
         own = {name: 0.5 * self.kernel.own_gradient(name, W, data.X, data.G) for name in self.kernel.priors}
         return {"lengthscale": 0.5 * by_ell, "variance": 0.5 * by_s2, "noise": 0.5 * by_noise, **own}
 
@@ -352,6 +362,8 @@ def _observations(
     gradient_X: npt.ArrayLike | None,
     gradients: npt.ArrayLike | None,
     gradient_noise: npt.ArrayLike | None,
+    noise_scale: npt.ArrayLike,
+    known_noise: npt.ArrayLike,
 ) -> Observations:
     y = moderate("y", as_finite("y", y, ndim=1))
     X, G = as_finite("X", X), None if gradient_X is None else as_finite("gradient_X", gradient_X)
@@ -362,19 +374,28 @@ def _observations(
         raise InputError(f"X: expected points of one or more dimensions, got shape {X.shape}")
     if len(X) != len(y):
         raise InputError(f"X, y: expected one value for each point, got {len(X)} points and {len(y)} values")
-    d = X.shape[1]
+    d, n = X.shape[1], len(y)
+    noise = _one_per_value("noise_scale", noise_scale, n), _one_per_value("known_noise", known_noise, n)
     if G is None or not G.size:
         if gradients is not None and as_finite("gradients", gradients).size:
             raise InputError("gradients: their locations are missing; give gradient_X too")
         empty = np.empty((0, d))
-        return Observations(X, y, empty, empty, empty)
+        return Observations(X, y, empty, empty, empty, *noise)
     G = moderate("gradient_X", as_points("gradient_X", G, d))
     if gradients is None or gradient_noise is None:
         raise InputError("gradient_X: give gradients and gradient_noise with it")
     g = as_points("gradients", gradients, d)
     if len(g) != len(G):
         raise InputError(f"gradients: expected one for each of the {len(G)} rows of gradient_X, got {len(g)}")
-    return Observations(X, y, G, g, _gradient_noise(gradient_noise, len(G), d))
+    return Observations(X, y, G, g, _gradient_noise(gradient_noise, len(G), d), *noise)
+
+
+def _one_per_value(name: str, given: npt.ArrayLike, n: int) -> Array:
+    """Non-negative numbers (n,) from one number or n."""
+    array = moderate(name, as_finite(name, given))
+    if array.shape not in ((), (n,)) or not (array >= 0).all():
+        raise InputError(f"{name}: expected a non-negative number or {n} of them, got {shown(array.tolist())}")
+    return np.broadcast_to(array, (n,)).copy()
 
 
 def _gradient_noise(noise: npt.ArrayLike, m: int, d: int) -> Array:

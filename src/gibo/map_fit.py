@@ -107,10 +107,10 @@ def _log_prior(gp: GaussianProcess, priors: Mapping[str, Any]) -> float:
 def likelihood_of_values(gp: GaussianProcess, data: Observations) -> tuple[float, dict[str, Any]]:
     """`log_likelihood` and `log_likelihood_slopes` of a model given values alone, in half the time.
 
-    For a constant mean. Distances are computed once. With ``K = s2·psi + noise·I``,
-    ``a = K⁻¹ r`` and ``P = K⁻¹``, of which the upper triangle is all that is needed,
+    For a constant mean. Distances are computed once. With the diagonal matrix D
+    of the noise, ``K = s2·psi + D``, ``a = K⁻¹ r`` and ``P = K⁻¹``, of which the upper triangle is all that is needed,
 
-        tr((a aᵀ − P) ∂K/∂log s2) = aᵀ(K − noise·I)a − tr(P(K − noise·I)) = aᵀr − noise·aᵀa − n + noise·tr P
+        tr((a aᵀ − P) ∂K/∂log s2) = aᵀ(K − D)a − tr(P(K − D)) = aᵀr − aᵀDa − n + tr(PD)
 
     and by log ell the sum over pairs of ``−2·s2·(a_i a_j − P_ij)·psi'(q_ij)·(z_i − z_j)²``.
     """
@@ -119,7 +119,7 @@ def likelihood_of_values(gp: GaussianProcess, data: Observations) -> tuple[float
     q = squared_distance(data.X, data.X, ell)
     psi, dpsi = kernel.profile(q, 1)
     K = kernel.variance * psi
-    np.einsum("ii->i", K)[:] += gp.noise
+    np.einsum("ii->i", K)[:] += data.noise(gp.noise)
     model = replace(gp, observations=data, factor=cholesky(K))
     a, P = model.a, inverse_upper(conditioned(model)[1].L)
     own = {name: kernel.variance * kernel.profile_by_log(name, q, 0)[0] for name in kernel.priors}
@@ -130,9 +130,12 @@ def likelihood_of_values(gp: GaussianProcess, data: Observations) -> tuple[float
     along = (a * dpsi.dot(a)).dot(Z * Z) - np.einsum("nd,nd->d", aZ, dpsi.dot(aZ))
     B = P * dpsi  # its upper triangle; the diagonal, which is in both parts twice, cancels
     along -= (B.sum(axis=0) + B.sum(axis=1)).dot(Z * Z) - 2.0 * np.einsum("nd,nd->d", Z, B.dot(Z))
-    inverse_trace, square = float(P.trace()), float(a.dot(a))
-    noise = gp.noise + model.jitter
+    scale, diagonal = data.noise_scale, P.diagonal()
+    inverse_trace, square = float((scale * diagonal).sum()), float(a.dot(scale * a))
+    noise = gp.noise + model.jitter  # the jitter is not scaled, so the rest of it is in `further`, as known noise is
+    further = data.known_noise + model.jitter * (1.0 - scale)
     by_s2 = float(a.dot(data.targets(model.prior_mean))) - noise * square - n + noise * inverse_trace
+    by_s2 += float(further.dot(diagonal - a * a))
     by_noise = gp.noise * (square - inverse_trace)
     by_ell = -2.0 * kernel.variance * along
     slopes = {"lengthscale": by_ell, "variance": 0.5 * by_s2, "noise": 0.5 * by_noise, **by_own}

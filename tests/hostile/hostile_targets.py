@@ -279,6 +279,8 @@ TARGETS = {
         gradient_X=X[:1],
         gradients=[[1.0, 0.0, 0.5]],
         gradient_noise=0.1,
+        noise_scale=0.5,
+        known_noise=[0.1] * len(X),
     ),
     "gibo.GaussianProcess.extend": fixed(GP.extend, predict, X=X0, y=0.3),
     "gibo.GaussianProcess.predict": fixed(GP.predict, x=X),

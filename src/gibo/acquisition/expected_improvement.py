@@ -57,7 +57,7 @@ def means_at_data(gp: GaussianProcess) -> Array:
         return np.empty(0)
     if gp.jitter > 0.0 or len(data.G):
         return gp.mean_at(data.X) + gp.cross(data.X).T @ gp.a
-    return data.y - gp.noise * gp.a  # from (K − noise·I) a + m, where K a = y − m
+    return data.y - data.noise(gp.noise) * gp.a  # from (K − D) a + m with the noise D, where K a = y − m
 
 
 def incumbent(gp: GaussianProcess) -> float:

@@ -25,7 +25,7 @@ def _tuple(value):
 
 
 def test_results_of_every_study_are_kept():
-    studies = {name for name, each in STUDIES.items() if each.cells}
+    studies = {name for name, each in STUDIES.items() if each.cells} - {"judge"}  # whose results are in one folder
     assert {kept_study(RESULTS / name).name for name in KEPT} == studies
 
 

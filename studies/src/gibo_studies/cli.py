@@ -10,7 +10,7 @@ from typing import Any
 
 from gibo.cli import complain, look_here, say
 
-OPTIONS = ("dimensions", "functions", "trials", "budget", "methods", "tasks", "scales", "seed")
+OPTIONS = ("dimensions", "functions", "trials", "budget", "methods", "tasks", "scales", "seed", "judge")
 
 
 class _Names:
@@ -43,9 +43,10 @@ def add_commands(commands: Any) -> None:
     study.add_argument(
         "--tasks",
         metavar="LIST",
-        help='of leaderboard: "choose", "judge", "bbob", "trained", or names, such as "gp8;lqr", or module:Name',
+        help='of leaderboard: "cheap", or names, such as "gp8;lqr", or module:Name of a Task',
     )
     study.add_argument("--scales", metavar="LIST", help="of leaderboard, factors on the right scale (default: 1)")
+    study.add_argument("--judge", metavar="NAME", help="of judge: coco-noisy, coco, simopt, policies or gains")
     study.add_argument("--seed", type=int, metavar="N", help="of functions and methods (default: 0)")
     study.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
     figures = commands.add_parser("figures", help="draw the figures of a study again, from its saved data")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from gibo.errors import InputError, MissingExtraError
 from gibo.runs.progress import bar_over
 from gibo_studies.engine import StudyResult, read_definition, run_study
-from gibo_studies.report import ReportedStudy, write_report
+from gibo_studies.options import WrittenStudy
 from gibo_studies.table import STUDIES, load
 
 
@@ -62,13 +62,15 @@ def reproduce(
     result = _run(study, out, workers)
     minutes = (time.perf_counter() - started) / 60
     errors = [f"{' '.join(str(part) for part in cell.values())}: {cause}" for cell, cause in result.failures]
-    total = len(study.cells())
-    if not result.complete:
-        text = f"Stopped with {len(result.records)} of {total} cells in {out}; the same command continues."
-        return Done(text, errors, 1 if errors else 130)
+    done, total = len(result.records), len(study.cells())
     spent = sum(record["seconds"] for record in result.records) / 60
-    footnote = f"`{command}`: {total} cells, {spent:.1f} minutes of one core; this start took {minutes:.1f} minutes."
-    text = write_report(study, result.records, out, footnote)
+    footnote = f"`{command}`: {done} cells, {spent:.1f} minutes of one core; this start took {minutes:.1f} minutes."
+    if not result.complete:
+        if study.reports_unfinished and result.records:
+            study.write(result.records, out, footnote)
+        text = f"Stopped with {done} of {total} cells in {out}; the same command continues."
+        return Done(text, errors, 1 if errors else 130)
+    text = study.write(result.records, out, footnote)
     return Done(f"{text}\nData, table and {len(draw(out))} figures: {out}", errors, 0)
 
 
@@ -83,11 +85,11 @@ def draw(folder: Path) -> list[Path]:
     return paths
 
 
-def make_study(name: str, out: Path, options: Mapping[str, Any]) -> ReportedStudy:
+def make_study(name: str, out: Path, options: Mapping[str, Any]) -> WrittenStudy:
     """The study of that name with these options."""
     kind: Any = load(STUDIES[name].study)
     given = {"name": name, "folder": out, **options}
-    study: ReportedStudy = kind(**{field.name: given[field.name] for field in fields(kind) if field.name in given})
+    study: WrittenStudy = kind(**{field.name: given[field.name] for field in fields(kind) if field.name in given})
     return study
 
 
@@ -124,7 +126,7 @@ def _numbers(name: str, text: str, kind: type, example: str) -> tuple[Any, ...]:
     return numbers
 
 
-def _run(study: ReportedStudy, out: Path, workers: int) -> StudyResult:
+def _run(study: WrittenStudy, out: Path, workers: int) -> StudyResult:
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         with bar_over(len(study.cells()), "cells") as bar:

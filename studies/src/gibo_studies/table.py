@@ -80,12 +80,16 @@ STUDIES: dict[str, Entry] = {
     "cheetah": _MUJOCO,
     "ablation-gym": _MUJOCO,
     "ablation-hopper": _MUJOCO,
+    "judge": Entry(
+        "gibo_studies.leaderboard.judges.judge:JudgeStudy",
+        "gibo_studies.leaderboard.judges.figures:figures",
+        options=("judge", "methods", "dimensions", "trials"),
+    ),
     "leaderboard": Entry(
         "gibo_studies.leaderboard.study:Leaderboard",
         "gibo_studies.leaderboard.figures:figures",
         options=("tasks", "methods", "scales", "trials", "budget"),
         quick={
-            # None of the judging half, which is not to be looked at in passing.
             "tasks": ("gp8", "sphere20", "rosenbrock8", "cliff12", "l1-12", "lqr"),
             "methods": (
                 "GIBO",

@@ -22,23 +22,21 @@ from gibo_studies.leaderboard import tasks as tasks_module
 from gibo_studies.leaderboard.figures import _legend
 from gibo_studies.leaderboard.functions import Shifted, sphere
 from gibo_studies.leaderboard.methods import METHODS, Method, box
+from gibo_studies.leaderboard.run import look_at_a_run
 from gibo_studies.leaderboard.statistics import (
     Run,
     average_ranks,
     evaluations_to_reach,
     mean_ranks,
-    profile,
     task_ranks,
 )
-from gibo_studies.leaderboard.study import Leaderboard, improvement, look_at_a_run
-from gibo_studies.leaderboard.tables import ranks_table
-from gibo_studies.leaderboard.task import BBOB, CHOOSE, JUDGE, Task
+from gibo_studies.leaderboard.study import Leaderboard, improvement
+from gibo_studies.leaderboard.task import Task
 from gibo_studies.leaderboard.tasks import TASKS, missing
-from gibo_studies.table import STUDIES
 
 TINY = {
-    name: Task(name, half, np.zeros(2), 1.0, 24, Shifted(name, sphere, 2, "small"), "small", (12, 24), solved=0.5)
-    for name, half in (("tiny", CHOOSE), ("small", JUDGE))
+    name: Task(name, np.zeros(2), 1.0, 24, Shifted(name, sphere, 2, "small"), "small", (12, 24))
+    for name in ("tiny", "small")
 }
 
 
@@ -73,18 +71,18 @@ def test_judged_is_the_recommended_point_after_exactly_so_many_evaluations():
     task = TINY["tiny"]
     problem = task.make(0)
     looked = look_at_a_run(task, problem, Stubborn([0.0, 0.0]), [0, 3, 7, 10])
-    assert looked.curve[0] == (0, problem.truth(task.start))
-    expected = [(n, problem.truth(np.array([n - 1.0, 0.0]))) for n in (3, 7, 10)]
-    assert looked.curve[1:] == expected
-    assert looked.believed[0] is None
-    assert looked.believed[1] != expected[0][1]  # what it was told is noisy
+    first, *others = looked.looks
+    assert (first.spent, first.truth, first.believed, first.at_start) == (0, problem.truth(task.start), None, True)
+    expected = [(n, problem.truth(np.array([n - 1.0, 0.0])), False) for n in (3, 7, 10)]
+    assert [(look.spent, look.truth, look.at_start) for look in others] == expected
+    assert others[0].believed != expected[0][1]  # what it was told is noisy
 
 
 def test_looking_takes_no_part_in_the_run():
     task = TINY["tiny"]
     often = look_at_a_run(task, task.make(0), RandomSearch(task.start, seed=1), list(range(25)))
     once = look_at_a_run(task, task.make(0), RandomSearch(task.start, seed=1), [0, 24])
-    assert often.curve[-1] == once.curve[-1]
+    assert often.looks[-1] == once.looks[-1]
 
 
 @pytest.mark.parametrize(("method", "keeps"), [("ARS", False), ("GIBO", True)])
@@ -112,7 +110,7 @@ def test_states_are_normalised_for_every_method_as_in_training(method, keeps):
 
     looked = look_at_a_run(TASKS[name], replace(problem, normalizer=noting), optimizer, [0, 6])
     assert asked == ["exact" if keeps else "data"]
-    assert np.isfinite(looked.curve[-1][1])
+    assert np.isfinite(looked.looks[-1].truth)
 
 
 def test_a_run_that_ends_early_is_no_result():
@@ -145,9 +143,9 @@ def test_every_method_runs_a_small_task(method, task):
     assert optimizer.x0.tolist() == chosen.start.tolist()
     assert optimizer.seed == 3
     looked = look_at_a_run(chosen, chosen.make(0), optimizer, [0, 20])
-    assert np.isfinite([value for _, value in looked.curve]).all()
+    assert np.isfinite([look.truth for look in looked.looks]).all()
     again = look_at_a_run(chosen, chosen.make(0), METHODS[method].make(chosen, chosen.scale, 3), [0, 20])
-    assert looked.curve == again.curve
+    assert looked.looks == again.looks
 
 
 def told(optimizer, values):
@@ -264,41 +262,6 @@ def test_evaluations_needed_are_those_of_the_mean_curve():
     assert evaluations_to_reach(rival, rival) == 20.0
 
 
-def test_a_profile_counts_tasks_alike_and_never_falls():
-    runs = [
-        made_run("a", [0, 0.6, 0.2]),
-        made_run("a", [0, 0.1, 0.1], trial=1),
-        made_run("a", [0, 0.1, 0.7], task="small"),
-    ]
-    shares = profile(runs, {"tiny": 0.5, "small": 0.5}, [5, 10, 20, 50])
-    assert shares.tolist() == [0.0, 0.25, 0.75, 0.75]
-
-
-def test_a_run_between_two_looks_has_what_it_had_at_the_first():
-    run = made_run("a", [0, 0.6, 0.2])
-    assert [run.at(n) for n in (0, 9, 10, 15, 99)] == [0.0, 0.0, 0.6, 0.6, 0.2]
-
-
-def test_both_halves_are_shown_together_where_both_were_run(tiny):
-    halves = {task.half: name for name, task in tiny.items()}
-    one, other = (
-        [made_run(method, [0, share], task=halves[half]) for method, share in (("GIBO", 0.9), ("CMA-ES", 0.5))]
-        for half in (CHOOSE, JUDGE)
-    )
-    assert {row[0] for row in ranks_table(one).rows} == {CHOOSE}
-    assert {row[0] for row in ranks_table(one + other).rows} == {CHOOSE, JUDGE, "both"}
-
-
-def test_the_suite_beside_the_halves_is_ranked_by_itself(tiny, monkeypatch):
-    suite = {**tiny, "beside": replace(tiny["tiny"], name="beside", half=BBOB)}
-    monkeypatch.setattr("gibo_studies.leaderboard.tables.TASKS", suite)
-    runs = [made_run(m, [0, share], task=t) for m, share in (("GIBO", 0.9), ("CMA-ES", 0.5)) for t in suite]
-    rows = ranks_table(runs).rows
-    assert {row[0] for row in rows} == {CHOOSE, JUDGE, BBOB, "both"}
-    assert {row[4] for row in rows if row[0] == "both"} == {2}  # tasks: those of the halves
-    assert {row[0] for row in ranks_table([run for run in runs if run.task != "small"]).rows} == {CHOOSE, BBOB}
-
-
 @pytest.mark.parametrize("width", [2.6, 4.2, 7.4, 13.0])
 def test_a_legend_stays_within_its_figure(width):
     with pyplot() as plt:
@@ -328,18 +291,17 @@ def test_it_is_run_continued_with_more_reported_and_drawn(tiny, tmp_path, capsys
     said = capsys.readouterr().out
     assert (out / "cells.jsonl").read_text().startswith(first)
     assert len((out / "cells.jsonl").read_text().splitlines()) == 12
-    for part in ("**tiny** (choose, d = 2, noise small)", "**Mean rank**", "**Evaluations until", "**Seconds of the"):
+    for part in ("**tiny** (d = 2, noise small)", "**Mean rank**", "**Evaluations until", "**Seconds of the"):
         assert part in said
-    for name in ("improvement.csv", "curves.csv", "ranks.csv", "needed.csv", "profiles.csv", "times.csv", "summary.md"):
+    for name in ("improvement.csv", "curves.csv", "ranks.csv", "needed.csv", "times.csv", "summary.md"):
         assert (out / name).stat().st_size > 0
-    for name in ("learning", "profiles", "ranks", "times"):
+    for name in ("learning", "ranks", "times"):
         assert (out / f"{name}.png").stat().st_size > 1000
     with (out / "ranks.csv").open() as file:
         rows = list(csv.DictReader(file))
-    both = [row for row in rows if row["half"] == "both"]
-    assert {row["method"] for row in both} == set(SOME)
-    assert sum(float(row["mean_rank"]) for row in both) == pytest.approx(6.0)
-    assert {row["tasks"] for row in both} == {"2"}
+    assert {row["method"] for row in rows} == set(SOME)
+    assert sum(float(row["mean_rank"]) for row in rows) == pytest.approx(6.0)
+    assert {row["tasks"] for row in rows} == {"2"}
     (out / "ranks.png").unlink()
     assert main(["figures", str(out)]) == 0
     assert (out / "ranks.png").exists()
@@ -372,7 +334,7 @@ def test_a_cell_is_the_same_in_another_process_and_says_what_it_should(tmp_path)
     assert improvement(record)[-1][0] == 20
 
 
-def test_dear_tasks_run_fewer_methods_unless_named(monkeypatch):
+def test_expensive_tasks_run_fewer_methods_unless_named(monkeypatch):
     monkeypatch.setattr("gibo_studies.leaderboard.study.missing", lambda needs: [])
     ran = {cell["method"] for cell in Leaderboard(tasks=("Ant-v5",)).cells()}
     assert ran == {"GIBO", "CMA-ES", "ARS", "Random search"}
@@ -388,11 +350,6 @@ def test_what_is_not_installed_is_left_out_and_said(monkeypatch):
     study = Leaderboard(tasks=("BipedalWalker-v3", "lqr"), methods=("GIBO",))
     assert {cell["task"] for cell in study.cells()} == {"lqr"}
     assert study.left_out() == ["BipedalWalker-v3 (needs Box2D)"]
-
-
-def test_the_quick_version_does_not_look_at_the_judging_half():
-    study = Leaderboard(**STUDIES["leaderboard"].quick)
-    assert {TASKS[cell["task"]].half for cell in study.cells()} == {CHOOSE}
 
 
 def test_the_scale_is_an_option(tiny):
@@ -411,7 +368,7 @@ def test_mistakes_are_named(capsys, tmp_path):
     assert main([*words, "--scales", "much"]) == 2
     assert "--scales: expected a comma-separated list such as 0.1,1,10" in capsys.readouterr().err
     assert main([*words, "--methods", "SGD"]) == 2
-    assert "methods: 'SGD' is not in leaderboard" in capsys.readouterr().err
+    assert "methods: 'SGD' is not in the leaderboard" in capsys.readouterr().err
 
 
 def test_methods_and_tasks_of_a_users_own_take_part_by_their_place(tmp_path):
@@ -420,7 +377,7 @@ def test_methods_and_tasks_of_a_users_own_take_part_by_their_place(tmp_path):
         "from gibo_studies.leaderboard.functions import Shifted, sphere\n"
         "from gibo_studies.leaderboard.task import Task\n"
         "class Near(gibo.RandomSearch): pass\n"
-        "bowl = Task('bowl', 'choose', [0.0] * 2, 1.0, 20, Shifted('bowl', sphere, 2, 'small'), 'small', (10, 20))\n"
+        "bowl = Task('bowl', [0.0] * 2, 1.0, 20, Shifted('bowl', sphere, 2, 'small'), 'small', (10, 20))\n"
     )
     words = ["--methods", "mine:Near;GIBO", "--tasks", "mine:bowl", "--trials", "2", "--out", "board"]
     command = [sys.executable, "-m", "gibo", "reproduce", "leaderboard", *words]

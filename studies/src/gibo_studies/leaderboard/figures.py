@@ -4,41 +4,16 @@ from __future__ import annotations
 
 import csv
 import math
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from gibo._linalg import Array
-from gibo.figures.style import BLUE, GREEN, GREY, ORANGE, PINK, SKY, LineStyle, pyplot, save
+from gibo.figures.style import pyplot, save
 from gibo_studies.leaderboard.study import COLUMNS
+from gibo_studies.leaderboard.styles import line_style
 from gibo_studies.report import Arm, read_curves
-from gibo_studies.styles import DOTTED_DASHES
 
-YELLOW, BROWN = "#C9A800", "#8C510A"
-LINE_STYLES = {
-    "GIBO": LineStyle(BLUE, "-"),
-    "GIBO (gradient steps)": LineStyle(BLUE, "--"),
-    "GIBO (paper)": LineStyle(SKY, "-"),
-    "CMA-ES": LineStyle(GREEN, "-."),
-    "CMA-ES (noise handling)": LineStyle(GREEN, ":"),
-    "ARS": LineStyle(ORANGE, "--"),
-    "Vanilla BO": LineStyle(PINK, ":"),
-    "Vanilla BO (best practice)": LineStyle(PINK, DOTTED_DASHES),
-    "Trust region BO": LineStyle(YELLOW, "-"),
-    "MPD": LineStyle(BROWN, "--"),
-    "MinUCB": LineStyle("black", "-."),
-    "Local entropy search": LineStyle(BROWN, ":"),
-    "Random search": LineStyle(GREY, ":"),
-    "Optuna TPE": LineStyle(SKY, "--"),
-    "Optuna GP": LineStyle(SKY, ":"),
-    "BoTorch": LineStyle(PINK, "-"),
-    "nevergrad": LineStyle(ORANGE, ":"),
-    "COBYQA": LineStyle(YELLOW, ":"),
-}
-OTHER_STYLES = [
-    LineStyle(color, line) for color in ("#A6328C", "#7A7A00", "#5C4CCB") for line in ("-", "--", "-.", ":")
-]
 INCHES_PER_NAME = 2.1  # in a legend
 
 
@@ -50,9 +25,6 @@ def figures(out: Path) -> list[Path]:
         some = {arm: curve for arm, curve in curves.items() if str(arm[1]) == scale}
         suffix = "" if float(scale) == 1.0 else f"-scale-{float(scale):g}"
         paths += learning_figure(some, out / f"learning{suffix}")
-        profiles = [row for row in _rows(out / "profiles.csv") if float(row["scale"]) == float(scale)]
-        if profiles:
-            paths += profile_figure(profiles, out / f"profiles{suffix}")
         ranks = [row for row in _rows(out / "ranks.csv") if float(row["scale"]) == float(scale)]
         if ranks:
             paths += rank_figure(ranks, out / f"ranks{suffix}")
@@ -71,7 +43,7 @@ def learning_figure(curves: dict[Arm, dict[str, Array]], path: Path) -> list[Pat
             axes.remove()
         panels = dict(zip(tasks, grid.ravel(), strict=False))
         for (task, _, method), curve in curves.items():
-            panels[str(task)].plot(curve["evaluations"], curve["mean"], **_style(str(method)))
+            panels[str(task)].plot(curve["evaluations"], curve["mean"], **line_style(str(method)))
         for task, axes in panels.items():
             axes.set_title(task, fontsize=8)
             axes.axhline(0.0, color="black", linewidth=0.5)
@@ -82,50 +54,26 @@ def learning_figure(curves: dict[Arm, dict[str, Array]], path: Path) -> list[Pat
         return save(figure, plt, path)
 
 
-def profile_figure(rows: list[dict[str, str]], path: Path) -> list[Path]:
-    """Share of the tasks solved over the evaluations: a row per field of methods, a panel per half."""
-    fields, halves = (list(dict.fromkeys(row[name] for row in rows)) for name in ("among", "half"))
-    with pyplot() as plt:
-        size = (1.0 + 3.2 * len(halves), 0.9 + 2.7 * len(fields))
-        figure, grid = plt.subplots(
-            len(fields), len(halves), figsize=size, squeeze=False, sharey=True, layout="constrained"
-        )
-        for among, line in zip(fields, grid, strict=True):
-            for half, axes in zip(halves, line, strict=True):
-                some = [row for row in rows if row["half"] == half and row["among"] == among]
-                for method in dict.fromkeys(row["method"] for row in some):
-                    points = [(int(r["evaluations"]), float(r["solved"])) for r in some if r["method"] == method]
-                    axes.step(*zip(*points, strict=True), where="post", **_style(method))
-                if some:
-                    axes.set_title(f"{half}, {among}: {some[0]['tasks']} tasks", fontsize=9)
-                    axes.set_xscale("log")
-                axes.set_ylim(-0.02, 1.02)
-                axes.set_xlabel("evaluations")
-            line[0].set_ylabel("share of the tasks solved")
-        _legend(figure, dict.fromkeys(row["method"] for row in rows))
-        return save(figure, plt, path)
-
-
 def rank_figure(rows: list[dict[str, str]], path: Path) -> list[Path]:
-    """Mean ranks with their intervals, a panel per half; the best is on top."""
-    panels = list(dict.fromkeys((row["half"], row["among"]) for row in rows))
+    """Mean ranks with their intervals, a panel per field of methods; the best is on top."""
+    panels = list(dict.fromkeys(row["among"] for row in rows))
     with pyplot() as plt:
-        most = max(sum((row["half"], row["among"]) == panel for row in rows) for panel in panels)
+        most = max(sum(row["among"] == panel for row in rows) for panel in panels)
         columns = min(3, len(panels))
         lines = math.ceil(len(panels) / columns)
         size = (3.6 * columns, 0.6 + (0.7 + 0.24 * most) * lines)
         figure, grid = plt.subplots(lines, columns, figsize=size, squeeze=False, layout="constrained")
         for axes in grid.ravel()[len(panels) :]:
             axes.remove()
-        for (half, among), axes in zip(panels, grid.ravel(), strict=False):
-            some = [row for row in rows if (row["half"], row["among"]) == (half, among)][::-1]
+        for among, axes in zip(panels, grid.ravel(), strict=False):
+            some = [row for row in rows if row["among"] == among][::-1]
             for i, row in enumerate(some):
                 mean, low, high = (float(row[name]) for name in ("mean_rank", "low", "high"))
-                color = _style(row["method"])["color"]
+                color = line_style(row["method"])["color"]
                 axes.plot([low, high], [i, i], color=color, linewidth=2.0)
                 axes.plot([mean], [i], "o", color=color, markersize=5)
             axes.set_yticks(range(len(some)), [row["method"] for row in some], fontsize=8)
-            axes.set_title(f"{half}, {among}: {some[0]['tasks']} tasks", fontsize=9)
+            axes.set_title(f"{among}: {some[0]['tasks']} tasks", fontsize=9)
             axes.set_xlabel("mean rank (95 %)")
         return save(figure, plt, path)
 
@@ -136,7 +84,9 @@ def time_figure(rows: list[dict[str, str]], path: Path) -> list[Path]:
         figure, axes = plt.subplots(figsize=(5.5, 0.9 + 0.26 * len(rows)), layout="constrained")
         rows = rows[::-1]
         axes.barh(
-            range(len(rows)), [float(row["mean"]) for row in rows], color=[_style(r["method"])["color"] for r in rows]
+            range(len(rows)),
+            [float(row["mean"]) for row in rows],
+            color=[line_style(r["method"])["color"] for r in rows],
         )
         axes.set_yticks(range(len(rows)), [row["method"] for row in rows], fontsize=8)
         axes.set_xscale("log")
@@ -149,14 +99,9 @@ def _rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def _style(method: str) -> dict[str, Any]:
-    own = OTHER_STYLES[zlib.crc32(method.encode()) % len(OTHER_STYLES)]  # of a user's own method
-    return LINE_STYLES.get(method, own)._asdict()
-
-
 def _legend(figure: Any, methods: Iterable[str]) -> None:
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], **_style(method), label=method) for method in methods]
+    handles = [Line2D([], [], **line_style(method), label=method) for method in methods]
     columns = max(1, min(4, len(handles), int(figure.get_figwidth() / INCHES_PER_NAME)))
     figure.legend(handles=handles, loc="outside upper center", ncols=columns, fontsize=8)

@@ -6,7 +6,7 @@ task has no bounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,10 +27,12 @@ from gibo.priors import Normal
 from gibo.training.presets import PRESETS
 from gibo_studies.leaderboard import extras
 from gibo_studies.leaderboard.task import Task
+from gibo_studies.options import choose
 from gibo_studies.paper import lqr
 from gibo_studies.rivals import MPD, BestPracticeBO, LocalEntropySearch, MinUCB, TrustRegionBO
 
 REACH = 5.0
+REEVALUATED = " (re-evaluated)"
 
 # From a task, the scale that the method is told, and a seed.
 Maker = Callable[[Task, float, int], Optimizer]
@@ -46,10 +48,12 @@ class Method:
 
     Attributes:
         make: a fresh optimiser.
-        everywhere: whether it runs on the dear tasks too, unless methods are named.
+        everywhere: whether it runs on the expensive tasks too, unless methods are named.
         applies: on which tasks it can run.
         needs: modules that it needs.
         extra: not in the package; left out, with a note, where what it needs is not installed.
+        luckiest: it recommends the point with the highest value seen. Before a judge it is then also shown with the
+            best of a few such points by the mean of new evaluations, under its name and `REEVALUATED`.
     """
 
     make: Maker
@@ -57,6 +61,7 @@ class Method:
     applies: Callable[[Task], bool] = _always
     needs: tuple[str, ...] = ()
     extra: bool = False
+    luckiest: bool = False
 
 
 def _plain(kind: Callable[..., Optimizer], **options: Any) -> Maker:
@@ -148,3 +153,10 @@ def method_of(name: str) -> Method:
             raise InputError(f"methods: expected the place of an Optimizer class or of a Method, got {name!r}")
         METHODS[name] = found
     return METHODS[name]
+
+
+def chosen_methods(names: Sequence[str]) -> tuple[str, ...]:
+    """Methods by their names in any case, or by places, in the order of the table."""
+    for place in filter(is_place, names):
+        method_of(place)
+    return choose(names, METHODS, "the leaderboard")

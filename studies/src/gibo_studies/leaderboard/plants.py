@@ -29,7 +29,7 @@ def regulator(number: int) -> Problem:
     def evaluate(x: Array, seed: int) -> float:
         return lqr.episode_return(x, STEPS, seed=seed)
 
-    return Problem(evaluate, truth, -math.log10(BEST), np.ravel(lqr.optimal_gain), truth_is_the_value=False)
+    return Problem(evaluate, truth, -math.log10(BEST), np.ravel(lqr.optimal_gain), told_mean=lambda x: None)
 
 
 # -- PID --------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Ranks with intervals, evaluations needed, shares of runs solved: what is read off the runs' curves.
+"""Ranks with intervals and evaluations needed: what is read off the runs' curves.
 
 A run is what one method recommended along one trial of a task: when it was looked at, and the shares of the possible
 improvement that its recommended points had then.
@@ -29,15 +29,6 @@ class Run:
     spent: Array
     share: Array
     seconds: float
-
-    def at(self, n: float) -> float:
-        """The share after so many evaluations."""
-        return float(self.share[max(0, int(np.searchsorted(self.spent, n, side="right")) - 1)])
-
-    def first(self, share: float) -> float:
-        """After how many evaluations it was first looked at with such a share; infinite: never."""
-        reached = np.flatnonzero(self.share >= share)
-        return float(self.spent[reached[0]]) if len(reached) else np.inf
 
 
 class Interval(NamedTuple):
@@ -97,17 +88,3 @@ def evaluations_to_reach(runs: Sequence[Run], rival: Sequence[Run]) -> float:
     spent, share = mean_curve(runs)
     reached = np.flatnonzero(share >= goal - 1e-9)
     return float(spent[reached[0]]) if len(reached) else np.inf
-
-
-def profile(runs: Sequence[Run], solved: Mapping[str, float], grid: Sequence[int]) -> Array:
-    """(grid,) the share of the runs whose recommended point counted as solved after so many evaluations or before.
-
-    Every task counts alike, however many trials it has.
-    """
-    tasks = list(dict.fromkeys(run.task for run in runs))
-    shares = []
-    for task in tasks:
-        firsts = np.array([run.first(solved[task]) for run in of(runs, task=task)])
-        shares.append([(firsts <= n).mean() for n in grid])
-    mean: Array = np.mean(shares, axis=0) if tasks else np.zeros(len(grid))
-    return mean

@@ -6,7 +6,6 @@ by `gibo.run`; at some of its evaluations it is looked at: the value without noi
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -14,20 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from gibo._linalg import Array, single_thread
-from gibo._plugins import is_place
 from gibo.errors import InputError
-from gibo.optimizers.base import Optimizer
-from gibo.outcome import Outcome
-from gibo.runs.api import run
-from gibo.training.training import usual_reexpression
 from gibo_studies.engine import Record
 from gibo_studies.leaderboard import tables
-from gibo_studies.leaderboard.methods import METHODS, method_of
+from gibo_studies.leaderboard.methods import METHODS, chosen_methods, method_of
+from gibo_studies.leaderboard.run import look_at_a_run
 from gibo_studies.leaderboard.statistics import Run
-from gibo_studies.leaderboard.task import Problem, Task
+from gibo_studies.leaderboard.task import Task
 from gibo_studies.leaderboard.tasks import TASKS, chosen_tasks, missing, task_of
-from gibo_studies.options import PER_SEED, Options, choose
+from gibo_studies.options import PER_SEED, Options
 from gibo_studies.report import Columns, Curve, Curves, More, Report, record_of
 
 NAME = "leaderboard"
@@ -41,9 +35,9 @@ class Leaderboard(Options):
     Which of them are run is no part of what the study is: the folder of a few is continued with more.
 
     Attributes:
-        tasks: names, or "choose", "judge", "cheap", "bbob", "trained"; both halves by default.
-        methods: names. Tasks and methods of a user's own are named by ``module:Name``. By default all on the cheap
-            tasks, and on the others those that run everywhere.
+        tasks: names, or "cheap"; all by default.
+        methods: names; by default all on the cheap tasks, and on the others those that run everywhere. Tasks and
+            methods of a user's own are named by ``module:Name``.
         scales: factors on the right scale.
         trials: per task, scale and method; None for the task's own number.
         budget: cuts the tasks' budgets off; None for their own.
@@ -60,10 +54,8 @@ class Leaderboard(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for place in filter(is_place, self.methods):
-            method_of(place)
         if self.methods:
-            object.__setattr__(self, "methods", choose(self.methods, METHODS, NAME))
+            object.__setattr__(self, "methods", chosen_methods(self.methods))
         object.__setattr__(self, "tasks", chosen_tasks(self.tasks))
         if not self.scales or not all(np.isfinite(factor) and factor > 0 for factor in self.scales):
             raise InputError(f"scales: expected positive factors on the right scale, got {self.scales}")
@@ -82,7 +74,7 @@ class Leaderboard(Options):
         return [
             {"task": task.name, "scale": factor, "method": method, "trial": trial}
             for trial in range(max(trials.values(), default=0))
-            for task in sorted(chosen, key=lambda task: task.dear)
+            for task in sorted(chosen, key=lambda task: task.expensive)
             if trial < trials[task.name]
             for factor in self.scales
             for method in self.methods_of(task)
@@ -90,7 +82,7 @@ class Leaderboard(Options):
 
     def methods_of(self, task: Task) -> list[str]:
         """Those that run on a task."""
-        named = self.methods or [name for name, each in METHODS.items() if each.everywhere or not task.dear]
+        named = self.methods or [name for name, each in METHODS.items() if each.everywhere or not task.expensive]
         return [name for name in named if METHODS[name].applies(task) and not missing(METHODS[name].needs)]
 
     def left_out(self) -> list[str]:
@@ -106,11 +98,11 @@ class Leaderboard(Options):
         optimizer = method_of(cell["method"]).make(task, task.scale * cell["scale"], seed)
         looked = look_at_a_run(task, task.make(seed), optimizer, task.looks(self.budget))
         return {
-            **record_of(cell, looked.curve),
+            **record_of(cell, [(look.spent, look.truth) for look in looked.looks]),
             "reference": looked.reference,
-            "believed": looked.believed,
+            "believed": [look.believed for look in looked.looks],
             "own_seconds": round(looked.own_seconds, 3),
-            "interval_held": looked.interval_held,
+            "interval_held": looked.looks[-1].interval_held,
         }
 
     # -- the report ---------------------------------------------------------------------------------------------------
@@ -132,59 +124,6 @@ class Leaderboard(Options):
 
     def _more(self, records: Sequence[Record]) -> More:
         return tables.all_tables([run_of(record) for record in records])
-
-
-@dataclass(frozen=True, eq=False)
-class Looked:
-    """A run as it was looked at: what the recommended points were worth, and what the method believed of them.
-
-    `interval_held`: whether the last point's value lay in the interval that the method reported; None without one, and
-    where the value is not what the method sees.
-    """
-
-    curve: list[tuple[int, float]]
-    believed: list[float | None]
-    reference: float
-    own_seconds: float
-    interval_held: bool | None
-
-
-def look_at_a_run(task: Task, problem: Problem, optimizer: Optimizer, looks: Sequence[int]) -> Looked:
-    """Spend a budget, the last of the looks, and judge what is recommended at each look.
-
-    Looking takes no part in the run, and the method does not learn of it.
-    """
-    normalizer = problem.normalizer(usual_reexpression(optimizer.method))
-    recommended: list[tuple[int, Array, float | None, dict[str, Any]]] = []
-    outside = 0.0
-
-    def look(spent: int) -> None:
-        best = optimizer.best
-        options = {} if normalizer is None else normalizer.options()
-        x, value = (task.start, None) if best is None else (best.x, best.value)
-        recommended.append((spent, x, value, options))
-
-    def objective(x: Array, *, seed: int, **options: Any) -> float | Outcome:
-        nonlocal outside
-        started = time.perf_counter()
-        # All before this one are told: without workers, a value is told before the next one is asked for.
-        if len(optimizer.evaluations) in looks:
-            look(len(optimizer.evaluations))
-        value = problem.evaluate(x, seed=seed, **options)
-        outside += time.perf_counter() - started
-        return value
-
-    started = time.perf_counter()
-    with single_thread():
-        result = run(optimizer, objective, budget=looks[-1], reparametrizer=normalizer)
-        own = time.perf_counter() - started - outside
-        if result.evaluations < looks[-1]:
-            raise InputError(f"the run ended early: {result.reason}")
-        look(looks[-1])
-        curve = [(spent, problem.truth(x, **options)) for spent, x, _, options in recommended]
-    interval = result.interval if problem.truth_is_the_value else None
-    held = None if interval is None else bool(interval[0] <= curve[-1][1] <= interval[1])
-    return Looked(curve, [value for _, _, value, _ in recommended], problem.reference, own, held)
 
 
 def improvement(record: Record) -> Curve:

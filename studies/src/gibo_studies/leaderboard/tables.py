@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,21 +15,12 @@ from gibo_studies.leaderboard.statistics import (
     evaluations_to_reach,
     mean_ranks,
     of,
-    profile,
     task_ranks,
 )
-from gibo_studies.leaderboard.task import BBOB, CHOOSE, JUDGE, TRAINED
 from gibo_studies.leaderboard.tasks import TASKS
 from gibo_studies.report import Curves, More, Table, sample, table
 
 RIVAL = "CMA-ES"
-GRID = [round(10 ** (0.05 * i)) for i in range(20, 61)]  # 10 to 1000 evaluations
-
-
-def _halves(runs: Sequence[Run]) -> Mapping[str, tuple[str, ...]]:
-    """Those that were run, both together if both were, and what stands beside them."""
-    found = [half for half in (CHOOSE, JUDGE, BBOB, TRAINED) if any(TASKS[run.task].half == half for run in runs)]
-    return {half: (half,) for half in found} | ({"both": (CHOOSE, JUDGE)} if {CHOOSE, JUDGE} <= set(found) else {})
 
 
 def improvements(curves: Curves, budget: int | None) -> str:
@@ -45,7 +36,7 @@ def improvements(curves: Curves, budget: int | None) -> str:
             for (name, factor, method), each in curves.items()
             if (name, factor) == (task, scale)
         ]
-        kind = f"{TASKS[task].half}, d = {TASKS[task].d}, noise {TASKS[task].noise}{_told(float(scale))}"
+        kind = f"d = {TASKS[task].d}, noise {TASKS[task].noise}{_told(float(scale))}"
         text += f"\n**{task}** ({kind})\n\n" + table(("method", *(str(mark) for mark in marks), "trials"), rows)
     return text
 
@@ -53,9 +44,9 @@ def improvements(curves: Curves, budget: int | None) -> str:
 def all_tables(runs: Sequence[Run]) -> More:
     """What is said of all tasks together."""
     ranks, needed = ranks_table(runs), needed_table(runs)
-    files = {"ranks.csv": ranks, "needed.csv": needed, "profiles.csv": profiles_table(runs), "times.csv": times(runs)}
-    header = ["half", "scale", "among", "method", "tasks", "mean rank (95 %)"]
-    rows = [(*row[:5], f"{row[5]:.2f} ({row[6]:.2f} to {row[7]:.2f})") for row in ranks.rows]
+    files = {"ranks.csv": ranks, "needed.csv": needed, "times.csv": times(runs)}
+    header = ["scale", "among", "method", "tasks", "mean rank (95 %)"]
+    rows = [(*row[:4], f"{row[4]:.2f} ({row[5]:.2f} to {row[6]:.2f})") for row in ranks.rows]
     text = "\n**Mean rank** of the last recommended points, 1 is best; interval by bootstrap over the tasks.\n\n"
     text += table(header, rows)
     if needed.rows:
@@ -70,14 +61,13 @@ def ranks_table(runs: Sequence[Run]) -> Table:
     """Of all methods, on the tasks that all of them ran, and of those that run everywhere, on all tasks."""
     rows: list[Sequence[Any]] = []
     for scale in sorted({run.scale for run in runs}):
-        for half, halves in _halves(runs).items():
-            some = [run for run in runs if run.scale == scale and TASKS[run.task].half in halves]
-            for among, methods in _fields(some).items():
-                ranks = task_ranks(some, methods)
-                intervals = mean_ranks(ranks, methods)
-                for method in sorted(intervals, key=lambda name: intervals[name].mean):
-                    rows.append((half, f"{scale:g}", among, method, len(ranks), *_rounded(intervals[method])))
-    return Table(("half", "scale", "among", "method", "tasks", "mean_rank", "low", "high"), rows)
+        some = of(runs, scale=scale)
+        for among, methods in _fields(some).items():
+            ranks = task_ranks(some, methods)
+            intervals = mean_ranks(ranks, methods)
+            for method in sorted(intervals, key=lambda name: intervals[name].mean):
+                rows.append((f"{scale:g}", among, method, len(ranks), *_rounded(intervals[method])))
+    return Table(("scale", "among", "method", "tasks", "mean_rank", "low", "high"), rows)
 
 
 def _fields(runs: Sequence[Run]) -> dict[str, list[str]]:
@@ -102,25 +92,6 @@ def needed_table(runs: Sequence[Run]) -> Table:
             found = [evaluations_to_reach(each, rival) if each else math.inf for each in here]
             rows.append((task, f"{scale:g}", *("" if math.isinf(n) else int(n) for n in found)))
     return Table(("task", "scale", *methods), rows)
-
-
-def profiles_table(runs: Sequence[Run]) -> Table:
-    """Share of the tasks solved over the evaluations, on the tasks that all of the methods that are compared ran."""
-    solved = {name: task.solved for name, task in TASKS.items()}
-    most = max(float(run.spent[-1]) for run in runs)
-    grid = [*(n for n in GRID if n < most), round(most)]
-    rows: list[Sequence[Any]] = []
-    for scale in sorted({run.scale for run in runs}):
-        for half, halves in _halves(runs).items():
-            some = [run for run in runs if run.scale == scale and TASKS[run.task].half in halves]
-            for among, methods in _fields(some).items():
-                tasks = set.intersection(*({run.task for run in of(some, method=name)} for name in methods))
-                for method in methods if tasks else ():
-                    these = [run for run in of(some, method=method) if run.task in tasks]
-                    shares = zip(grid, profile(these, solved, grid), strict=True)
-                    place = (half, f"{scale:g}", among, method, len(tasks))
-                    rows += [(*place, n, round(float(share), 4)) for n, share in shares]
-    return Table(("half", "scale", "among", "method", "tasks", "evaluations", "solved"), rows)
 
 
 def times(runs: Sequence[Run]) -> Table:

@@ -14,7 +14,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -24,13 +25,9 @@ from gibo.outcome import Outcome
 from gibo.training.training import StateNormalizer
 
 NOISE: Mapping[str, float] = {"small": 0.01, "middle": 0.05, "large": 0.2}
-CHOOSE: Final = "choose"
-JUDGE: Final = "judge"
-BBOB: Final = "bbob"
-TRAINED: Final = "trained"
-Half = Literal["choose", "judge", "bbob", "trained"]
+Noise: TypeAlias = Literal["small", "middle", "large", "own"]
 # Looks along a run, about; fewer where a look takes many episodes.
-LOOKS, DEAR_LOOKS = 40, 10
+LOOKS, EXPENSIVE_LOOKS = 40, 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +42,10 @@ class Problem:
         optimum: (d,) a point that has it, where one is known.
         normalizer: a fresh one of what is learnt of the states between iterations, given what is re-expressed, or None;
             its options are those of `evaluate` and `truth`.
-        truth_is_the_value: whether `truth` is the mean of what `evaluate` gives, or another measure of it.
+        told_mean: the mean of what `evaluate` gives, from x, where that is not the truth; None where there is no mean.
+        start: (d,) where this instance starts, if not where the task does.
+        finish: called when a run is over, before its recommended points are judged.
+        observe: from a new folder and the name of a method: have the run written there in the format of the suite.
     """
 
     evaluate: Callable[..., float | Outcome]
@@ -53,7 +53,10 @@ class Problem:
     reference: float
     optimum: Array | None = None
     normalizer: Callable[[str], StateNormalizer | None] = field(default=lambda reexpressed: None)
-    truth_is_the_value: bool = True
+    told_mean: Callable[[Array], float | None] | None = None
+    start: Array | None = None
+    finish: Callable[[], None] = field(default=lambda: None)
+    observe: Callable[[Path, str], None] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,37 +65,33 @@ class Task:
 
     Attributes:
         name: of the task.
-        half: "choose", what a default may be chosen by, "judge", what it is judged by; "bbob", "trained": see `TASKS`.
         start: (d,) where every method starts.
         scale: by how much a parameter must change to matter, roughly: the right one, for all parameters.
         budget: evaluations.
         make: the instance of a number.
         noise: "small", "middle", "large" or "own".
         marks: the evaluations at which the table looks.
-        solved: the share of the improvement from the start to the best known value from which it counts as solved.
         bounds: None, or (lower, upper) for all parameters.
-        dear: an evaluation takes long: fewer looks, and only the methods that run everywhere.
+        expensive: an evaluation takes long: fewer looks, and only the methods that run everywhere.
         trials: by default.
         needs: modules that it needs.
     """
 
     name: str
-    half: Half
     start: Array
     scale: float
     budget: int
     make: Callable[[int], Problem]
-    noise: Literal["small", "middle", "large", "own"]
+    noise: Noise
     marks: tuple[int, ...]
-    solved: float = 0.95
     bounds: tuple[float, float] | None = None
-    dear: bool = False
+    expensive: bool = False
     trials: int = 20
     needs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not 20 <= self.budget <= 1000 or max(self.marks) > self.budget:
-            raise InputError(f"{self.name}: expected a budget of 20 to 1000 and marks up to it, got {self.budget}")
+        if max(self.marks) > self.budget:
+            raise InputError(f"{self.name}: expected marks up to the budget of {self.budget}, got {self.marks}")
 
     @property
     def d(self) -> int:
@@ -102,8 +101,8 @@ class Task:
     def looks(self, budget: int | None = None) -> list[int]:
         """When a run's recommended point is looked at: at its start, evenly, at the marks and at its end."""
         most = self.budget if budget is None else min(self.budget, budget)
-        slow = self.dear or "gymnasium" in self.needs
-        step = max(1, most // (DEAR_LOOKS if slow else LOOKS))
+        slow = self.expensive or "gymnasium" in self.needs
+        step = max(1, most // (EXPENSIVE_LOOKS if slow else LOOKS))
         marks = {mark for mark in self.marks if mark <= most}
         return sorted({*range(0, most + 1, step), *marks, most})
 

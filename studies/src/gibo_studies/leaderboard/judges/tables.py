@@ -1,0 +1,115 @@
+"""A judge's tables, from its rows alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from gibo._linalg import Array
+from gibo_studies.leaderboard.comparison import (
+    LEAST,
+    interquartile_mean,
+    paired_difference,
+    probability_of_improvement,
+)
+from gibo_studies.leaderboard.statistics import Interval, average_ranks
+from gibo_studies.report import table
+
+Row: TypeAlias = Mapping[str, str]
+CENTRE = ("GIBO", "CMA-ES")  # the first of these that ran is what the others are compared with
+
+
+def summary(judge: str, rule: str, rows: Sequence[Row]) -> str:
+    """All tables."""
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    tasks = list(dict.fromkeys(row["task"] for row in rows))
+    looks = looks_of(rows)
+    centre = next((name for name in CENTRE if name in methods), methods[0])
+    text = (
+        f"# {judge}\n\n{rule[0].upper()}{rule[1:]}.\n\nA share is (value − start)/(best known − start), by the value "
+        "without noise of the recommended point; in the tables it counts as at least −100 %. Intervals hold 95 %.\n"
+    )
+    for k in range(max(map(len, looks.values()))):
+        some = [row for row in rows if looks[row["task"]].index(int(row["look"])) == k]
+        text += f"\n## {_name(k, looks)}\n\n{_look_table(some, methods, centre)}"
+    last = [row for row in rows if int(row["look"]) == looks[row["task"]][-1]]
+    return text + "\n## Mean share per task in the end, in percent\n\n" + _task_table(last, tasks, methods)
+
+
+def _name(k: int, looks: Mapping[str, Sequence[int]]) -> str:
+    found = sorted({each[k] for each in looks.values()})
+    return f"After {found[0]} values" if len(found) == 1 else f"After {found[0]} to {found[-1]} values (look {k + 1})"
+
+
+def _look_table(rows: Sequence[Row], methods: Sequence[str], centre: str) -> str:
+    ranks = _mean_ranks(rows, methods)
+    header = (
+        "method", "runs", "interquartile mean, %", "mean, %", "mean rank", f"paired difference to {centre}, %",
+        f"better than {centre} with probability, %", "below the start", "at the start", "90 % interval held",
+    )  # fmt: skip
+    theirs = by_trial([row for row in rows if row["method"] == centre])
+    lines = []
+    for method in sorted(methods, key=lambda name: ranks.get(name, np.inf)):
+        own = [row for row in rows if row["method"] == method]
+        if not own:
+            continue
+        shares = by_trial(own)
+        compared = ("", "")
+        if method != centre and set(shares) & set(theirs):
+            compared = (
+                _percent(paired_difference(shares, theirs), sign=True),
+                _percent(probability_of_improvement(by_task(shares), by_task(theirs))),
+            )
+        told = [row for row in own if row["low"] and row["mean"]]
+        held = sum(float(r["low"]) <= float(r["mean"]) <= float(r["high"]) for r in told)
+        mean, rank = f"{100 * np.mean(list(shares.values())):.1f}", ranks.get(method)
+        below, at_start = sum(float(row["share"]) < 0.0 for row in own), sum(row["at_start"] == "1" for row in own)
+        averages = (_percent(interquartile_mean(by_task(shares))), mean, "" if rank is None else f"{rank:.2f}")
+        interval = f"{held} of {len(told)}" if told else ""
+        lines.append((method, len(own), *averages, *compared, below, at_start, interval))
+    return table(header, lines)
+
+
+def looks_of(rows: Sequence[Row]) -> dict[str, list[int]]:
+    """After how many values each task was looked at."""
+    tasks = dict.fromkeys(row["task"] for row in rows)
+    return {task: sorted({int(row["look"]) for row in rows if row["task"] == task}) for task in tasks}
+
+
+def by_trial(rows: Sequence[Row]) -> dict[tuple[str, int], float]:
+    """Shares, which are at least `LEAST`."""
+    return {(row["task"], int(row["trial"])): max(float(row["share"]), LEAST) for row in rows}
+
+
+def by_task(shares: Mapping[tuple[str, int], float]) -> dict[str, Array]:
+    """The shares of the trials of each task."""
+    found: dict[str, list[float]] = {}
+    for (task, _), share in shares.items():
+        found.setdefault(task, []).append(share)
+    return {task: np.array(values) for task, values in found.items()}
+
+
+def _mean_ranks(rows: Sequence[Row], methods: Sequence[str]) -> dict[str, float]:
+    """Among the methods that ran all that any of them ran."""
+    by_method = {method: by_trial([row for row in rows if row["method"] == method]) for method in methods}
+    most = max(map(len, by_method.values()))
+    whole = [method for method in methods if len(by_method[method]) == most]
+    runs = set.intersection(*(set(by_method[method]) for method in whole))
+    ranks = np.array([average_ranks([by_method[method][run] for method in whole]) for run in sorted(runs)])
+    return dict(zip(whole, ranks.mean(axis=0).tolist(), strict=True)) if len(runs) else {}
+
+
+def _task_table(rows: Sequence[Row], tasks: Sequence[str], methods: Sequence[str]) -> str:
+    shares = {method: by_task(by_trial([row for row in rows if row["method"] == method])) for method in methods}
+    lines = [
+        (task, *(f"{100 * shares[m][task].mean():.0f}" if task in shares[m] else "" for m in methods)) for task in tasks
+    ]
+    return table(("task", *methods), lines)
+
+
+def _percent(interval: Interval, sign: bool = False) -> str:
+    mark = "+" if sign else ""
+    mean, low, high = (100.0 * value for value in interval)
+    return f"{mean:{mark}.1f} ({low:{mark}.1f} to {high:{mark}.1f})"

@@ -1,0 +1,59 @@
+"""Interquartile means, probabilities of improvement and paired differences, against brute force."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.stats import mannwhitneyu, trim_mean
+
+from gibo_studies.leaderboard.comparison import interquartile_mean, paired_difference, probability_of_improvement
+
+
+def scores(seed, shift=0.0):
+    rng = np.random.default_rng(seed)
+    return {task: rng.standard_normal(n).round(1) + shift for task, n in (("a", 7), ("b", 12), ("c", 6))}
+
+
+def test_the_interquartile_mean_is_that_of_all_runs():
+    found = interquartile_mean(scores(0))
+    assert found.mean == pytest.approx(trim_mean(np.concatenate(list(scores(0).values())), 0.25))
+    assert found.low < found.mean < found.high
+
+
+def test_the_probability_of_improvement_counts_pairs():
+    a, b = scores(1, 0.5), scores(2)
+    pairs = [[(x > y) + 0.5 * (x == y) for x, y in itertools.product(a[task], b[task])] for task in a]
+    found = probability_of_improvement(a, b)
+    assert found.mean == pytest.approx(np.mean([np.mean(each) for each in pairs]))
+    by_test = np.mean([mannwhitneyu(a[task], b[task]).statistic / (len(a[task]) * len(b[task])) for task in a])
+    assert found.mean == pytest.approx(by_test)
+    assert probability_of_improvement(b, a).mean == pytest.approx(1.0 - found.mean)
+
+
+def test_a_paired_difference_is_over_what_both_ran():
+    a = {("s", 0): 1.0, ("s", 1): 3.0, ("t", 0): 5.0, ("t", 7): 100.0}
+    b = {("s", 0): 0.0, ("s", 1): 0.0, ("t", 0): 1.0, ("u", 0): 9.0}
+    found = paired_difference(a, b)
+    assert found.mean == (2.0 + 4.0) / 2
+    assert (found.low, found.high) == (2.0, 4.0)
+
+
+@pytest.mark.parametrize("n", [30, 100])
+def test_intervals_hold_95_percent(n):
+    """Of a mean: 1.96 standard errors; of a probability between equal methods: about 1.96·√(1/(6n))."""
+    rng = np.random.default_rng(n)
+    a, b = rng.standard_normal(n), rng.standard_normal(n)
+    by_task = {(str(i), 0): float(value) for i, value in enumerate(a)}
+    found = paired_difference(by_task, dict.fromkeys(by_task, 0.0))
+    assert (found.high - found.low) / 2 == pytest.approx(1.96 * a.std() / np.sqrt(n), rel=0.1)
+    found = probability_of_improvement({"t": a}, {"t": b})
+    assert (found.high - found.low) / 2 == pytest.approx(1.96 * np.sqrt(1 / (6 * n)), rel=0.25)
+
+
+def test_with_one_trial_per_task_tasks_are_drawn():
+    """A bootstrap within tasks of one trial each would have no width."""
+    a = {str(i): np.array([float(i % 2)]) for i in range(40)}
+    b = {str(i): np.array([0.5]) for i in range(40)}
+    for found in (interquartile_mean(a), probability_of_improvement(a, b)):
+        assert found.mean == 0.5
+        assert found.low < 0.45 < 0.55 < found.high

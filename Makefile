@@ -1,6 +1,7 @@
 # make demo   set up, train three policies on CartPole-v1 and draw their learning curve
 # make test   set up and run ruff, mypy and the tests
-# make nightly  20,000 calls with hostile arguments, a few minutes
+# make nightly  20,000 calls with hostile arguments and the mutants, some minutes
+# make mutants  mutations of the numerical code, each of which a test must notice: a few minutes
 # make soak   kills, hostile calls, damaged journals, dead workers, full disks: about five minutes; see docs/reliability.md
 # make bench  set up and run the benchmarks
 # make docs   set up and build the site, dist/site/index.html
@@ -11,7 +12,7 @@ BIN := .venv/bin
 # A BLAS with many threads is slower on these small matrices.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test nightly soak bench docs wheel clean
+.PHONY: demo test nightly mutants soak bench docs wheel clean
 
 demo: .venv/installed-demo
 	$(BIN)/gibo train CartPole-v1 --trials 3 --budget 100 --out demo
@@ -25,8 +26,11 @@ test: .venv/installed-dev
 	$(BIN)/mypy
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -n 2 --dist worksteal
 
-nightly: .venv/installed-dev
+nightly: mutants
 	GIBO_HOSTILE_CALLS=20000 $(BIN)/pytest tests/hostile
+
+mutants: .venv/installed-dev
+	$(BIN)/python tests/mutants/mutants.py
 
 # A part of it: make soak SOAK="--share 0.1" or SOAK="--only kills disks".
 soak: .venv/installed-dev

@@ -304,6 +304,13 @@ def test_squared_distance(offset, same):
         assert np.array_equal(q, q.T)
 
 
+def test_squared_distance_of_close_points_beside_a_distant_one():
+    near = 1e8 + np.arange(8.0)[:, None]
+    A = np.vstack([[[0.0]], near])
+    q = squared_distance(A, A.copy(), np.array([3.0]))[1:, 1:]
+    np.testing.assert_allclose(q, (near - near.T) ** 2 / 9.0, rtol=1e-6)
+
+
 def test_squared_distance_of_nothing():
     assert squared_distance(np.empty((0, D)), np.ones((2, D)), ARD).shape == (0, 2)
     assert squared_distance(np.ones((2, D)), np.empty((0, D)), ARD).shape == (2, 0)

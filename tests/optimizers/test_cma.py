@@ -43,6 +43,30 @@ def test_it_is_the_package_step_for_step(d, bounds):
         assert opt.best.value == np.mean(values)
 
 
+def spread(opt):
+    """The standard deviation of its next queries, in units of the first."""
+    return float(np.std([query.x for query in opt.ask()]))
+
+
+def test_noise_handling_lets_sigma_grow_on_noise_and_leaves_it_alone_without():
+    def after(value, **options):
+        opt = CMAES(np.zeros(4), seed=1, population=10, **options)
+        advance(opt, 30, value=value)
+        return opt
+
+    noise = np.random.default_rng(0)
+    plain, handled = (after(lambda query: float(noise.standard_normal()), noise_handling=on) for on in (False, True))
+    assert spread(handled) > 3.0 * spread(plain)
+    plain, handled = (after(lambda query: -float(query.x @ query.x), noise_handling=on) for on in (False, True))
+    assert handled.iterate.tolist() == plain.iterate.tolist()
+
+
+@pytest.mark.parametrize(("cap", "largest"), [(1 / 3, 1 / 3), (0.1, 0.1), (None, 1.0)])
+def test_within_bounds_the_standard_deviation_is_capped_or_not(cap, largest):
+    opt = CMAES(np.full(5, 0.5), bounds=(0.0, 1.0), sigma0=1.0, cap=cap)
+    np.testing.assert_allclose(opt._strategy.stds, largest, rtol=1e-3)
+
+
 def test_it_starts_at_x0():
     opt = CMAES([0.1, 0.7], bounds=(0.0, 0.7))
     assert opt.iterate.tolist() == [0.1, 0.7]

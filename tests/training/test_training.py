@@ -185,7 +185,7 @@ def test_what_was_told_keeps_its_behaviour_exactly_once_something_is_learnt(net,
 @pytest.mark.parametrize("begun", ["data", "off"])
 def test_a_trial_goes_on_with_what_it_began_with(tmp_path, begun):
     linear = replace(PENDULUM, policy="linear", normalize_states=True)
-    assert linear.moves == "exact"
+    assert linear.chosen_reexpression == "exact"
     train(replace(linear, reexpressed=begun), tmp_path / "a", budget=6)
     train(replace(linear, reexpressed=begun), tmp_path / "b", budget=12)
     train(linear, tmp_path / "a", budget=12)

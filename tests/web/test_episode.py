@@ -115,7 +115,7 @@ def test_neither_the_journal_nor_the_current_folder_is_imported(tmp_path, monkey
     for name in ("strange", "numpy", "argparse"):
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=r"would import the module 'strange'; if you trust it, say --allow-module"):
+    with pytest.raises(InputError, match=r"would import the module 'strange'. If you trust it, give --allow-module"):
         Replays().of(tmp_path / "run", 0)
     assert not (tmp_path / "ran").exists()
 

@@ -26,7 +26,7 @@ from gibo.policies.actions import Act, Actions, ContinuousActions, DiscreteActio
 from gibo.policies.architecture import MLP, Architecture, Layer, architecture
 from gibo.policies.normalizer import Normalization
 
-FORMAT = "gibo policy"
+POLICY_FORMAT = "gibo policy"
 VERSION = 1
 
 
@@ -40,7 +40,7 @@ class Policy:
         actions: what the outputs become.
         normalization: of the states; None for none.
         observation_shape: of an observation, which is flattened; by default (inputs,).
-        act: the same as calling the policy, without the check of the observation's shape: for loops.
+        act: calls the policy without checking the observation's shape, for loops.
 
     Example:
         >>> from gibo.policies import Affine, DiscreteActions
@@ -100,7 +100,7 @@ class Policy:
     def to_plain(self) -> dict[str, Any]:
         """Data that JSON can hold: what `save` writes."""
         return {
-            "format": FORMAT,
+            "format": POLICY_FORMAT,
             "version": VERSION,
             "policy": self.architecture.text,
             "observation_shape": to_plain(self.observation_shape),
@@ -112,8 +112,8 @@ class Policy:
     @classmethod
     def from_plain(cls, data: Any) -> Policy:
         """The inverse of `to_plain`, bit for bit."""
-        if not isinstance(data, dict) or not isinstance(data.get("format"), str) or data["format"] != FORMAT:
-            raise InputError(f'not a policy of gibo: expected "format": "{FORMAT}"')
+        if not isinstance(data, dict) or not isinstance(data.get("format"), str) or data["format"] != POLICY_FORMAT:
+            raise InputError(f'not a policy of gibo: expected "format": "{POLICY_FORMAT}"')
         version = data.get("version")
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
             raise InputError(f"damaged: expected a version of at least 1, got {describe(version)}")
@@ -138,7 +138,7 @@ class Policy:
             raise InputError(f"damaged: {describe_error(error)}") from error
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the policy to one file, JSON; there is either the whole new file or, if that fails, what was before.
+        """Write the policy to one JSON file. If writing fails, the file stays as it was.
 
         Example:
             >>> import tempfile
@@ -156,7 +156,7 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
     """Read a policy that `Policy.save` wrote.
 
     Raises:
-        InputError: there is no such file, or it is damaged, something else, or of a newer gibo.
+        InputError: the file is missing, damaged, not a policy, or written by a newer gibo.
     """
     path = as_path("path", path)
     try:
@@ -193,8 +193,8 @@ def _write(path: Path, text: str) -> None:
 
 
 # -- acting -----------------------------------------------------------------------------------------------------------
-# What is bound here is called once per step of an environment, and a step of a simple one takes 10 µs. So everything
-# that can be is done before: the normalisation goes into the first layer, and there are no checks.
+# The bound function runs once per step of an environment, and a step of a simple one takes 10 µs. So the normalisation
+# is folded into the first layer beforehand, and nothing is checked.
 
 
 def _bind(policy: Policy, shape: tuple[int, ...]) -> Act:

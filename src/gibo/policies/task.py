@@ -26,7 +26,7 @@ from gibo.policies.normalizer import Normalization, Statistics
 from gibo.policies.policy import Policy
 from gibo.policies.rollout import Episode, rollout
 
-# From about this many weights in a layer, BLAS takes several threads; that is slow, and the result depends on how many.
+# From about this many weights in a layer BLAS uses several threads: slower, and the result depends on their number.
 MANY_WEIGHTS = 4096
 
 
@@ -45,14 +45,14 @@ class Task:
             then stays in this process and is never closed here.
         policy: "linear", "affine", "mlp:16,16", "mlp:16,16:relu", or an architecture such as ``MLP(4, 1, (8,))``.
         episodes: per evaluation; the value is their mean.
-        normalize_states: collect statistics of the states, in ``info["statistics"]`` of an outcome. Who runs the task
-            merges them and gives back a normalisation; this object never changes.
+        normalize_states: collect statistics of the states, in ``info["statistics"]`` of an outcome. The caller merges
+            them and passes a normalisation with the next evaluations; the task itself never changes.
         reward_shift: subtracted from every reward, such as a bonus for being alive.
         reward_scale: positive; multiplies what is left.
         action_noise: standard deviation of Gaussian noise on continuous actions while parameters are searched, as a
             share of half the range between an action's bounds, or in its own units where it has none. The objective is
-            then the return of the noisy policy, which is smoother, and moves where the policy alone would stand still;
-            what is found acts without noise, and `evaluate` has none.
+            then the return of the noisy policy, which is a smoother function of the parameters. The policy that is
+            found acts without noise, and `evaluate` adds none.
         max_steps: cut episodes off after this many steps. Needed where the environment has no limit of its own.
         environment_options: for ``gymnasium.make`` or for the function.
 
@@ -99,7 +99,7 @@ class Task:
                 f"environment: expected an id such as 'CartPole-v1', a function that makes an environment, or an "
                 f"environment, got {describe(environment)}"
             )
-        # Environments that no evaluation uses at the moment, and the process that they belong to.
+        # Environments that are free at the moment, and the process that made them.
         self._idle = [environment] if self._is_object else []
         self._process = os.getpid()
         self._wide = False
@@ -154,11 +154,11 @@ class Task:
         seeds = [(natural("seed", seed), e) for e in range(self.episodes)]
         policy = self.bind(theta, normalization)
         return self.outcome(
-            self._play([(self.searching(policy, each), each) for each in seeds], collect=self.normalize_states)
+            self._play([(self.with_action_noise(policy, each), each) for each in seeds], collect=self.normalize_states)
         )
 
     def outcome(self, played: Sequence[Episode]) -> Outcome:
-        """What episodes give together; see `__call__`."""
+        """The outcome of several episodes together; see `__call__`."""
         info: dict[str, Any] = {
             "return": math.fsum(episode.value for episode in played) / len(played),
             "steps": sum(episode.steps for episode in played),
@@ -201,29 +201,26 @@ class Task:
             "max_steps": self.max_steps,
         }
 
-    def searching(self, policy: Policy, entropy: tuple[int, ...]) -> Policy | Act:
-        """What acts in the episode of these numbers while parameters are searched: the policy, with its noise."""
+    def with_action_noise(self, policy: Policy, entropy: tuple[int, ...]) -> Policy | Act:
+        """The policy with this task's action noise, drawn from the episode's numbers."""
         if not isinstance(self.actions, ContinuousActions) or not self.action_noise:
             return policy
-        outputs, send, half = (
-            unbounded(policy),
-            self.actions.bind(lambda u: u),
-            (self.actions.high - self.actions.low) / 2,
-        )
+        outputs, clip = unbounded(policy), self.actions.bind(lambda u: u)
+        half = (self.actions.high - self.actions.low) / 2
         sd = self.action_noise * np.where(np.isfinite(half), half, 1.0).reshape(-1)
         rng = np.random.default_rng(np.random.SeedSequence((*entropy, 2)))
-        return lambda observation: send(outputs(observation) + sd * rng.standard_normal(len(sd)))
+        return lambda observation: clip(outputs(observation) + sd * rng.standard_normal(len(sd)))
 
     def _play(self, acting: Sequence[tuple[Policy | Act, tuple[int, ...]]], *, collect: bool) -> list[Episode]:
         with self.environment() as environment:
             return [self.episode(environment, act, entropy, collect) for act, entropy in acting]
 
     def episode(self, environment: Any, policy: Any, entropy: tuple[int, ...], collect: bool) -> Episode:
-        """One episode under this task's rules, whose seed is made of these numbers."""
+        """One episode under this task's rules; the numbers give its seed."""
         return rollout(
             environment,
             policy,
-            seed=int(np.random.SeedSequence(entropy).generate_state(1)[0]),
+            seed=episode_seed(entropy),
             max_steps=self.max_steps,
             reward_shift=self.reward_shift,
             reward_scale=self.reward_scale,
@@ -264,7 +261,7 @@ class Task:
 
     @contextmanager
     def environment(self) -> Iterator[Any]:
-        """An environment that no one else uses while the context lasts; what acts in it uses one thread."""
+        """An environment for this thread alone. While the context lasts, wide policies use one BLAS thread."""
         environment = self._take()
         try:
             with single_thread() if self._wide else nullcontext():
@@ -308,14 +305,19 @@ _ONLY_HERE = (
 )
 
 
+def episode_seed(entropy: tuple[int, ...]) -> int:
+    """The seed that an environment's `reset` gets, from the numbers of an episode."""
+    return int(np.random.SeedSequence(entropy).generate_state(1)[0])
+
+
 def unbounded(policy: Policy) -> Act:
-    """What a policy with continuous actions computes, before it is held within their bounds."""
+    """The outputs of a policy with continuous actions, before they are clipped to the bounds."""
     m = policy.architecture.outputs
     return replace(policy, actions=ContinuousActions(np.full(m, -np.inf), np.full(m, np.inf), "float64")).act
 
 
 def _name(source: Any, environment: Any) -> str:
-    """The id, the function's name, or what is known of an environment."""
+    """The id, the function's name, or the id or class of an environment."""
     if isinstance(source, str):
         return source
     if source is environment:

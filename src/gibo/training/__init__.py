@@ -1,1 +1,1 @@
-"""Policy search: a task, an optimiser and what is learnt of the states, put together as one run with a journal."""
+"""Policy search: a task, an optimiser and the normalisation of states, put together as one run with a journal."""

@@ -1,4 +1,4 @@
-"""Policy search: a task, an optimiser and what is learnt of the states, put together as one run with a journal."""
+"""Policy search: a task, an optimiser and the normalisation of states, put together as one run with a journal."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
-
-import numpy as np
 
 from gibo._checks import as_flag, as_path, describe, finite, instance, one_of, positive, positive_int, shown
 from gibo._serialize import to_plain
@@ -24,7 +22,7 @@ from gibo.policies.actions import Act
 from gibo.policies.architecture import Architecture, architecture, with_parameters
 from gibo.policies.normalizer import Normalization, Statistics, reexpress
 from gibo.policies.policy import Policy
-from gibo.policies.task import Task
+from gibo.policies.task import Task, episode_seed
 from gibo.runs.api import run
 from gibo.runs.journal import Journal, has_journal
 from gibo.runs.options import Callback
@@ -37,14 +35,15 @@ REEXPRESSIONS = ("exact", "data", "iterate", "off")
 
 
 class StateNormalizer:
-    """Learns how a task's states are normalised: statistics stay as they are during an iteration.
+    """Normalises a task's states by their statistics, which change between iterations only.
 
     Args:
         architecture: of the policy.
-        reexpressed: what moves when the statistics change, so that the same behaviour keeps the same value: ``"exact"``
-            and ``"data"``, what the optimiser was told; ``"iterate"``, that and the iterate; ``"off"``, nothing, as in
-            ARS V2. Of a policy without biases the behaviour cannot be kept when the states' mean changes; with
-            ``"exact"`` it keeps the mean that it learnt first. What that gains is in docs/leaderboard.md.
+        reexpressed: which points are expressed in the new normalisation when it changes, so that the same behaviour
+            keeps the same value: ``"exact"`` and ``"data"``, the optimiser's data; ``"iterate"``, its data and its
+            iterate; ``"off"``, none, as in ARS V2. A policy without biases cannot keep its behaviour when the mean of
+            the states changes; with ``"exact"`` its normalisation keeps the first mean. docs/leaderboard.md has what
+            that gains.
     """
 
     def __init__(self, architecture: Architecture, reexpressed: str = "exact") -> None:
@@ -71,12 +70,12 @@ class StateNormalizer:
 
 
 def usual_reexpression(method: str | None) -> Literal["exact", "data"]:
-    """Exact for GIBO, which keeps what it was told; others have nothing to move, or have it moved by mean and std."""
+    """``"exact"`` for GIBO, whose model keeps old data, ``"data"`` for the others."""
     return "exact" if method == GIBO.method else "data"
 
 
 def setting(default: Any, check: Callable[[str, Any], Any], help: str) -> Any:
-    """A field of `Training` that is an option of ``gibo train``, too: its name, type, default, check and help."""
+    """A field of `Training` that is also an option of ``gibo train``, with its check and its help text."""
     return field(default=default, metadata={"check": check, "help": help})
 
 
@@ -92,15 +91,14 @@ def _method(name: str, value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Training:
-    """What is trained and how: all that a trial depends on, but for its seed and its budget.
+    """What is trained and how: everything that a trial depends on except its seed and its budget.
 
     The help texts of the fields below are what ``gibo train --help`` shows.
 
     Attributes:
         environment: a Gymnasium id; ``my_robot:Arm-v0`` imports ``my_robot`` first.
         options: of the method: ``{"settings": gibo.Settings(...)}`` for gibo, ``{"step_size": ...}`` for ars.
-        reexpressed: what moves when the normalisation changes; see `StateNormalizer`. None: the journal's, or else
-            `usual_reexpression`.
+        reexpressed: see `StateNormalizer`. None: the journal's, or `usual_reexpression` in a new trial.
     """
 
     environment: str
@@ -145,29 +143,29 @@ class Training:
         )
 
     def optimizer(self, task: Task, seed: int) -> Optimizer:
-        """A fresh one."""
+        """A new optimiser at the task's start."""
         return method_class(self.method)(task.x0(seed), scale=self.scale, seed=seed, **self.options)
 
     def normalizer(self, architecture: Architecture) -> StateNormalizer | None:
-        """What learns between the iterations, if anything does."""
-        return StateNormalizer(architecture, self.moves) if self.normalize_states else None
+        """What normalises the states, if they are normalised."""
+        return StateNormalizer(architecture, self.chosen_reexpression) if self.normalize_states else None
 
     @property
-    def moves(self) -> str:
-        """What moves when the normalisation changes."""
+    def chosen_reexpression(self) -> str:
+        """`reexpressed`, or the usual one of the method."""
         return self.reexpressed or usual_reexpression(self.method)
 
     def to_plain(self) -> dict[str, Any]:
-        """As data that JSON can hold."""
+        """Plain data for JSON."""
         try:
-            plain: dict[str, Any] = to_plain(self) | {"reexpressed": self.moves}
+            plain: dict[str, Any] = to_plain(self) | {"reexpressed": self.chosen_reexpression}
         except TypeError as error:
             raise InputError(f"options: expected what can be saved: {error}") from None
         return plain
 
     @classmethod
     def from_plain(cls, data: Any) -> Training:
-        """The inverse of `to_plain`; fields that are younger than the data have their defaults."""
+        """The inverse of `to_plain`. Fields that the data lack have their defaults."""
         names = {f.name for f in fields(cls)}
         if not isinstance(data, dict) or not {"environment", "method", "options", "reexpressed"} <= data.keys():
             raise InputError(f"training: expected what to_plain gives, got {describe(data)}")
@@ -229,21 +227,21 @@ def train(
 
 
 class Begun(NamedTuple):
-    """A trial that has a journal: what it is, and the options of its last start."""
+    """A trial that has a journal: its training, its run, and the options of its last start."""
 
     training: Training
     spec: RunSpec
     last_start: Mapping[str, Any]
 
     def optimizer(self, training: Training, seed: int) -> Optimizer | None:
-        """The journal's own, if this training searches as the journal's does."""
+        """The journal's optimiser, if this training searches with the same settings; else None."""
         objective = {name: getattr(self.training, name) for name in OF_OBJECTIVE}
         same = replace(training, **objective) == self.training and self.spec.arguments.get("seed") == seed
         return self.spec.fresh_optimizer() if same else None
 
 
 def begun_trial(folder: Path) -> Begun | None:
-    """What a folder's journal says, if there is one."""
+    """The trial in a folder, if it has a journal."""
     if not has_journal(folder):
         return None
     with Journal.read(folder) as journal:
@@ -252,7 +250,7 @@ def begun_trial(folder: Path) -> Begun | None:
 
 
 class Trial(NamedTuple):
-    """A trial as its journal has it."""
+    """A trial as read from its journal."""
 
     training: Training
     returns: list[float]
@@ -262,13 +260,13 @@ class Trial(NamedTuple):
 
 
 def read_trial(folder: Path | str, allow_module: bool = False) -> Trial:
-    """What was trained in a folder, how it went, and the policy that it has come to, also while it is running.
+    """The trial in a folder with its current policy, also while it is running.
 
-    The environment is made for this. An id such as ``"module:Env-v0"`` makes Gymnasium import that module, which a file
-    from elsewhere must not decide; it is an error unless allowed.
+    This makes the environment. An id such as ``"module:Env-v0"`` makes Gymnasium import that module: allow that only
+    for a journal that you trust.
     """
     with Journal.read(folder) as journal:
-        training = _trusted(journal, allow_module)
+        training = _allowed_training(journal, allow_module)
         told = sorted((e for e, _ in journal.evaluations()), key=lambda e: e.id)
         with training.task() as task:
             normalizer = training.normalizer(task.architecture)
@@ -281,7 +279,7 @@ def read_trial(folder: Path | str, allow_module: bool = False) -> Trial:
 
 
 class LastEpisode(NamedTuple):
-    """The last episode of a trial's iterates: what acted in it, and the seed that `rollout` had."""
+    """The last episode of a trial's iterates: the policy that acted, and the seed for `rollout`."""
 
     training: Training
     evaluation: Evaluation
@@ -290,12 +288,12 @@ class LastEpisode(NamedTuple):
 
 
 def last_episode(folder: Path | str, allow_module: bool = False) -> LastEpisode:
-    """The episode that a trial's last iterate had, or, of a method that never evaluates its iterates, the last of all.
+    """The episode of a trial's last iterate; for a method that never evaluates iterates, the last episode of all.
 
-    The environment is made for this; see `read_trial`.
+    This makes the environment; see `read_trial`.
     """
     with Journal.read(folder) as journal:
-        training, spec = _trusted(journal, allow_module), journal.spec()
+        training, spec = _allowed_training(journal, allow_module), journal.spec()
         told = [e for e, _ in journal.evaluations() if e.failure is None and e.kind != EXTERNAL]
         if not told:
             raise InputError(f"{folder}: no episode is over yet")
@@ -308,24 +306,24 @@ def last_episode(folder: Path | str, allow_module: bool = False) -> LastEpisode:
                 next(i for i in asked if i == last.id)
             numbers = (last.query.seed, training.episodes - 1)  # as in Task
             acting = task.bind(last.x, None if normalizer is None else normalizer.normalization)
-            policy = task.searching(acting, numbers)
-    return LastEpisode(training, last, policy, int(np.random.SeedSequence(numbers).generate_state(1)[0]))
+            policy = task.with_action_noise(acting, numbers)
+    return LastEpisode(training, last, policy, episode_seed(numbers))
 
 
-def _trusted(journal: Journal, allow_module: bool) -> Training:
-    """What a journal's run trains, if its environment may be made."""
+def _allowed_training(journal: Journal, allow_module: bool) -> Training:
+    """The training of a journal's run, if its environment may be made."""
     training = training_of(journal)
     module, colon, _ = training.environment.partition(":")
     if colon and not allow_module:
         raise InputError(
-            f"{journal.folder}: its environment {shown(training.environment)} would import the module {shown(module)}; "
-            "if you trust it, say --allow-module"
+            f"{journal.folder}: its environment {shown(training.environment)} would import the module {shown(module)}. "
+            "If you trust it, give --allow-module"
         )
     return training
 
 
 def training_of(journal: Journal) -> Training:
-    """What a journal's run trains."""
+    """The training of a journal's run."""
     spec = journal.spec()
     if spec.training is None:
         raise InputError(f"{journal.folder}: a run, but not one of gibo train")
@@ -333,7 +331,7 @@ def training_of(journal: Journal) -> Training:
 
 
 def normalizer_of(journal: Journal) -> StateNormalizer | None:
-    """What learns in a run, to read its journal with, from the journal alone: no environment is made."""
+    """The normaliser of a run's states, for reading its journal; this makes no environment."""
     spec = journal.spec()
     if spec.training is None or not spec.training.get("normalize_states"):
         return None
@@ -341,5 +339,5 @@ def normalizer_of(journal: Journal) -> StateNormalizer | None:
     seen = (e.outcome.info["statistics"] for e, _ in journal.evaluations() if "statistics" in e.outcome.info)
     first = next(seen, None)
     if first is None:
-        return None  # nothing to learn from yet
+        return None
     return training.normalizer(with_parameters(training.policy, Statistics.from_plain(first).k, d))

@@ -228,6 +228,11 @@ def made_run(method, share, task="tiny", trial=0):
     return Run(task, 1.0, method, trial, spent, np.array(share, dtype=float), 1.0)
 
 
+def test_an_improvement_is_the_share_of_the_way_from_the_start_to_the_best_known_value():
+    record = {"curve": [[0, -10.0], [10, -4.0], [20, 2.0]], "reference": 2.0}
+    assert improvement(record) == [(0, 0.0), (10, 0.5), (20, 1.0)]
+
+
 def test_ranks_share_what_is_equal():
     assert average_ranks([0.5, 0.9, 0.5, 0.1]).tolist() == [2.5, 1.0, 2.5, 4.0]
     assert average_ranks([1.0, 1.0 + 1e-9]).tolist() == [1.5, 1.5]

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import math
+import numbers
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -18,12 +19,15 @@ import numpy.typing as npt
 from gibo._checks import (
     LARGEST,
     as_finite,
+    as_list,
     as_number,
     as_vector,
     describe_error,
     finite,
     instance,
     one_per_parameter,
+    positive,
+    positive_int,
     shown,
 )
 from gibo._linalg import Array
@@ -36,6 +40,11 @@ NO_NUMBER = ": expected a number, got"
 LONGEST_TEXT = 4_000
 LONGEST_TRACEBACK = 20_000
 LARGEST_INFO = 1 << 20
+# Characters of the name of a measured quantity or of a block, and how many quantities an evaluation may have.
+LONGEST_NAME = 100
+MOST_MEASURED = 1000
+# What an outcome may have besides its value, gradient and info; see `details`.
+DETAILS = frozenset(("measured", "noise", "repeats", "block"))
 
 ITERATE, QUERY, EXTERNAL = "iterate", "query", "external"
 
@@ -65,8 +74,14 @@ class Outcome:
 
     Attributes:
         value: the objective's value, a finite number of at most 1e100 in size; None if there is none.
+        values: instead of it, the values of several evaluations at this point: `value` becomes their mean, and
+            `repeats` their number.
         gradient: (d,) an observation of the objective's gradient there, or None.
         gradient_noise: variance of the gradient's noise, a number or one per parameter; needed with a gradient.
+        measured: quantities that were measured besides, numbers by name, such as ``{"torque": 3.2}``.
+        noise: variance of the noise of `value`, if it is known.
+        repeats: of how many evaluations `value` is the mean.
+        block: what evaluations have in common that shifts their values, such as a day or an operator: a text or number.
         info: whatever else is worth keeping, as data that JSON can hold; a journal records it with the value.
         failure: why there is no value, or why the value is a penalty; None if all went well.
         traceback: of the exception, if there was one.
@@ -80,13 +95,18 @@ class Outcome:
         5
     """
 
-    value: float | None
+    value: float | None = None
     gradient: npt.ArrayLike | None = None
     gradient_noise: npt.ArrayLike | None = None
     info: Mapping[str, Any] = field(default_factory=dict)
     failure: str | None = None
     traceback: str | None = None
     seconds: float = 0.0
+    values: Sequence[float] | None = None
+    measured: Mapping[str, float] = field(default_factory=dict)
+    noise: float | None = None
+    repeats: int = 1
+    block: str | float | None = None
 
     @classmethod
     def failed(cls, reason: str | BaseException | bool, seconds: float = 0.0) -> Outcome:
@@ -103,6 +123,11 @@ class Outcome:
         gradient = None if self.gradient is None else sign * as_finite("gradient", self.gradient)
         return replace(self, value=sign * as_number("value", self.value), gradient=gradient)
 
+    def details(self) -> dict[str, Any]:
+        """Measured quantities, noise, repeats and block, as far as they were given, as plain data."""
+        given = {"measured": dict(self.measured), "noise": self.noise, "repeats": self.repeats, "block": self.block}
+        return {name: part for name, part in given.items() if part not in ({}, None) and (name, part) != ("repeats", 1)}
+
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
@@ -118,9 +143,14 @@ class Evaluation:
     gradient: Array | None = field(init=False, repr=False)  # an array: it was checked at the door
     gradient_noise: Array | None = field(init=False, repr=False)
     failure: str | None = field(init=False, repr=False)
+    measured: Mapping[str, float] = field(init=False, repr=False)
+    noise: float | None = field(init=False, repr=False)
+    repeats: int = field(init=False, repr=False)
+    block: str | float | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         q, o = self.query, self.outcome
+        self.__dict__.update(measured=o.measured, noise=o.noise, repeats=o.repeats, block=o.block)
         self.__dict__.update(id=q.id, x=q.x, kind=q.kind, iteration=q.iteration, value=o.value, failure=o.failure)
         self.__dict__.update(gradient=o.gradient, gradient_noise=o.gradient_noise)
 
@@ -160,22 +190,25 @@ def checked(given: Any, d: int, what: str = "value", seconds: float = 0.0) -> Ou
         seconds: how long it took.
     """
     outcome = given if isinstance(given, Outcome) else Outcome(given)
+    where = what.removesuffix("value")
+    if outcome.values is not None:
+        outcome = _with_mean(outcome, where)
+    details = _checked_details(outcome, where)
     if outcome.value is None:
         if outcome.failure is not None:
-            return Outcome.failed(_failure(outcome.failure, what), seconds)
+            return replace(Outcome.failed(_failure(outcome.failure, what), seconds), **details)
         raise InputError(f"{what}{NO_NUMBER} None; if there is none, say that the evaluation failed")
     value = as_number(what, outcome.value) + 0.0  # not −0.0, which a database does not keep
     if not math.isfinite(value):
         raise InputError(f"{what}: expected a finite number, got {value}; a failed evaluation is told as failed")
     if abs(value) > LARGEST:
         raise InputError(f"{what}: expected a number of at most {LARGEST:g} in size, got {value:g}; rescale it")
-    where = what.removesuffix("value")
     info = _checked_info(outcome.info, where)
     failure = None if outcome.failure is None else _text(_failure(outcome.failure, what))
     if outcome.gradient is None:
         if outcome.gradient_noise is not None:
             raise InputError(f"{where}gradient_noise: there is no gradient that it belongs to")
-        return Outcome(value, info=info, failure=failure, seconds=seconds)
+        return Outcome(value, info=info, failure=failure, seconds=seconds, **details)
     gradient = as_vector(f"{where}gradient", outcome.gradient, d)
     if outcome.gradient_noise is None:
         raise InputError(f"{where}gradient: give gradient_noise too, the variance of the gradient's noise")
@@ -186,20 +219,80 @@ def checked(given: Any, d: int, what: str = "value", seconds: float = 0.0) -> Ou
         )
     if max(np.abs(gradient).max(), np.sqrt(noise.max())) > LARGEST:
         raise InputError(f"{where}gradient: expected numbers of at most {LARGEST:g} in size; rescale the objective")
-    return Outcome(value, gradient, noise, info, failure, seconds=seconds)
+    return Outcome(value, gradient, noise, info, failure, seconds=seconds, **details)
 
 
-def told_outcome(d: int, value: Any, gradient: Any, gradient_noise: Any, failed: Any) -> Outcome:
-    """What is told by hand, checked: a value with what belongs to it, an `Outcome`, or a failure."""
+def told_outcome(d: int, value: Any, gradient: Any, gradient_noise: Any, failed: Any, **details: Any) -> Outcome:
+    """What is told by hand, checked: a value with what belongs to it, an `Outcome`, or a failure.
+
+    Args:
+        d: the number of parameters.
+        value, gradient, gradient_noise: see `Outcome`.
+        failed: whether, or why, there is no value.
+        **details: the fields of `Outcome` that `DETAILS` names; those that are None are not given.
+    """
+    given = {name: part for name, part in details.items() if part is not None}
     if not isinstance(failed, (bool, np.bool_, str, BaseException)):
         raise InputError(f"failed: expected True, a reason or an exception, got {type(failed).__name__}")
     if isinstance(failed, (str, BaseException)) or failed:
         if value is not None or gradient is not None:
             raise InputError("tell: give a value (and a gradient) or failed, not both")
-        return Outcome.failed(failed if isinstance(failed, (str, BaseException)) else True)
-    if isinstance(value, Outcome) and gradient is None and gradient_noise is None:
+        without = Outcome.failed(failed if isinstance(failed, (str, BaseException)) else True)
+        return replace(without, **_checked_details(replace(without, **given), ""))
+    if isinstance(value, Outcome):
+        if given or gradient is not None or gradient_noise is not None:
+            names = [*given, *(["gradient"] if gradient is not None or gradient_noise is not None else [])]
+            raise InputError(f"{names[0]}: give it within the Outcome")
         return checked(value, d)
-    return checked(Outcome(value, gradient, gradient_noise), d)
+    return checked(Outcome(value, gradient, gradient_noise, **given), d)
+
+
+def _with_mean(outcome: Outcome, where: str) -> Outcome:
+    """The values of several evaluations as their mean."""
+    if outcome.value is not None or outcome.repeats != 1:
+        raise InputError(f"{where}values: give them without value and repeats, which follow from them")
+    values = as_vector(f"{where}values", outcome.values)  # type: ignore[arg-type]  # it is not None
+    if np.abs(values).max() > LARGEST:
+        raise InputError(f"{where}values: expected numbers of at most {LARGEST:g} in size; rescale them")
+    return replace(outcome, value=math.fsum(values) / len(values), values=None, repeats=len(values))
+
+
+def _checked_details(outcome: Outcome, where: str) -> dict[str, Any]:
+    """Measured quantities, noise, repeats and block, checked."""
+    measured = instance(f"{where}measured", outcome.measured, Mapping, 'numbers by name, such as {"torque": 3.2}')
+    items = as_list(f"{where}measured", measured.items() if measured else (), "numbers by name")
+    if len(items) > MOST_MEASURED:
+        raise InputError(f"{where}measured: expected at most {MOST_MEASURED} quantities, got {len(items)}")
+    quantities = {
+        _name(f"{where}measured", name, "a name"): _moderate_number(f"{where}measured: {shown(name)}", number)
+        for name, number in items
+    }
+    noise = None if outcome.noise is None else positive(f"{where}noise", outcome.noise, or_zero=True)
+    if noise is not None and math.sqrt(noise) > LARGEST:
+        raise InputError(f"{where}noise: expected a variance of at most {LARGEST**2:g}, got {noise:g}")
+    block = outcome.block
+    if isinstance(block, (bool, np.bool_)):
+        raise InputError(f"{where}block: expected a text or a number, got {block}")
+    if block is not None and not isinstance(block, str):
+        number = _moderate_number(f"{where}block", block)
+        block = int(number) if isinstance(block, numbers.Integral) else number
+    elif block is not None:
+        block = _name(f"{where}block", block, "a text or a number")
+    repeats = positive_int(f"{where}repeats", outcome.repeats)
+    return {"measured": quantities, "noise": noise, "repeats": repeats, "block": block}
+
+
+def _name(name: str, text: Any, what: str) -> str:
+    if not isinstance(text, str) or not 0 < len(text) <= LONGEST_NAME or not text.isprintable() or text != text.strip():
+        raise InputError(f"{name}: expected {what} of at most {LONGEST_NAME} printable characters, got {shown(text)}")
+    return str(text)
+
+
+def _moderate_number(name: str, number: Any) -> float:
+    value = finite(name, number) + 0.0
+    if abs(value) > LARGEST:
+        raise InputError(f"{name}: expected a number of at most {LARGEST:g} in size, got {value:g}")
+    return value
 
 
 def _checked_info(info: Any, where: str) -> dict[str, Any]:

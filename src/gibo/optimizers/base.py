@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -121,6 +121,10 @@ class Optimizer(ABC):
         gradient: npt.ArrayLike | None = None,
         gradient_noise: npt.ArrayLike | None = None,
         failed: bool | str | BaseException = False,
+        noise: float | None = None,
+        repeats: int | None = None,
+        measured: Mapping[str, float] | None = None,
+        block: str | float | None = None,
     ) -> None:
         """Report a value (higher is better), or a failure, of a query, or of a point (d,) evaluated elsewhere.
 
@@ -130,8 +134,10 @@ class Optimizer(ABC):
             gradient: (d,) the objective's gradient there, if known; with gradient_noise, the variance of its noise (a
                 number or one per parameter).
             failed: True, the reason or the exception: there is no value; the optimiser carries on without it.
+            noise, repeats, measured, block: see `gibo.Outcome`.
         """
-        outcome = told_outcome(self.d, value, gradient, gradient_noise, failed)
+        details = {"noise": noise, "repeats": repeats, "measured": measured, "block": block}
+        outcome = told_outcome(self.d, value, gradient, gradient_noise, failed, **details)
         self.receive(query if isinstance(query, Query) else self.external(query), outcome)
 
     def external(self, x: npt.ArrayLike) -> Query:

@@ -132,6 +132,7 @@ def _event_to_plain(event: Event) -> list[Any]:
     if isinstance(event, Told):
         names = ("value", "gradient", "gradient_noise", "failure")
         outcome = {name: part for name in names if (part := getattr(event.outcome, name)) is not None}
+        outcome |= event.outcome.details()
         return ["told", {"query": to_plain(asdict(event.query)), "outcome": to_plain(outcome)}]
     if isinstance(event, Stepped):
         return ["stepped", to_plain(vars(event.record))]
@@ -181,7 +182,7 @@ def outcome_from_plain(data: dict[str, Any], d: int) -> Outcome:
     outcome = Outcome(**{"value": None, **data})
     seconds = outcome.seconds if isinstance(outcome.seconds, (int, float)) else 0.0
     if outcome.value is None:
-        failed = Outcome.failed(outcome.failure or "failed", seconds)
+        failed = checked(replace(outcome, failure=outcome.failure or "failed"), d, seconds=seconds)
         return replace(failed, info=outcome.info or {}, traceback=outcome.traceback)
     return replace(checked(outcome, d, seconds=seconds), traceback=outcome.traceback)
 

@@ -26,7 +26,7 @@ from gibo._serialize import to_plain
 from gibo.errors import InputError, JournalError, MissingExtraError
 from gibo.optimizers.log import Asked, Event, Iteration, Proceeded, Stepped, Told
 from gibo.optimizers.state import iteration_from_plain, outcome_from_plain, query_from_plain
-from gibo.outcome import EXTERNAL, Evaluation, Outcome, Query
+from gibo.outcome import DETAILS, EXTERNAL, Evaluation, Outcome, Query
 from gibo.runs import records
 from gibo.runs.beliefs import Update, checked_belief
 from gibo.runs.lock import is_held
@@ -215,7 +215,10 @@ class Journal:
                 o = e.outcome
                 data = (_cell(e.gradient), _cell(e.gradient_noise), json.dumps(dict(o.info)) if o.info else None)
                 known = (time.time(), o.seconds, o.value, *data, o.failure, o.traceback)
-                self._store.insert("evaluations", self._store.count("evaluations"), e.id, *known)
+                number = self._store.count("evaluations")
+                self._store.insert("evaluations", number, e.id, *known)
+                if details := o.details():
+                    self._store.insert("details", number, json.dumps(details))
             for kind, body in actions:
                 records.record(self._store, kind, body)
 
@@ -273,8 +276,9 @@ class Journal:
         """All that was told, in the order of arrival, and when; values are the objective's own."""
         asked = self._queries()
         with sound(self.folder):
+            details = self._details()
             return [
-                (Evaluation(query := asked[row[1]], self._outcome(row, len(query.x))), float(row[2]))
+                (Evaluation(query := asked[row[1]], self._outcome(row, details, len(query.x))), float(row[2]))
                 for row in self._store.rows("evaluations")
             ]
 
@@ -328,6 +332,7 @@ class Journal:
 
     def _events(self) -> Iterator[Event]:
         asked, moves, told = self._queries(), dict(self._store.rows("moves")), self._store.rows("evaluations")
+        details = self._details()
         batches, steps = deque(self._batches(asked)), deque(self._store.rows("iterations"))
         if any(not 0 <= after < len(told) for after in moves):
             raise ValueError("an iteration went on after an evaluation that is not there")
@@ -356,7 +361,7 @@ class Journal:
             while known < query.id + (query.kind != EXTERNAL) or (moves and asked_by(number)):
                 yield from next_batch()
             known += query.kind == EXTERNAL
-            yield Told(query, self._outcome(row, len(query.x)))
+            yield Told(query, self._outcome(row, details, len(query.x)))
             if number in moves:
                 yield Proceeded()
             yield from steps_before(0, number + 1)
@@ -380,12 +385,20 @@ class Journal:
             raise ValueError("a batch has more queries than there are")
         return rows
 
-    def _outcome(self, row: tuple[Any, ...], d: int) -> Outcome:
-        _, _, _, seconds, value, gradient, noise, info, failure, traceback = row
-        parts = (None if text is None else json.loads(text) for text in (gradient, noise, info))
+    def _details(self) -> dict[int, dict[str, Any]]:
+        """Of evaluations that have some, by their numbers."""
+        found = {number: dict(json.loads(body)) for number, body in self._store.rows("details")}
+        if any(not 0 <= n < self._store.count("evaluations") or each.keys() - DETAILS for n, each in found.items()):
+            raise ValueError("details of no evaluation")
+        return found
+
+    def _outcome(self, row: tuple[Any, ...], details: dict[int, dict[str, Any]], d: int) -> Outcome:
+        number, _, _, seconds, value, gradient, gradient_noise, info, failure, traceback = row
+        parts = (None if text is None else json.loads(text) for text in (gradient, gradient_noise, info))
         g, v, kept = parts
         data = {"value": value, "gradient": g, "gradient_noise": v, "info": kept or {}, "failure": failure}
-        return outcome_from_plain({**data, "traceback": traceback, "seconds": seconds}, d)
+        data |= {"traceback": traceback, "seconds": seconds, **details.get(number, {})}
+        return outcome_from_plain(data, d)
 
     def _iteration(self, row: tuple[Any, ...]) -> Iteration:
         data = dict(zip(COLUMNS["iterations"], row, strict=True))

@@ -168,6 +168,7 @@ def undo(store: Store, count: int, reason: str | None) -> list[Row]:
             store.delete("queries", row.query)
         record(store, "undo", body | ({} if reason is None else {"reason": reason}))
         store.delete("evaluations", row.number)
+        store.delete("details", row.number)
     _forget_steps(store, len(rows) - count)
     return taken
 

@@ -10,6 +10,7 @@
     iterations    what the optimiser knew when it made a step
     actions       what people did to the run: paused it, told or corrected a value, made a remark (since version 2)
     beliefs       what the model said after an update, as JSON; see `gibo.runs.beliefs` (since version 3)
+    details       an evaluation's measured quantities, noise, repeats and block, if any, as JSON (since version 3)
     views         what a page draws of the model after the last update, one row per kind, as JSON (since version 3)
 
 Vectors are JSON texts, which hold floats exactly; times are seconds since 1970; values are the objective's own, also
@@ -59,11 +60,13 @@ TABLES = {
     "warning TEXT",
     "actions": "number INTEGER PRIMARY KEY, time REAL, after INTEGER, kind TEXT, body TEXT",
     "beliefs": "number INTEGER PRIMARY KEY, evaluations INTEGER, body TEXT",
+    "details": "number INTEGER PRIMARY KEY, body TEXT",
     "views": "kind TEXT PRIMARY KEY, number INTEGER, body TEXT",
 }
 SINCE = {
     "actions": 2,
     "beliefs": 3,
+    "details": 3,
     "views": 3,
 }  # the version of the journal that began with a table; all others are in the first one, too
 COLUMNS = {table: [column.split()[0] for column in columns.split(", ")] for table, columns in TABLES.items()}

@@ -1,0 +1,121 @@
+"""What an outcome has besides its value: measured quantities, the noise, repeats and a block."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import gibo
+from gibo import GIBO, InputError, Journal, Outcome, RandomSearch
+from gibo.outcome import checked
+from gibo.runs import manual
+from gibo.runs.session import Session
+
+DETAILS = {"measured": {"torque": 3.2, "over shoot": -0.04}, "noise": 0.04, "repeats": 5, "block": "monday"}
+
+
+def machine(x, seed):
+    """Now and then it fails, with a torque that says why."""
+    if seed % 3 == 0:
+        return Outcome(failure="too much torque", measured={"torque": 9.0}, block=seed % 2)
+    return Outcome(-float(x @ x), **DETAILS)
+
+
+def details_of(evaluations):
+    return [each.outcome.details() for each in sorted(evaluations, key=lambda e: e.id)]
+
+
+def test_several_values_are_their_mean_and_their_number():
+    outcome = checked(Outcome(values=[1.0, 2.0, 6.0], block=np.int64(3)), 2)
+    assert (outcome.value, outcome.repeats, outcome.block, outcome.values) == (3.0, 3, 3, None)
+    assert type(outcome.block) is int
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"measured": {"torque": np.nan}}, "measured: 'torque': expected a finite number, got nan"),
+        ({"measured": {"torque": "high"}}, "measured: 'torque': expected a number, got str 'high'"),
+        ({"measured": {3: 1.0}}, "measured: expected a name of at most 100 printable characters, got 3"),
+        ({"measured": {"": 1.0}}, "measured: expected a name"),
+        ({"measured": {"a\x1b": 1.0}}, "measured: expected a name"),
+        ({"measured": [1.0]}, "measured: expected numbers by name"),
+        ({"noise": -1.0}, "noise: expected a non-negative finite number, got -1.0"),
+        ({"noise": np.inf}, "noise: expected a non-negative finite number, got inf"),
+        ({"repeats": 0}, "repeats: expected a whole number of at least 1, got 0"),
+        ({"repeats": 2.5}, "repeats: expected a whole number"),
+        ({"block": True}, "block: expected a text or a number, got True"),
+        ({"block": ["monday"]}, "block: expected a number, got list"),
+        ({"block": " "}, "block: expected a text or a number of at most 100"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_named(wrong, words):
+    optimizer = RandomSearch([1.0])
+    (query,) = optimizer.ask()
+    for tell in (lambda: optimizer.tell(query, 1.0, **wrong), lambda: optimizer.tell(query, Outcome(1.0, **wrong))):
+        with pytest.raises(InputError) as caught:
+            tell()
+        assert str(caught.value).startswith(words)
+    assert optimizer.pending == [query]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        (Outcome(1.0, values=[1.0]), "values: give them without value and repeats"),
+        (Outcome(values=[1.0], repeats=2), "values: give them without value and repeats"),
+        (Outcome(values=[]), "values: expected a vector of one or more numbers"),
+        (Outcome(values=[1.0, np.nan]), "values: expected finite numbers"),
+    ],
+    ids=str,
+)
+def test_values_that_are_wrong_are_named(outcome, words):
+    with pytest.raises(InputError, match=words):
+        checked(outcome, 1)
+
+
+def test_details_beside_an_outcome_belong_into_it():
+    optimizer = RandomSearch([1.0])
+    (query,) = optimizer.ask()
+    with pytest.raises(InputError, match="noise: give it within the Outcome"):
+        optimizer.tell(query, Outcome(1.0), noise=0.1)
+
+
+def test_they_are_in_the_evaluation_and_survive_the_state():
+    optimizer = GIBO([1.0, 2.0])
+    first, second, *_ = optimizer.ask()
+    optimizer.tell(first, 1.0, **DETAILS)
+    optimizer.tell(second, failed="it fell", measured={"torque": 9.0})
+    again = GIBO.from_state(json.loads(json.dumps(optimizer.state())))
+    for each in (optimizer, again):
+        assert details_of(each.evaluations) == [DETAILS, {"measured": {"torque": 9.0}}]
+        assert {name: getattr(each.evaluations[0], name) for name in DETAILS} == DETAILS
+
+
+@pytest.mark.filterwarnings("ignore::gibo.FailedEvaluationWarning")
+def test_they_survive_the_journal_workers_executors_and_minimising(tmp_path):
+    x0 = np.ones(2)
+    here = gibo.minimize(machine, x0, budget=12, max_failures=12, journal=tmp_path / "here")
+    there = gibo.minimize(machine, x0, budget=12, max_failures=12, workers=2)
+    with ThreadPoolExecutor(2) as executor:
+        elsewhere = gibo.minimize(machine, x0, budget=12, max_failures=12, executor=executor)
+    with Journal.read(tmp_path / "here") as journal:
+        recorded = details_of(e for e, _ in journal.evaluations())
+        replayed = details_of(Session.of(journal).optimizer.evaluations)
+    assert recorded == replayed == details_of(here._evaluations)
+    assert details_of(there._evaluations) == details_of(elsewhere._evaluations) == recorded
+    assert DETAILS in recorded
+    assert {"torque": 9.0} in [each["measured"] for each in recorded]
+
+
+def test_what_is_taken_back_takes_its_details_along(tmp_path):
+    manual.create(tmp_path, manual.Description(["gain"], [1.0], [0.3], [-np.inf], [np.inf]))
+    with Journal.open(tmp_path) as journal:
+        session = Session.of(journal)
+        session.tell_external([1.0], checked(Outcome(1.0, **DETAILS), 1))
+    manual.undo(tmp_path)
+    manual.tell_elsewhere(tmp_path, [({"gain": 1.0}, 2.0)])
+    with Journal.read(tmp_path) as journal:
+        assert details_of(e for e, _ in journal.evaluations()) == [{}]

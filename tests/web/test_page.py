@@ -192,7 +192,7 @@ def test_who_evaluates_by_hand_sees_what_to_set(tmp_path, tab):
         row.locator("input").wait_for()
         shown = [each.inner_text().replace("\xa0", " ") for each in row.locator(".set:visible").all()]
         assert shown == [f"{name} 0.33333333" for name in names]
-        tab.click("summary")
+        tab.click("details:not(#model) summary")
         until(tab, "document.documentElement.scrollWidth <= 360")
 
 
@@ -327,7 +327,7 @@ def test_a_folder_of_trials(tmp_path, tab):
         tab.goto(watch.page_address)
         tab.wait_for_selector("#chart-trials canvas")
         assert tab.locator("#trial-table tbody tr").count() == 3
-        assert "of 3 trials" in tab.inner_text("#trial-tiles")
+        assert "of 3 runs" in tab.inner_text("#trial-tiles")
         tab.click("text=trial-1")
         drawn(tab, 20)
         tab.click("#up")

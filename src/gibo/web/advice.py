@@ -41,8 +41,8 @@ def next_step(s: dict[str, Any]) -> str:
     if s["state"] == "waiting":
         if not pending:
             return "Run gibo ask (or POST /ask) for the next parameters to measure."
-        first, more = s["pending"][0]["id"], f", and {pending - 1} more" if pending > 1 else ""
-        return f"Set the parameters of query {first} below, measure, and enter the value{more}."
+        first, more = s["pending"][0]["id"], f"; {pending - 1} more wait after it" if pending > 1 else ""
+        return f"Set the parameters of query {first}, measure, and tell its value{more}."
     if s["verdict"] is not None and s["verdict"]["code"] == "improved":
         return "Set the recommended parameters. Measure there a few times before you rely on the value."
     return "Read the advice below, or continue the run with a larger budget."

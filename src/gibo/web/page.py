@@ -13,7 +13,10 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 STYLES = ("vendor/uPlot.min.css", "page/page.css")
-SCRIPTS = ("vendor/uPlot.iife.min.js", *(f"page/{name}.js" for name in ("base", "charts", "panels", "table", "app")))
+SCRIPTS = (
+    "vendor/uPlot.iife.min.js",
+    *(f"page/{name}.js" for name in ("base", "charts", "panels", "views", "table", "runs", "app")),
+)
 
 
 class Page(NamedTuple):

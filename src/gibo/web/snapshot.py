@@ -212,6 +212,7 @@ class Reader:
             "state": state,
             "reason": reason,
             "optimizer": self.spec.optimizer,
+            "minimize": self.spec.sign < 0,
             "count": count,
             "failures": failures,
             "budget": starts[-1].options.get("budget") if starts else None,

@@ -4,8 +4,8 @@
      "x": "evaluations" or "episodes", "y": "value" or "return",
      "groups": [{"name": what these trials have in common, "of_iterates": whether the curves show iterates alone,
                  "band": {"x": [], "mean": [], "low": [], "high": []},      mean ± standard deviation
-                 "trials": [{"name", "state", "reason", "optimizer", "count", "failures", "budget", "best_seen",
-                             "curve": {"x": [], "y": []}}, …]}, …]}
+                 "trials": [{"name", "state", "reason", "optimizer", "minimize", "count", "failures", "budget",
+                             "best_seen", "curve": {"x": [], "y": []}, "best": {"x": [], "y": []} (so far)}, …]}, …]}
 
 A trial's name is its path below the folder, and by it the page asks for the trial's own snapshot.
 """
@@ -45,6 +45,7 @@ class _Trial:
     iteration: int = 0
     has_iterates: bool = False
     best: float | None = None
+    bests: list[tuple[int, float]] = field(default_factory=list)  # evaluations spent, best value so far
     facts: dict[str, Any] = field(default_factory=dict)
 
 
@@ -135,7 +136,7 @@ def _update(trial: _Trial) -> None:
     if version == trial.version and trial.facts.get("state") != "running":
         return
     if version[0] != trial.version[0]:  # another run began in its folder
-        trial.rows, trial.points, trial.batch, trial.iteration, trial.best = 0, [], [], 0, None
+        trial.rows, trial.points, trial.batch, trial.iteration, trial.best, trial.bests = 0, [], [], 0, None, []
     trial.version = version
     rows = trial.reader.outcomes(trial.rows)
     sign = trial.reader.spec.sign
@@ -144,6 +145,7 @@ def _update(trial: _Trial) -> None:
         trial.rows += 1
         if value is not None and (trial.best is None or sign * value > sign * trial.best):
             trial.best = value
+            trial.bests.append((per * trial.rows, value))
         if kind == "iterate":
             trial.has_iterates = True
             if value is not None:
@@ -165,13 +167,20 @@ def _group(name: str, trials: list[_Trial]) -> dict[str, Any]:
         "name": "" if name == "." else name,
         "of_iterates": any(trial.has_iterates for trial in trials),
         "band": _band([trial for trial in trials if trial.points]),
-        "trials": [{"name": trial.name, **trial.facts, "curve": _curve(trial)} for trial in trials],
+        "trials": [
+            {"name": trial.name, **trial.facts, "curve": _curve(trial.points), "best": _curve(_to_the_end(trial))}
+            for trial in trials
+        ],
     }
 
 
-def _curve(trial: _Trial) -> dict[str, list[float]]:
-    n = len(trial.points)
-    kept = [trial.points[i] for i in _thinned(n, MOST_POINTS)]
+def _to_the_end(trial: _Trial) -> list[tuple[int, float]]:
+    per = int((trial.reader.spec.training or {}).get("episodes", 1))
+    return [*trial.bests, (per * trial.rows, trial.bests[-1][1])] if trial.bests else []
+
+
+def _curve(points: list[tuple[int, float]]) -> dict[str, list[float]]:
+    kept = [points[i] for i in _thinned(len(points), MOST_POINTS)]
     return {"x": [x for x, _ in kept], "y": [y for _, y in kept]}
 
 

@@ -3,7 +3,7 @@
 
 let live = false;  // with a server behind it
 let run = null, trials = null;
-let parts = [], table = null, trialChart = null;
+let parts = [], table = null, trialChart = null, pathChart = null, overlay = null;
 let drawnNews = null, drawing = false, rested = 0;
 
 // -- theme -----------------------------------------------------------------------------------------------------------
@@ -16,6 +16,7 @@ function applyTheme() {
   document.documentElement.dataset.theme = theme === "auto" ? (system.matches ? "dark" : "light") : theme;
   $("theme").textContent = `Theme: ${theme}`;
   for (const chart of charts) chart.restyle();
+  if (run) draw();
 }
 
 $("theme").addEventListener("click", () => {
@@ -61,7 +62,12 @@ $("remark").addEventListener("submit", async (event) => {
   if (text && await send({action: "remark", text})) $("remark-text").value = "";
 });
 
-$("more").addEventListener("click", () => { allShown = !allShown; showGradient(run); });
+$("more").addEventListener("click", () => { allShown = !allShown; showViews(run); });
+for (const id of ["two-x", "two-y"]) $(id).addEventListener("change", () => showContour(run));
+$("path-of").addEventListener("change", () => pathChart.change());
+$("overlay-of").addEventListener("change", () => overlay.update());
+$("model").addEventListener("toggle", () => draw());
+addEventListener("resize", () => { if (run) showParallel(run); });
 
 function trouble(text, grave = true) {
   $("trouble").hidden = text === null;
@@ -88,6 +94,8 @@ function drawRun() {
   const {head} = run;
   $("run").hidden = false;
   showHead(head);
+  $("run").classList.toggle("by-hand", head.state === "waiting" && live);
+  showSummary(head);
   showAdvice(head.advice);
   showTiles(run);
   showReplay(head, live ? () => load("replay") : null);
@@ -97,10 +105,15 @@ function drawRun() {
   showSent(head);
   showGradient(run);
   showFacts(head);
-  const marks = [[mark("iterate"), "iterate (the optimiser's guess)"], [mark("query"), "query near it"], [mark("failure"), "failed"]];
-  legend($("legend-values"), head.gradient === null ? marks : [...marks, [lineMark("belief", true), "model's belief ± 2 sd"]]);
-  const news = JSON.stringify([run.count, run.steps, head.belief?.value, head.belief?.sd]);
-  if (news !== drawnNews) for (const part of parts) part.update();  // a look at a silent run draws nothing again
+  const marks = [[mark("iterate"), "guess of the optimiser"], [mark("query"), "trial near it"], [mark("failure"), "failed"]];
+  legend($("legend-values"), run.believed ? [...marks, [lineMark("belief", true), "value of the recommended point, ± 2 sd"]] : marks);
+  choices($("path-of"), [...head.parameters.map(({name}, j) => [`p ${j}`, name]), ...[...run.extras].map((name) => [`i ${name}`, `measured: ${name}`])], "p 0");
+  const news = JSON.stringify([run.count, run.steps, run.believed, head.viewed]);
+  if (news !== drawnNews) {  // a look at a silent run draws nothing again
+    for (const part of parts) part.update();
+    showViews(run);
+    showParallel(run);
+  }
   drawnNews = news;
   table.update();
   const beyond = Number($("chart-values").dataset.beyond ?? 0);
@@ -115,21 +128,37 @@ function drawRun() {
 function drawTrials() {
   $("trials").hidden = false;
   showTrials(trials);
+  overlayChoices(trials);
+  const together = overlayLines(trials);
+  legend($("legend-overlay"), together.map(({name}, k) => [styleMark(k), name]));
+  overlay.update();
   trialChart.update();
-  document.title = `${trials.name}: trials`;
+  loadChosen();
+  document.title = `${trials.name}: runs`;
+}
+
+/** What is chosen to be shown over the evaluations: a parameter, or something that was measured besides the value. */
+function pathOf(run) {
+  const chosen = $("path-of").value || "p 0", name = chosen.slice(2);
+  if (chosen.startsWith("i ")) return {name, y: (i) => run.extra(i, name)};
+  const parameter = run.head.parameters[Number(name)];
+  return {name: parameter.name, log: parameter.log, y: (i) => run.point(i)[Number(name)]};
 }
 
 function show(snapshot) {
   if (snapshot.kind === "trials") {
     trials = snapshot;
     trialChart ??= trialsChart(() => trials);
+    overlay ??= overlayChart(() => overlayLines(trials), () => $("overlay-of").value);
   } else {
     run = new Run(snapshot);
     run.live = live;
     if (!parts.length) {
       const now = () => run, above = (_, lo, hi) => [0, hi > 0 ? 1.1 * hi : 1];
+      pathChart = marksChart(now, "chart-path", () => pathOf(run));
       parts = [
-        valuesChart(now),
+        marksChart(now, "chart-values", () => ({name: "value", belief: true, y: (i) => run.failed(i) ? null : run.evaluations.value[i]})),
+        pathChart,
         linesChart(now, "chart-sure", [
           {name: "probability_of_ascent", label: "probability of ascent", color: "iterate", show: percent},
           {name: "certainty", label: "certainty", color: "second", dash: [6, 4], show: percent}], [0, 1.02]),

@@ -67,7 +67,12 @@ function duration(seconds) {
   return hours < 36 ? `${hours.toFixed(1)} h` : `${(hours / 24).toFixed(1)} days`;
 }
 
-function clock(seconds) { return seconds === null || seconds === undefined ? "–" : new Date(seconds * 1000).toLocaleString(); }
+/** Date and time here, as ISO 8601 writes them. */
+function clock(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  const at = new Date(seconds * 1000);
+  return new Date(at - at.getTimezoneOffset() * 60000).toISOString().slice(0, 19).replace("T", " ");
+}
 
 function percent(p) {
   if (p === null || p === undefined) return "–";
@@ -92,8 +97,20 @@ function lineMark(kind, band = false) {
   return picture;
 }
 
+const MOST_ENTRIES = 6;
+
 function legend(host, entries) {
-  replace(host, ...entries.map(([picture, text]) => el("span", {}, picture, text)));
+  const more = entries.length > MOST_ENTRIES ? el("span", {}, `and ${entries.length - MOST_ENTRIES + 1} more`) : null;
+  replace(host, ...entries.slice(0, more ? MOST_ENTRIES - 1 : MOST_ENTRIES).map(([picture, text]) => el("span", {}, picture, text)), more);
+}
+
+/** Fill a select with [value, text] pairs, and keep what is chosen. */
+function choices(host, pairs, wanted) {
+  const key = JSON.stringify(pairs);
+  if (host.dataset.key === key) return;
+  const before = host.value || wanted;
+  host.dataset.key = key;
+  replace(host, ...pairs.map(([value, text]) => el("option", {value, selected: value === before}, text)));
 }
 
 async function copy(text, button) {

@@ -82,44 +82,50 @@ function showTip(text, u, left, top) {
 
 // -- values ----------------------------------------------------------------------------------------------------------
 
-function valuesChart(run) {
-  const host = $("chart-values");
+/** What evaluations had, one mark each. show() gives {name, y(i), belief, log}: y is null where there is nothing to show. */
+function marksChart(run, id, show) {
+  const host = $(id);
   const chart = new Chart(host, build, data);
   let x = [], value = [], belief = [], low = [], high = [];
-  let drawn = 0;
+  let drawn = 0, shown = null;
 
   function data() {
-    const {count, evaluations: e, beliefs: b, believed} = run();
+    const {count, beliefs: b, believed} = run(), now = show();
+    if (shown?.name !== now.name) { x = []; value = []; }
+    shown = now;
     for (let i = x.length; i < count; i++) {
       x.push(i + 1);
-      value.push(run().failed(i) ? null : e.value[i]);
+      value.push(shown.y(i));
     }
     belief = new Array(count).fill(null);
     low = new Array(count).fill(null);
     high = new Array(count).fill(null);
-    const put = (at, mean, sd) => {
-      if (mean === null || at < 0 || at >= count) return;
-      belief[at] = mean;
-      low[at] = mean - 2 * sd;
-      high[at] = mean + 2 * sd;
-    };
-    for (let k = 0; k < believed; k++) put(b.evaluations[k] - 1, b.value[k], b.sd[k]);
+    for (let k = 0; k < (shown.belief ? believed : 0); k++) {
+      const at = b.evaluations[k] - 1;
+      if (at < 0 || at >= count) continue;
+      [belief[at], low[at], high[at]] = [b.value[k], b.value[k] - 2 * b.sd[k], b.value[k] + 2 * b.sd[k]];
+    }
     return [x, value, belief, low, high];
   }
+
+  /** Another thing to show: the chart is made anew. */
+  chart.change = () => { chart.restyle(); };
 
   /** A few terrible values must not flatten all others: on the bad side the range follows the bulk. */
   function range() {
     const seen = value.filter((v) => v !== null);
     if (!seen.length) return [0, 1];
-    const step = Math.ceil(seen.length / 4000);
-    const sorted = seen.filter((_, i) => i % step === 0).sort((a, b) => a - b);
     let lo = Infinity, hi = -Infinity;
     for (const v of seen) { if (v < lo) lo = v; if (v > hi) hi = v; }
+    if (shown.log) return [lo / 1.15, hi * 1.15];
+    const step = Math.ceil(seen.length / 4000);
+    const sorted = seen.filter((_, i) => i % step === 0).sort((a, b) => a - b);
     const part = (q) => sorted[Math.min(sorted.length - 1, Math.max(0, Math.round(q * (sorted.length - 1))))];
-    if (!run().head.minimize && part(0.05) - lo > 1.5 * (hi - part(0.05))) lo = part(0.05);
-    if (run().head.minimize && hi - part(0.95) > 1.5 * (part(0.95) - lo)) hi = part(0.95);
+    const {minimize} = run().head;
+    if (shown.belief && !minimize && part(0.05) - lo > 1.5 * (hi - part(0.05))) lo = part(0.05);
+    if (shown.belief && minimize && hi - part(0.95) > 1.5 * (part(0.95) - lo)) hi = part(0.95);
     const pad = 0.06 * (hi - lo) || Math.abs(hi) * 0.1 || 1;
-    return [lo - 1.6 * pad, hi + pad];
+    return minimize ? [lo - pad, hi + 1.6 * pad] : [lo - 1.6 * pad, hi + pad];  // room for what failed, on the bad side
   }
 
   function build() {
@@ -128,7 +134,7 @@ function valuesChart(run) {
     return {
       legend: {show: false},
       cursor: {points: {show: false}, drag: {x: true, y: false}, y: false},
-      scales: {x: {time: false, range: xRange}, y: {range}},
+      scales: {x: {time: false, range: xRange}, y: {range, distr: shown.log ? 3 : 1}},
       axes: [xAxis({label: "evaluation", size: 30}), yAxis()],
       series: [
         {}, quiet,
@@ -141,7 +147,10 @@ function valuesChart(run) {
     };
   }
 
-  /** All marks between the edges: queries below, then iterates, then failures at the bottom. */
+  /** Where what failed is marked: at its own place, or on the bad side. */
+  const failedAt = (i, top, height) => value[i] !== null ? null : run().head.minimize ? top + 7 : top + height - 7;
+
+  /** All marks between the edges: queries below, then iterates, then failures. */
   function draw(u) {
     const {ctx, bbox} = u, ratio = devicePixelRatio || 1;
     const first = Math.max(0, Math.floor(u.scales.x.min) - 1), last = Math.min(x.length, Math.ceil(u.scales.x.max));
@@ -152,8 +161,10 @@ function valuesChart(run) {
     const columns = Math.ceil(bbox.width / cell) + 1;
     for (let i = first; i < last; i++) {
       const look = run().look(i);
+      if (value[i] === null && look !== "failure") continue;
       const px = u.valToPos(x[i], "x", true);
-      let py = look === "failure" ? bbox.top + bbox.height - 7 * ratio : u.valToPos(value[i], "y", true), edge = 0;
+      let py = failedAt(i, bbox.top / ratio, bbox.height / ratio), edge = 0;
+      py = py === null ? u.valToPos(value[i], "y", true) : py * ratio;
       if (py > bbox.top + bbox.height) { py = bbox.top + bbox.height - 4 * ratio; edge = 1; }
       if (py < bbox.top) { py = bbox.top + 4 * ratio; edge = -1; }
       if (cells) {  // one mark per cell of two by two pixels is all that can be seen
@@ -179,6 +190,7 @@ function valuesChart(run) {
     trace(ctx, "stroke", looks.failure, (p, q) => { ctx.moveTo(p - size, q - size); ctx.lineTo(p + size, q + size); ctx.moveTo(p + size, q - size); ctx.lineTo(p - size, q + size); }, size);
     ctx.restore();
     host.dataset.drawn = String(drawn);
+    host.dataset.shows = shown.name;
     const beyond = looks.query.concat(looks.iterate).filter((edge, i) => i % 3 === 2 && edge !== 0).length;
     host.dataset.beyond = String(beyond);
   }
@@ -205,13 +217,15 @@ function valuesChart(run) {
     let best = -1, distance = 30 * 30;
     const reach = Math.max(1, Math.ceil(30 * (u.scales.x.max - u.scales.x.min) / Math.max(1, u.over.clientWidth)));
     for (let i = Math.max(0, at - 1 - reach); i < Math.min(x.length, at + reach); i++) {
-      const py = value[i] === null ? u.over.clientHeight - 7 : Math.min(u.over.clientHeight, Math.max(0, u.valToPos(value[i], "y")));
+      if (value[i] === null && !run().failed(i)) continue;
+      const py = failedAt(i, 0, u.over.clientHeight) ?? Math.min(u.over.clientHeight, Math.max(0, u.valToPos(value[i], "y")));
       const d = (u.valToPos(x[i], "x") - left) ** 2 + (py - top) ** 2;
       if (d < distance) { distance = d; best = i; }
     }
     if (best < 0) { showTip(null); return; }
     const e = run().evaluations;
-    const what = run().failed(best) ? `failed: ${e.failure[best]}` : `value ${figure(e.value[best], 6)}`;
+    const what = [run().failed(best) ? `failed: ${e.failure[best]}` : `value ${figure(e.value[best], 6)}`,
+      shown.belief || value[best] === null ? null : `${shown.name} ${figure(value[best], 6)}`].filter(Boolean).join("\n");
     showTip(`evaluation ${best + 1}, query ${e.id[best]}: ${e.kind[best]}\n${what}\niteration ${e.iteration[best]}`, u, left, top);
   }
 
@@ -313,6 +327,49 @@ function trialsChart(trials) {
   }
 
   return chart;
+}
+
+/** Runs above each other: lines() gives [{name, x, y}]. */
+function overlayChart(lines, label) {
+  const chart = new Chart($("chart-overlay"), build, data);
+  let now = [];
+
+  function data() {
+    now = lines();
+    const shape = JSON.stringify(now.map(({name}) => name)) + label();
+    if (chart.shape !== shape && chart.plot) {
+      chart.plot.destroy();
+      chart.plot = null;
+      chart.zoomed = false;
+    }
+    chart.shape = shape;
+    return now.length ? uPlot.join(now.map(({x, y}) => [x, y])) : [[], []];
+  }
+
+  function build() {
+    const series = now.map((_, k) => {
+      const [name, dash] = STYLES[k % STYLES.length];
+      const paths = label() === "best" ? uPlot.paths.stepped({align: 1}) : undefined;  // it stays until there is a better one
+      return {stroke: color(name), width: 2, dash, paths, spanGaps: true, points: {show: false}};
+    });
+    return {
+      legend: {show: false},
+      cursor: {points: {show: false}, drag: {x: true, y: false}, y: false},
+      scales: {x: {time: false}},
+      axes: [xAxis({label: "evaluation", size: 30}), yAxis()],
+      series: [{}, ...(series.length ? series : [{}])],
+      hooks: zoomHooks(chart),
+    };
+  }
+
+  return chart;
+}
+
+function styleMark(k) {
+  const picture = svg("svg", {viewBox: "0 0 22 14", "aria-hidden": "true"});
+  const [name, dash] = STYLES[k % STYLES.length];
+  picture.append(svg("path", {d: "M0 7H22", fill: "none", stroke: color(name), "stroke-width": 2.5, "stroke-dasharray": dash.join(" ")}));
+  return picture;
 }
 
 function tint(hex, alpha) {

@@ -24,17 +24,31 @@ function tile(label, value, more, extra) {
     extra ?? null, el("div", {class: "more"}, more ?? ""));
 }
 
+/** What became of it, and what a person can do now. */
+function showSummary(head) {
+  const unknown = head.count ? "Too few values yet to say whether it improves." : "No value yet.";
+  say($("verdict"), head.verdict ? head.verdict.text : unknown);
+  $("verdict").dataset.code = head.verdict ? head.verdict.code : "";
+  say($("next"), `Next: ${head.next}`);
+}
+
 function showTiles(run) {
-  const {head, iterations: s, steps} = run;
-  const {belief, best_seen: seen, rate, budget} = head;
+  const {head} = run;
+  const {belief, start, best_seen: seen, rate, budget} = head;
   const tiles = [];
   if (belief && belief.value !== null) {
-    const [low, high] = [belief.low, belief.high].map((end) => withSd(end, belief.sd));
-    const start = run.count > 1 && head.parameters.every((parameter, i) => parameter.start === belief.x[i]);
-    const where = start ? "the start, which still is the recommended point" : "the recommended point";
-    tiles.push(tile("Believed value", withSd(belief.value, belief.sd), `${low} to ${high} with 90\u00a0%, at ${where}`));
+    const sd = belief.sd ?? (belief.low === null ? null : (belief.high - belief.low) / 4);
+    const [low, high] = [belief.low, belief.high].map((end) => withSd(end, sd));
+    const same = run.count > 1 && head.parameters.every((parameter, i) => parameter.start === belief.x[i]);
+    const where = same ? "at the start, which still is the recommended point" : "at the recommended point";
+    const range = belief.low === null ? "" : `${low} to ${high} with 90\u00a0%, `;
+    tiles.push(tile("Value now", withSd(belief.value, sd), `${range}${where}`));
   }
-  tiles.push(tile("Best value seen", seen ? figure(seen.value) : "–", seen ? `query ${seen.id}, noise included` : "no value yet"));
+  if (start) {
+    const sd = (start.high - start.low) / 4;
+    tiles.push(tile("Value at the start", withSd(start.value, sd), `${withSd(start.low, sd)} to ${withSd(start.high, sd)} with 90\u00a0%`));
+  }
+  tiles.push(tile("Best value measured", seen ? figure(seen.value) : "–", seen ? `query ${seen.id}, noise included` : "no value yet"));
   const bar = budget ? el("progress", {max: budget, value: Math.min(budget, run.count), "aria-label": "share of the budget"}) : null;
   const failed = head.failures ? `${head.failures} failed (${percent(head.failures / Math.max(1, run.count))})` : "none failed";
   tiles.push(tile("Evaluations", budget ? `${run.count} / ${budget}` : `${run.count}`, failed, bar));
@@ -45,11 +59,6 @@ function showTiles(run) {
     const {told} = run.evaluations;
     tiles.push(tile("Duration", run.count ? duration(told[run.count - 1] - (head.starts[0]?.started ?? told[0])) : "–",
       run.count ? `last value ${clock(told[run.count - 1])}` : ""));
-  }
-  if (steps) {
-    const last = steps - 1;
-    tiles.push(tile(`Last step ${head.minimize ? "descends" : "ascends"} with`, percent(s.probability_of_ascent[last]),
-      `${percent(s.certainty[last])} certain that there is a slope`));
   }
   replace($("tiles"), ...tiles);
 }
@@ -85,41 +94,50 @@ function showBest(run) {
   }
   for (const button of $("copies").children) button.disabled = !point;
   if (!point) { replace($("best"), el("tbody", {}, el("tr", {}, el("td", {class: "muted"}, "No value yet")))); return; }
-  replace($("best"), el("tbody", {}, ...pairs().map(([name, x]) =>
-    el("tr", {}, el("th", {scope: "row", title: name}, name), el("td", {class: "number", title: exact(x)}, figure(x, 5))))));
+  const heads = ["parameter", "start", "recommended", "range"].map((text, i) => el("th", {scope: "col", class: i === 1 || i === 2 ? "number" : ""}, text));
+  replace($("best"), el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...pairs().map(([name, x], i) => {
+    const {start} = head.parameters[i];
+    return el("tr", {}, el("th", {scope: "row", title: name}, name), el("td", {class: "number muted", title: exact(start)}, figure(start, 4)),
+      el("td", {class: "number", title: exact(x)}, el("b", {}, figure(x, 5))), el("td", {}, rangeBar(head.parameters[i], x)));
+  })));
+}
+
+/** A parameter's range with the start as a ring and the recommended value as a dot. */
+function rangeBar({lower, upper, start, log}, x) {
+  if (lower === null || upper === null) return el("span", {class: "muted small"}, lower !== null ? `from ${figure(lower, 3)}` : upper !== null ? `to ${figure(upper, 3)}` : "no limits");
+  const own = log ? Math.log : (value) => value;
+  const at = (value) => 6 + 88 * (own(value) - own(lower)) / (own(upper) - own(lower));
+  return svg("svg", {viewBox: "0 0 100 14", class: "range", role: "img", "aria-label": `from ${figure(lower, 3)} to ${figure(upper, 3)}`},
+    svg("title", {}, `from ${figure(lower, 3)} to ${figure(upper, 3)}${log ? ", on a log scale" : ""}`),
+    svg("path", {d: "M6 7H94M6 4V10M94 4V10", class: "axis"}),
+    svg("circle", {cx: at(start), cy: 7, r: 3.2, class: "ring"}), svg("circle", {cx: at(x), cy: 7, r: 4, class: "mark-iterate"}));
 }
 
 // -- gradient and lengthscales ---------------------------------------------------------------------------------------
 
 const FEW = 16;
-let allShown = false;
 
 function showGradient(run) {
   const {head} = run;
   const {gradient, lengthscale, parameters} = head;
   $("model").hidden = !gradient && !run.steps;
   if (!gradient) { replace($("gradient")); return; }
-  const rows = parameters.map((parameter, i) => ({
-    parameter, mean: gradient.mean[i] ?? 0, sd: gradient.sd[i] ?? 0, ell: lengthscale ? lengthscale[i] : null, i,
-  }));
+  const rows = parameters.map((parameter, i) => ({parameter, mean: gradient.mean[i], sd: gradient.sd[i], ell: lengthscale ? lengthscale[i] : null}));
   if (rows.length > FEW) rows.sort((a, b) => Math.abs(b.mean) - Math.abs(a.mean));
-  const span = Math.max(...rows.map((row) => Math.abs(row.mean) + 2 * row.sd)) || 1;
-  const shortest = Math.min(...rows.map((row) => row.ell ?? Infinity));
-  const shown = allShown ? rows : rows.slice(0, FEW);
-  say($("note-gradient"), "Left: how the value changes when the parameter grows by one scale, with ± 2 standard deviations. " +
-    "Right: which parameters matter (a long bar is a short lengthscale).");
-  const head_ = el("thead", {}, el("tr", {}, ...["parameter", "change per scale", "", "lengthscale", ""].map((text, i) =>
-    el("th", {scope: "col", class: i === 1 || i === 3 ? "number" : ""}, text))));
+  const shown = rows.slice(0, FEW), span = Math.max(...shown.map((row) => Math.abs(row.mean) + 2 * row.sd)) || 1;
+  const head_ = el("thead", {}, el("tr", {}, ...["parameter", "one scale", "gradient", "", "lengthscale"].map((text, i) =>
+    el("th", {scope: "col", class: i === 3 ? "" : "number"}, text))));
   const body = el("tbody", {}, ...shown.map((row) => el("tr", {},
     el("td", {class: "name", title: row.parameter.name}, row.parameter.name),
+    el("td", {class: "number"}, oneScale(row.parameter)),
     el("td", {class: "number"}, `${withSd(row.mean, row.sd)} ± ${figure(2 * row.sd, 2)}`),
     el("td", {class: "bar"}, gradientBar(row, span)),
-    el("td", {class: "number"}, row.ell === null ? "–" : `${figure(row.ell, 3)} scales`),
-    el("td", {class: "bar"}, row.ell === null ? "" : matterBar(shortest / row.ell)))));
+    el("td", {class: "number"}, row.ell === null ? "–" : `${figure(row.ell, 3)} scales`))));
   replace($("gradient"), head_, body);
-  $("more").hidden = rows.length <= FEW;
-  say($("more"), allShown ? "Show the steepest only" : `Show all ${rows.length}`);
 }
+
+/** How far a parameter moves with one scale: of one on a log scale, by which share of its value. */
+function oneScale({scale, log}) { return log ? `+${figure(100 * (scale - 1), 3)}\u00a0%` : figure(scale, 3); }
 
 function gradientBar(row, span) {
   const at = (value) => 100 + 96 * value / span;
@@ -130,11 +148,6 @@ function gradientBar(row, span) {
     svg("path", {d: "M100 0V18", class: "axis"}),
     svg("rect", {x: a, y: 4, width: Math.max(0.5, b - a), height: 10, class: `${row.mean < 0 ? "down-bar" : "up-bar"}${unsure ? " faint" : ""}`}),
     svg("path", {d: `M${low} 9H${high}M${low} 5V13M${high} 5V13`, class: "whisker", "vector-effect": "non-scaling-stroke"}));
-}
-
-function matterBar(share) {
-  return svg("svg", {viewBox: "0 0 200 18", preserveAspectRatio: "none", "aria-hidden": "true"},
-    svg("rect", {x: 0, y: 4, width: Math.max(1, 198 * share), height: 10, class: "matter"}));
 }
 
 // -- the last episode of a training ----------------------------------------------------------------------------------
@@ -193,6 +206,7 @@ function showPending(run, act) {
   replace($("deeds"), ...head.actions.slice(-6).reverse().map((each) =>
     el("li", {"data-kind": each.kind}, el("time", {class: "muted"}, clock(each.time)), " ", deed(each))));
   $("remark").hidden = !can("remark");
+  $("now").hidden = over && !head.actions.length && !can("remark");
 }
 
 function nowNote(head, over) {
@@ -294,7 +308,7 @@ function showFacts(head) {
   replace($("facts"),
     list("Settings", flat(head.settings)),
     list("Parameters", head.parameters.slice(0, 200).map((p) =>
-      [p.name, `start ${figure(p.start)}, scale ${figure(p.scale)}, from ${bound(p.lower, "−∞")} to ${bound(p.upper, "∞")}`])),
+      [p.name, `start ${figure(p.start)}, scale ${p.log ? "a factor of " : ""}${figure(p.scale)}, from ${bound(p.lower, "−∞")} to ${bound(p.upper, "∞")}`])),
     list("Versions", Object.entries(head.versions)),
     list("Starts", head.starts.slice(-20).map((start, i) => [`${i + 1}`, `${clock(start.started)}, process ${start.process} on ${start.host}` +
       (start.ended ? `\n${clock(start.ended)}: ${start.reason}` : "")])));
@@ -308,39 +322,4 @@ function flat(data, prefix = "") {
     if (inner) return [[prefix + name, `${value.type}(${flat(value).map(([n, v]) => `${n}=${v}`).join(", ")})`]];
     return [[prefix + name, typeof value === "string" ? value : JSON.stringify(value)]];
   });
-}
-
-// -- trials ----------------------------------------------------------------------------------------------------------
-
-function showTrials(data) {
-  say($("name"), data.name);
-  const all = data.groups.flatMap((group) => group.trials);
-  const running = all.filter((trial) => trial.state === "running").length;
-  const state = $("state");
-  say(state, running ? `${running} of ${all.length} running` : all.length ? "All ended" : "No trial yet");
-  state.className = `state ${running ? "running" : "ended"}`;
-  say($("what"), all.length === 1 ? "1 trial" : `${all.length} trials`);
-  const tiles = data.groups.slice(0, 6).map((group) => {
-    const {mean, low, x} = group.band, last = x.length - 1;
-    const name = group.name || data.name;
-    if (last < 0) return tile(name, group.trials.length === 1 ? "one trial" : "–", `${group.trials.length} trials`);
-    return tile(name, `${withSd(mean[last], mean[last] - low[last])} ± ${figure(mean[last] - low[last], 2)}`,
-      `mean ${data.y} ± sd of ${group.trials.length} trials after ${x[last]} ${data.x}`);
-  });
-  replace($("trial-tiles"), ...tiles);
-  legend($("legend-trials"), data.groups.map((group, g) => {
-    const picture = svg("svg", {viewBox: "0 0 22 14", "aria-hidden": "true"});
-    const [name, dash] = STYLES[g % STYLES.length];
-    picture.append(svg("path", {d: "M0 7H22", fill: "none", stroke: color(name), "stroke-width": 2.5, "stroke-dasharray": dash.join(" ")}));
-    return [picture, `${group.name || data.name}${group.of_iterates ? "" : " (means of batches)"}`];
-  }));
-  say($("note-trials"), `Thin: ${data.y} of each trial's iterates. Thick: their mean, with a band of one standard deviation.`);
-  const columns = ["trial", "state", "optimiser", "evaluations", "failed", `last ${data.y}`, "best seen"];
-  replace($("trial-table"), el("thead", {}, el("tr", {}, ...columns.map((text, i) => el("th", {scope: "col", class: i > 2 ? "number" : ""}, text)))),
-    el("tbody", {}, ...all.map((trial) => el("tr", {},
-      el("td", {}, live ? el("a", {href: `?trial=${encodeURIComponent(trial.name)}${location.hash}`}, trial.name) : trial.name),
-      el("td", {title: trial.reason ?? ""}, STATES[trial.state] ?? trial.state), el("td", {}, trial.optimizer),
-      el("td", {class: "number"}, trial.budget ? `${trial.count} / ${trial.budget}` : String(trial.count)),
-      el("td", {class: "number"}, String(trial.failures)),
-      el("td", {class: "number"}, figure(trial.curve.y.at(-1))), el("td", {class: "number"}, figure(trial.best_seen))))));
 }

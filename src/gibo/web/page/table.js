@@ -31,12 +31,13 @@ class Table {
       {name: "iteration", number: true, key: (i) => e.iteration[i], show: (i) => String(e.iteration[i])},
       {name: "kind", key: (i) => e.kind[i], show: (i) => el("span", {class: "kind"}, mark(this.run().look(i)), e.kind[i])},
       {name: "value", number: true, key: (i) => this.run().failed(i) ? null : e.value[i], show: (i) => this.run().failed(i) ? "–" : figure(e.value[i], 6)},
-      {name: "failure", text: true, key: (i) => e.failure[i], show: (i) => e.failure[i] === null ? "" : el("span", {class: "failed"}, e.failure[i].slice(0, 500))},
       {name: "seconds", number: true, key: (i) => e.seconds[i], show: (i) => figure(e.seconds[i], 3)},
       {name: "told", key: (i) => e.told[i], show: (i) => clock(e.told[i])},
     ];
-    if (!this.wide) return base;
-    return [...base, ...head.parameters.map(({name}, j) => ({name, number: true, key: (i) => this.run().point(i)[j], show: (i) => figure(this.run().point(i)[j])}))];
+    const extras = [...this.run().extras].map((name) => ({name, number: true, key: (i) => this.run().extra(i, name), show: (i) => figure(this.run().extra(i, name))}));
+    const failure = {name: "failure", text: true, key: (i) => e.failure[i], show: (i) => e.failure[i] === null ? "" : el("span", {class: "failed"}, e.failure[i].slice(0, 500))};
+    if (!this.wide) return [...base, ...extras, failure];
+    return [...base, ...extras, failure, ...head.parameters.map(({name}, j) => ({name, number: true, key: (i) => this.run().point(i)[j], show: (i) => figure(this.run().point(i)[j])}))];
   }
 
   /** Whether all words are in it; a number is found as a query, an iteration or the beginning of a value. */
@@ -94,11 +95,15 @@ class Table {
     this.update(true);
   }
 
+  /** In the format of gibo export, which gibo import reads. */
   csv() {
-    const {evaluations: e, head, count} = this.run();
-    const lines = [["number", "query", "iteration", "kind", "value", "failure", "seconds", "told", ...head.parameters.map(({name}) => name)].map(cell).join(",")];
+    const run = this.run(), {evaluations: e, head, count} = run, extras = [...run.extras];
+    const [before, after] = [["id", "iteration", "kind"], ["value", "failure", "seconds", "asked", "told", "seed"]];
+    const names = head.parameters.map(({name}) => [...before, ...after].includes(name) ? `parameter ${name}` : name);
+    const lines = [[...before, ...names, "value", "failure", "seconds", "told", ...extras.map((name) => `info.${name}`)].map(cell).join(",")];
     for (let i = 0; i < count; i++) {
-      lines.push([i + 1, e.id[i], e.iteration[i], e.kind[i], e.value[i], e.failure[i], e.seconds[i], e.told[i], ...this.run().point(i)].map(cell).join(","));
+      const row = [e.id[i], e.iteration[i], e.kind[i], ...run.point(i), e.value[i], e.failure[i], e.seconds[i], e.told[i]];
+      lines.push([...row, ...extras.map((name) => run.extra(i, name))].map(cell).join(","));
     }
     return lines.join("\r\n") + "\r\n";
   }

@@ -49,11 +49,11 @@ class Options:
         return {**{name: getattr(self, name) for name in names}, "gibo": version("gibo")}
 
 
-def choose(methods: Sequence[str], known: Iterable[str], study: str) -> tuple[str, ...]:
-    """Some methods of a study, in its own order, by names in any case; all of them if none is named."""
+def choose(methods: Sequence[str], known: Iterable[str], study: str, what: str = "methods") -> tuple[str, ...]:
+    """Some methods, or what else, of a study in its own order, by names in any case; all of them if none is named."""
     by_name = {method.lower(): method for method in known}
     unknown = [method for method in methods if method.lower() not in by_name]
     if unknown:
-        raise InputError(f"methods: {unknown[0]!r} is not in {study}; there are {', '.join(by_name.values())}")
+        raise InputError(f"{what}: {unknown[0]!r} is not in {study}; there are {', '.join(by_name.values())}")
     wanted = {method.lower() for method in methods} or set(by_name)
     return tuple(method for name, method in by_name.items() if name in wanted)

@@ -83,7 +83,7 @@ STUDIES: dict[str, Entry] = {
     "judge": Entry(
         "gibo_studies.leaderboard.judges.judge:JudgeStudy",
         "gibo_studies.leaderboard.judges.figures:figures",
-        options=("judge", "methods", "dimensions", "trials"),
+        options=("judge", "methods", "tasks", "dimensions", "trials"),
     ),
     "leaderboard": Entry(
         "gibo_studies.leaderboard.study:Leaderboard",

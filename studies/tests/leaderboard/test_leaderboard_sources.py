@@ -54,9 +54,9 @@ def test_all_methods_are_here():
     assert REACH == 5.0  # ours
     assert METHODS.keys() == {
         "GIBO", "GIBO (gradient steps)", "GIBO (paper)", "CMA-ES", "CMA-ES (noise handling)",
-        "ARS", "Vanilla BO", "Vanilla BO (best practice)", "Trust region BO", "MPD", "MinUCB",
-        "Local entropy search", "Random search",
-        "Optuna TPE", "Optuna GP", "BoTorch", "nevergrad", "COBYQA",
+        "ARS", "Vanilla BO", "Vanilla BO (best practice)", "Trust region BO (our reading)", "MPD (our reading)",
+        "MinUCB (our reading)", "Local entropy search (our reading)", "Random search", "CMA-ES (half sigma)",
+        "lq-CMA-ES", "LRA-CMA-ES", "Optuna TPE", "Optuna GP", "BoTorch", "nevergrad", "COBYQA", "Py-BOBYQA", "PyBADS",
     }  # fmt: skip
     everywhere = {name for name, method in METHODS.items() if method.everywhere}
     assert everywhere == {"GIBO", "CMA-ES", "ARS", "Random search"}
@@ -204,6 +204,7 @@ def test_the_papers_settings_are_for_the_papers_tasks():
 OTHERS = {
     # The package's own: population 4 + 3·ln d, sigma the scale; a cap at a third of finite bounds.
     "CMA-ES": {"sigma0": 1.0, "cap": 1 / 3, "population": 10, "noise_handling": False},
+    "CMA-ES (half sigma)": {"sigma0": 0.5, "cap": 1 / 3, "population": 10, "noise_handling": False},
     "CMA-ES (noise handling)": {"sigma0": 1.0, "cap": 1 / 3, "population": 10, "noise_handling": True},
     # Ours: no table has them for objectives of which only a scale is known.
     "ARS": {"step_size": 0.15, "noise": 0.3, "directions": 2, "top": 2, "ddof": 0},
@@ -230,17 +231,21 @@ OTHERS = {
         "fit_every": 10,
     },
     # Eriksson et al. 2019: a batch of Thompson samples; of the box one scale to each side, ours.
-    "Trust region BO": {"batch": 4, "initial": 10, "half_width": 1.0},
+    "Trust region BO (our reading)": {"batch": 4, "initial": 10, "half_width": 1.0},
     # Nguyen et al. 2022: steps while the probability of ascent is at least 0.65; the length, in lengthscales, is ours.
-    "MPD": {"step": 0.05, "most_steps": 20, "least_probability": 0.65},
-    "MinUCB": {"beta": 1.0},  # Fan et al. 2024; beta ours
-    "Local entropy search": {"batch": 1, "ways": 64, "points": 8},  # Stenger et al. 2026 have 250 ways
+    "MPD (our reading)": {"step": 0.05, "most_steps": 20, "least_probability": 0.65},
+    "MinUCB (our reading)": {"beta": 1.0},  # Fan et al. 2024; beta ours
+    "Local entropy search (our reading)": {"batch": 1, "ways": 64, "points": 8},  # Stenger et al. 2026 have 250 ways
     "Random search": {"batch": 1},
     # As their packages have them.
     "Optuna TPE": {},
     "Optuna GP": {},
     "BoTorch": {},
     "COBYQA": {},
+    "Py-BOBYQA": {},
+    "PyBADS": {},
+    "lq-CMA-ES": {},
+    "LRA-CMA-ES": {},
     "nevergrad": {"budget": 300},  # that of the task
 }
 
@@ -248,9 +253,9 @@ OTHERS = {
 @pytest.mark.parametrize("method", OTHERS)
 def test_the_others(method):
     found, expected = options(method, FREE), dict(OTHERS[method])
-    if method in ("MPD", "MinUCB"):
+    if method in ("MPD (our reading)", "MinUCB (our reading)"):
         assert_settings(found.pop("settings"), **MODEL)
-    if method == "Local entropy search":
+    if method == "Local entropy search (our reading)":
         assert_settings(found.pop("settings"), **{**MODEL, "N_m": 1000})
     assert found.keys() == expected.keys()
     for name, value in expected.items():

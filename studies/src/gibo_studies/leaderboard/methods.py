@@ -25,14 +25,19 @@ from gibo.optimizers.settings import Settings
 from gibo.optimizers.vanilla_bo import VanillaBO
 from gibo.priors import Normal
 from gibo.training.presets import PRESETS
-from gibo_studies.leaderboard import extras
 from gibo_studies.leaderboard.task import Task
 from gibo_studies.options import choose
 from gibo_studies.paper import lqr
 from gibo_studies.rivals import MPD, BestPracticeBO, LocalEntropySearch, MinUCB, TrustRegionBO
+from gibo_studies.rivals.botorch import BoTorch
+from gibo_studies.rivals.evolution import LRACMAES, LqCMAES
+from gibo_studies.rivals.model_based import COBYQA, PyBADS, PyBOBYQA
+from gibo_studies.rivals.nevergrad import Nevergrad
+from gibo_studies.rivals.optuna import OptunaGP, OptunaTPE
 
 REACH = 5.0
 REEVALUATED = " (re-evaluated)"
+OUR_READING = " (our reading)"  # of a paper whose own code did not run here
 
 # From a task, the scale that the method is told, and a seed.
 Maker = Callable[[Task, float, int], Optimizer]
@@ -118,7 +123,7 @@ def _paper(task: Task, scale: float, seed: int) -> Optimizer:
 
 def _nevergrad(task: Task, scale: float, seed: int) -> Optimizer:
     """It chooses its algorithm by the budget."""
-    return extras.Nevergrad(task.start, scale=scale, bounds=task.bounds, seed=seed, budget=task.budget)
+    return Nevergrad(task.start, scale=scale, bounds=task.bounds, seed=seed, budget=task.budget)
 
 
 METHODS: dict[str, Method] = {
@@ -130,16 +135,21 @@ METHODS: dict[str, Method] = {
     "ARS": Method(_plain(ARS), everywhere=True),
     "Vanilla BO": Method(_in_a_box(VanillaBO)),
     "Vanilla BO (best practice)": Method(_best_practice),
-    "Trust region BO": Method(_plain(TrustRegionBO)),
-    "MPD": Method(_plain(MPD)),
-    "MinUCB": Method(_plain(MinUCB)),
-    "Local entropy search": Method(_plain(LocalEntropySearch)),
+    f"Trust region BO{OUR_READING}": Method(_plain(TrustRegionBO)),
+    f"MPD{OUR_READING}": Method(_plain(MPD)),
+    f"MinUCB{OUR_READING}": Method(_plain(MinUCB)),
+    f"Local entropy search{OUR_READING}": Method(_plain(LocalEntropySearch)),
     "Random search": Method(_plain(RandomSearch), everywhere=True),
-    "Optuna TPE": Method(_in_a_box(extras.OptunaTPE), needs=("optuna",), extra=True),
-    "Optuna GP": Method(_in_a_box(extras.OptunaGP), needs=("optuna", "torch"), extra=True),
-    "BoTorch": Method(_in_a_box(extras.BoTorch), needs=("botorch",), extra=True),
+    "CMA-ES (half sigma)": Method(_plain(CMAES, sigma0=0.5), needs=("cma",)),
+    "lq-CMA-ES": Method(_plain(LqCMAES), needs=("cma",), extra=True),
+    "LRA-CMA-ES": Method(_plain(LRACMAES), needs=("cmaes",), extra=True),
+    "Optuna TPE": Method(_in_a_box(OptunaTPE), needs=("optuna",), extra=True, luckiest=True),
+    "Optuna GP": Method(_in_a_box(OptunaGP), needs=("optuna", "torch"), extra=True, luckiest=True),
+    "BoTorch": Method(_in_a_box(BoTorch), needs=("botorch",), extra=True),
     "nevergrad": Method(_nevergrad, needs=("nevergrad",), extra=True),
-    "COBYQA": Method(_plain(extras.COBYQA), extra=True),
+    "COBYQA": Method(_plain(COBYQA), extra=True, luckiest=True),
+    "Py-BOBYQA": Method(_plain(PyBOBYQA), needs=("pybobyqa",), extra=True, luckiest=True),
+    "PyBADS": Method(_plain(PyBADS), needs=("pybads",), extra=True),
 }
 
 
@@ -156,7 +166,8 @@ def method_of(name: str) -> Method:
 
 
 def chosen_methods(names: Sequence[str]) -> tuple[str, ...]:
-    """Methods by their names in any case, or by places, in the order of the table."""
+    """Methods by their names in any case, with or without `OUR_READING`, or by places, in the order of the table."""
     for place in filter(is_place, names):
         method_of(place)
-    return choose(names, METHODS, "the leaderboard")
+    ours = {name.removesuffix(OUR_READING).lower(): name for name in METHODS if name.endswith(OUR_READING)}
+    return choose([ours.get(name.lower(), name) for name in names], METHODS, "the leaderboard")

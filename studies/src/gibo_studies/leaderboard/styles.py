@@ -40,6 +40,7 @@ OTHER_STYLES = [
 
 
 def line_style(method: str) -> dict[str, Any]:
-    """Color and line, as matplotlib's arguments."""
+    """Color and line, as matplotlib's arguments; of our reading of a method, that of the method."""
+    method = method.removesuffix(" (our reading)")
     own = OTHER_STYLES[zlib.crc32(method.encode()) % len(OTHER_STYLES)]
     return LINE_STYLES.get(method, own)._asdict()

@@ -1,4 +1,7 @@
-"""Methods that gibo is compared with, our reading of their papers; they have the face of `gibo.Optimizer`."""
+"""Methods that gibo is compared with; they have the face of `gibo.Optimizer`.
+
+Those here are our reading of their papers. Those of other packages are in the modules that derive from `foreign`.
+"""
 
 from gibo_studies.rivals.best_practice import BestPracticeBO
 from gibo_studies.rivals.local_entropy_search import LocalEntropySearch

@@ -30,7 +30,7 @@ from gibo_studies.leaderboard.methods import METHODS, REEVALUATED, chosen_method
 from gibo_studies.leaderboard.run import Look, look_at_a_run, prepared
 from gibo_studies.leaderboard.task import Task
 from gibo_studies.leaderboard.tasks import missing
-from gibo_studies.options import PER_SEED, Options
+from gibo_studies.options import PER_SEED, Options, choose
 
 NAME = "judge"
 # Columns of a judge's file. `share` is the true value as a share of the way from the start's to the best known one;
@@ -105,6 +105,7 @@ class JudgeStudy(Options):
     Attributes:
         judge: its name.
         methods: names, or ``module:Class``.
+        tasks: some of its tasks by their names; all by default.
         dimensions: only the tasks with so many parameters; all by default.
         trials: fewer than the judge's own; None for these.
         seed: of the trials.
@@ -114,6 +115,7 @@ class JudgeStudy(Options):
     folder: Path
     judge: str = ""
     methods: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
     dimensions: tuple[int, ...] = ()
     trials: int | None = None
     seed: int = 0
@@ -138,6 +140,9 @@ class JudgeStudy(Options):
         ]
         if lacking:
             raise InputError(f"methods: not installed: {'; '.join(lacking)}")
+        if self.tasks:
+            known = [task.name for task in JUDGES[self.judge].tasks()]
+            object.__setattr__(self, "tasks", choose(self.tasks, known, self.judge, "tasks"))
         most = JUDGES[self.judge].trials
         if self.trials is not None and self.trials > most:
             raise InputError(f"trials: {self.judge} has {most}, got {self.trials}")
@@ -146,9 +151,9 @@ class JudgeStudy(Options):
         """What a cell's result depends on besides the cell."""
         return {"name": self.name, "judge": self.judge, "seed": self.seed, "gibo": version("gibo")}
 
-    def tasks(self) -> tuple[Task, ...]:
-        """Those of the judge with the chosen numbers of parameters."""
-        found = JUDGES[self.judge].tasks()
+    def chosen(self) -> tuple[Task, ...]:
+        """The judge's tasks with the chosen names and numbers of parameters."""
+        found = [task for task in JUDGES[self.judge].tasks() if not self.tasks or task.name in self.tasks]
         return tuple(task for task in found if not self.dimensions or task.d in self.dimensions)
 
     def cells(self) -> list[dict[str, Any]]:
@@ -157,7 +162,7 @@ class JudgeStudy(Options):
         return [
             {"task": task.name, "method": method, "trial": trial}
             for trial in range(trials)
-            for task in self.tasks()
+            for task in self.chosen()
             for method in self.methods
             if METHODS[method].applies(task)
         ]

@@ -154,7 +154,6 @@ MUTATIONS: list[Mutation] = [
         f"{BOARD_TESTS}/test_leaderboard.py::test_ranks_are_of_the_last_look_over_the_trials_that_all_methods_ran",
         f"{BOARD_TESTS}/test_leaderboard.py::test_the_interval_of_a_mean_rank_is_that_of_95_percent",
         f"{BOARD_TESTS}/test_leaderboard.py::test_evaluations_needed_are_those_of_the_mean_curve",
-        f"{BOARD_TESTS}/test_leaderboard.py::test_a_profile_counts_tasks_alike_and_never_falls",
         interval_of_80_percent=("LEVEL = 0.95", "LEVEL = 0.8"),
         interval_one_sided=("[0.5 - LEVEL / 2, 0.5 + LEVEL / 2]", "[1.0 - LEVEL, LEVEL]"),
         ranks_by_the_half_way_value=("float(run.share[-1]) for run", "float(run.share[len(run.share) // 2]) for run"),
@@ -163,10 +162,6 @@ MUTATIONS: list[Mutation] = [
             "reached = np.flatnonzero(share >= goal - 1e-9)\n    return float(spent[reached[0]])",
             "reached = np.flatnonzero(share >= goal - 1e-9)\n    return float(spent[reached[-1]])",
         ),
-        profile_by_trials=(
-            "shares.append([(firsts <= n).mean() for n in grid])",
-            "shares += [[float(f <= n) for n in grid] for f in firsts]",
-        ),
         ties_have_the_best_rank=("above + 0.5 * (equal + 1.0)", "above + 1.0"),
     ),
     *of(
@@ -174,10 +169,36 @@ MUTATIONS: list[Mutation] = [
         f"{BOARD_TESTS}/test_leaderboard.py::test_judged_is_the_recommended_point_after_exactly_so_many_evaluations",
         f"{BOARD_TESTS}/test_leaderboard.py::test_an_improvement_is_the_share_of_the_way_from_the_start_to_the_best_known_value",
         improvement_from_zero=("(float(value) - start) / (float(record", "float(value) / (float(record"),
+    ),
+    *of(
+        f"{BOARD}/run.py",
+        f"{BOARD_TESTS}/test_leaderboard.py::test_judged_is_the_recommended_point_after_exactly_so_many_evaluations",
+        f"{BOARD_TESTS}/test_judges.py::test_the_best_of_the_luckiest_points_by_new_values_is_judged_too",
         judged_one_value_early=(
             "if len(optimizer.evaluations) in looks:",
             "if len(optimizer.evaluations) + 1 in looks:",
         ),
+        judged_anew_by_the_lowest=("int(np.argmax(means))", "int(np.argmin(means))"),
+    ),
+    *of(
+        f"{BOARD}/comparison.py",
+        f"{BOARD_TESTS}/test_comparison.py",
+        mean_of_all_runs=("cut = n // 4", "cut = 0"),
+        equal_runs_are_no_improvement=("+ 0.5 * (a[t][:, None] == b[t])", ""),
+        differences_of_unpaired_trials=("sorted(set(a) & set(b))", "sorted(set(a))"),
+        trials_drawn_where_there_is_one=("return all(len(each) > 1 for each in values)", "return True"),
+    ),
+    *of(
+        f"{BOARD}/judges/coco.py",
+        f"{BOARD_TESTS}/test_judges.py",
+        coco_noise_in_the_truth=("ASKED = 25", "ASKED = 1"),
+        coco_mean_without_noise=("math.exp(0.5 * beta**2)", "1.0"),
+        coco_noise_of_all_runs_alike=("% SKIPPED", "% 1"),
+    ),
+    *of(
+        f"{BOARD}/judges/policies.py",
+        f"{BOARD_TESTS}/test_judges.py::test_parameters_come_in_a_random_order",
+        policies_in_the_published_order=("theta[order] = x", "theta[:] = x"),
     ),
     *of(
         f"{BOARD}/task.py",

@@ -123,11 +123,28 @@ def test_failures_are_counted_and_their_reason_is_given():
     assert "the belt slipped" in failing[0].text
 
 
-def test_an_optimiser_without_a_model_is_judged_by_its_first_and_last_values():
-    result = gibo.run(gibo.ARS(np.zeros(4), scale=0.1), hill(0.02), budget=120)
+def test_an_optimiser_without_a_model_is_judged_by_the_values_of_the_start():
+    x0, objective = np.zeros(4), hill(0.02)
+    known = [(x0, objective(x0)) for _ in range(2)]
+    result = gibo.run(gibo.ARS(x0, scale=0.1), objective, budget=120, data=known)
     assert result.start is None
     assert codes(result)[0] == "improved"
-    assert "of the first 12" in result.advice[0].text
+    assert "at the start" in result.advice[0].text
+    unknown = gibo.run(gibo.ARS(x0, scale=0.1), objective, budget=120)
+    assert codes(unknown)[0] == "start_unknown"
+
+
+def test_a_search_that_comes_back_from_far_below_the_start_has_not_improved():
+    """With a scale that is far too large the first population is far below the start, and the last one less so."""
+
+    def far(x):
+        return -1.0 - float((x**2).sum())
+
+    for data in ([], [([0.0, 0.0], -1.0)]):
+        result = gibo.run(gibo.CMAES([0.0, 0.0], scale=1e12, seed=0), far, budget=60, data=data)
+        values = result.history.value
+        assert values[-6:].mean() > values[len(data) : 6 + len(data)].mean()
+        assert codes(result)[0] == ("no_improvement" if data else "start_unknown")
 
 
 def test_a_callback_hears_remarks_and_no_verdict():

@@ -404,6 +404,15 @@ def test_minimize_passes_all_options_on():
         minimize(hill, X0, budget=3, colour="red")
 
 
+class Unwilling:
+    """All that can be asked of it raises."""
+
+    def _raise(self, *_):
+        raise RuntimeError("no")
+
+    __iter__ = __len__ = __float__ = __int__ = __index__ = __repr__ = __bool__ = __getattr__ = _raise
+
+
 # -- arguments --------------------------------------------------------------------------------------------------------
 
 
@@ -430,8 +439,14 @@ def test_minimize_passes_all_options_on():
         ({"scale": -1.0}, "scale: expected positive"),
         ({"bounds": (1.0, 2.0)}, "x0: must lie within the bounds"),
         ({"settings": {}}, "settings: expected"),
+        ({"data": 5}, "data: expected pairs of a point and its value, got int 5"),
+        ({"data": Unwilling()}, "data: expected pairs of a point and its value, got an object of type Unwilling"),
+        ({"data": [Unwilling()]}, r"data\[0\]: expected a point and its value, got an object of type Unwilling"),
+        ({"target": Unwilling()}, "target: expected a number, got an object of type Unwilling"),
+        ({"retries": Unwilling()}, "retries: expected a whole number of at least 0"),
+        ({"retries": 10**5000}, r"retries: expected a whole number below 2\*\*128"),
+        ({"seed": 10**5000}, r"seed: expected a whole number below 2\*\*128"),
     ],
-    ids=str,
 )
 def test_mistakes_are_named_before_anything_is_evaluated(start, options, words):
     calls = []

@@ -1,5 +1,6 @@
 """Rude objectives, callbacks that fail, results without a value: a run says what happened and goes on."""
 
+import os
 import warnings
 from decimal import Decimal
 
@@ -158,3 +159,17 @@ def test_a_result_reads_as_a_few_lines():
     text = str(climb())
     assert len(text.splitlines()) == 4
     assert "12 evaluations" in text
+
+
+def test_an_objective_that_changes_the_working_directory_does_no_harm(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+
+    def objective(x):
+        os.chdir(tmp_path / "elsewhere")
+        return -float(x @ x)
+
+    result = gibo.maximize(objective, [1.0], budget=12, journal="run")
+    assert result.status is gibo.Status.BUDGET_SPENT
+    os.chdir(tmp_path)
+    assert gibo.resume("run", objective, budget=20).evaluations == 20

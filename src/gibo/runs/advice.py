@@ -81,6 +81,7 @@ class Facts:
         recommended: (d,) or None.
         values: all of them, in the order of their ids; None where there is none. Empty while a run goes on.
         iterates: the values that the iterates had, in their order.
+        at_start: the values that the start had.
         batch: how many evaluations the first iteration takes; 0 before the first query is asked.
         evaluated: how many queries were evaluated; the others of `count` are points from elsewhere.
         by_hand: whether a person or another program evaluates, query by query.
@@ -104,6 +105,7 @@ class Facts:
     recommended: Sequence[float] | None
     values: Sequence[float | None] = ()
     iterates: Sequence[float] = ()
+    at_start: Sequence[float] = ()
     batch: int = 1
     evaluated: int = 0
     by_hand: bool = False
@@ -134,6 +136,7 @@ class Facts:
             signal=signal(steps[-1].variance, steps[-1].noise) if steps else None,
             values=values,
             iterates=[e.value for e in told if e.kind == ITERATE and e.value is not None],
+            at_start=[e.value for e in told if e.value is not None and np.array_equal(e.x, optimizer.x0)],
             batch=sum(len(event.queries) for event in first),
             evaluated=sum(e.kind != EXTERNAL for e in told),
             **known,
@@ -232,12 +235,22 @@ def verdict(facts: Facts, start: Best | None, end: Best | None) -> Advice:
 
 
 def _by_means(facts: Facts, known: Sequence[float], batch: int) -> Advice:
-    """Without a model: the first values against the last ones."""
+    """Without a model: the values of the start against the last ones.
+
+    The first values of a search are no substitute: with a scale that is far too large they are far below the start's.
+    """
     k = min(max(batch, len(known) // 10), len(known) // 2)
     if k < 2:
         return _too_few(known)
-    text = f"of the last {k} values, means with their 90 % intervals"
-    return _compared(facts, _mean(known[:k]), _mean(known[-k:]), f"of the first {k}", text, True)
+    first, last = _mean(known[:k]), _mean(known[-k:])
+    at_end = f"of the last {k} values, means with their 90 % intervals"
+    if not facts.at_start:
+        course = f"The values went from {first} of the first {k} to {last} {at_end}"
+        unknown = "Whether that is better than the start is not known: evaluate x0 too, or give its value in data="
+        return Advice("start_unknown", f"{course}. {unknown}.")
+    half = NINETY * stdev(known[-k:]) / math.sqrt(len(facts.at_start))
+    value = fmean(facts.at_start)
+    return _compared(facts, Estimate(value, value - half, value + half), last, "at the start", at_end, True)
 
 
 def _too_few(known: Sequence[float]) -> Advice:

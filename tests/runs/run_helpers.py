@@ -24,7 +24,8 @@ def hill(x, seed):
     if rng.random() < 0.1:
         raise RuntimeError("it broke")
     value = 5.0 - float(((x - 1.0) ** 2).sum()) + 0.1 * rng.standard_normal()
-    return Outcome(value, gradient=2.0 - 2.0 * x, gradient_noise=0.1, info={"steps": int(seed % 100), "x": x.tolist()})
+    info = {"steps": int(seed % 100), "x": x.tolist()}
+    return Outcome(value, 2.0 - 2.0 * x, 0.1, info, noise=0.01, measured={"steps": float(seed % 100)}, block="monday")
 
 
 def climb(folder, objective=hill, budget=12, **options):
@@ -51,7 +52,8 @@ def as_plain(outcome):
     arrays = [
         None if part is None else np.asarray(part).tolist() for part in (outcome.gradient, outcome.gradient_noise)
     ]
-    return (outcome.value, *arrays, dict(outcome.info), outcome.failure, outcome.traceback, outcome.seconds)
+    others = (outcome.failure, outcome.traceback, outcome.seconds)
+    return (outcome.value, *arrays, dict(outcome.info), outcome.details(), *others)
 
 
 def told_in(folder):

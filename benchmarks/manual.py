@@ -17,6 +17,7 @@ import numpy as np
 
 import gibo
 from gibo.runs import manual
+from gibo.runs.description import Description
 
 D, EVALUATIONS, CALLS = 20, 200, 24
 LIMIT = 1.5  # seconds
@@ -31,7 +32,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         run, copy = Path(name) / "run", Path(name) / "copy"
         names = [f"p{i}" for i in range(D)]
-        manual.create(run, manual.Description(names, [0.5] * D, [0.1] * D, [0.0] * D, [1.0] * D))
+        manual.create(run, Description(names, [0.5] * D, [0.1] * D, [0.0] * D, [1.0] * D))
         gibo.resume(run, objective, budget=EVALUATIONS)
         for query in manual.status(run).pending:  # of the last batch, so that the next ask has to plan
             manual.tell(run, query.id, objective(query.x))

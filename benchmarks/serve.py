@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from gibo.runs import manual
+from gibo.runs.description import Description
 from gibo.web.bench import ManualBench
 from gibo.web.serve import Serve
 
@@ -39,7 +40,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run"
         names = [f"p{i}" for i in range(d)]
-        description = manual.Description(names, [0.0] * d, [0.3] * d, [-5.0] * d, [5.0] * d)
+        description = Description(names, [0.0] * d, [0.3] * d, [-5.0] * d, [5.0] * d)
         manual.create(path, description)
         with ManualBench(path) as bench:
             while bench.status()["evaluations"] < arguments.evaluations:

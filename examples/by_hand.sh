@@ -1,5 +1,6 @@
 # A run that a person or another program evaluates. Run in an empty folder: bash by_hand.sh
 cat > bench.toml << END
+minimize = true
 [parameters.gain]
 start = 1.0
 [parameters.damping]
@@ -8,7 +9,7 @@ END
 printf 'gain,damping,value\n1.5,0.2,7.5\n' > earlier.csv
 
 # The commands.
-gibo init runs/bench --parameters bench.toml     # or: --dim 6 --scale 0.1
+gibo init runs/bench --parameters bench.toml     # or: --dim 6 --scale 0.1 --minimize
 gibo ask runs/bench --json                       # the next queries; the same ones until they are told
 gibo tell runs/bench 0 12.7                      # query 0 gave 12.7
 gibo tell runs/bench 1 --failed "the belt slipped"

@@ -74,7 +74,7 @@ def gibo(folder, *words):
 
 
 def test_an_optimizer_of_ones_own_by_its_place(module):
-    assert gibo(module, "init", "run", "--dim", "2", "--method", "nearby:Nearby").returncode == 0
+    assert gibo(module, "init", "run", "--dim", "2", "--maximize", "--method", "nearby:Nearby").returncode == 0
     unknown = gibo(module, "ask", "run")
     assert unknown.returncode == 2
     assert "import the module that has it" in unknown.stderr
@@ -90,7 +90,7 @@ def test_a_kernel_of_ones_own_by_its_place(module):
     words = ["train", "CartPole-v1", "--budget", "8", "--out", "pole"]
     assert gibo(module, "--load", "nearby", *words, "--set", "kernel=nearby:Flat").returncode == 0
     (module / "bench.toml").write_text('[settings]\nkernel = "nearby:Flat"\n[parameters.gain]\nstart = 1.0\n')
-    done = gibo(module, "init", "run", "--parameters", "bench.toml")
+    done = gibo(module, "init", "run", "--minimize", "--parameters", "bench.toml")
     assert done.returncode == 2
     assert "a file must not choose what is imported" in done.stderr
 
@@ -104,7 +104,7 @@ def test_a_kernel_of_ones_own_by_its_place(module):
     ],
 )
 def test_what_is_no_optimizer_is_refused(module, place, message):
-    done = gibo(module, "init", "run", "--dim", "2", "--method", place)
+    done = gibo(module, "init", "run", "--dim", "2", "--maximize", "--method", place)
     assert done.returncode == 2
     assert message in done.stderr
     assert not (module / "run").exists()

@@ -68,10 +68,11 @@ def test_help_that_cannot_be_written_is_one_line(words, unbuffered):
     assert (code, complained) == (2, "gibo: the output: No space left on device\n")
 
 
-def test_a_command_that_says_nothing_needs_no_output(run):
-    query = manual.ask(run).queries[0]
-    assert shell([f"gibo tell '{run}' {query.id} 2.0 >&- <&-"]) == (0, "", "")
-    assert manual.status(run).result.evaluations == 2
+def test_what_was_done_is_no_error_where_it_cannot_be_shown(run):
+    first, second, *_ = manual.ask(run).queries
+    assert shell([f"gibo tell '{run}' {first.id} 2.0 >&- <&-"]) == (0, "", "")
+    assert shell([f"gibo tell '{run}' {second.id} 2.0 > /dev/full"]) == (0, "", "")
+    assert manual.status(run).result.evaluations == 3
 
 
 # -- files ------------------------------------------------------------------------------------------------------------

@@ -218,13 +218,7 @@ def test_a_missing_library_for_drawing_is_named(tmp_path, monkeypatch, capsys):
         (["FrozenLake-v1"], "observation space Discrete(16): not supported; expected a Box"),
         (["CartPole-v1", "--budget", "-3"], "budget: expected"),
         (["CartPole-v1", "--trials", "0"], "--trials: expected at least 1, got 0"),
-        (
-            ["CartPole-v1", "--method", "sgd"],
-            "method: expected one of 'ars', 'cma-es', 'gibo', 'local-entropy-search', 'min-ucb', "
-            "'mpd', "
-            "'random-search', 'trust-region-bo', 'vanilla-bo', got "
-            "'sgd'",
-        ),
+        (["CartPole-v1", "--method", "sgd"], "method: expected one of 'ars'"),
         (["CartPole-v1", "--policy", "deep"], "policy"),
         (["CartPole-v1", "--seed", "-1"], "seed"),
         (["CartPole-v1", "--scale", "0"], "scale"),
@@ -238,10 +232,6 @@ def test_a_missing_library_for_drawing_is_named(tmp_path, monkeypatch, capsys):
         (
             ["CartPole-v1", "--method", "ars", "--set", "steps=1"],
             "'steps' is unknown; expected one of step_size, noise",
-        ),
-        (
-            ["CartPole-v1", "--method", "local-entropy-search", "--set", "kernel=matern52"],
-            "--set: 'kernel' is unknown; expected one of batch, ways, points\n",
         ),
         (["CartPole-v1", "--preset", "papre"], "--preset: expected one of paper, published, gibo, none, got 'papre'"),
         (["CartPole-v1", "--preset", "paper", "--method", "cma-es"], "none for CartPole-v1 with cma-es; there are: "),
@@ -326,7 +316,7 @@ def test_evaluate_prints_mean_standard_deviation_and_quantiles_of_each_trial(run
 def test_mistakes_of_evaluate(runs, tmp_path, capsys):
     assert "there is no run" in error_of(capsys, ["evaluate", str(tmp_path)])
     assert "--episodes: expected at least 1" in error_of(capsys, ["evaluate", str(runs / "gibo"), "--episodes", "0"])
-    assert main(["init", str(tmp_path / "by-hand"), "--dim", "2"]) == 0
+    assert main(["init", str(tmp_path / "by-hand"), "--dim", "2", "--maximize"]) == 0
     assert "not one of gibo train" in error_of(capsys, ["evaluate", str(tmp_path / "by-hand")])
 
 
@@ -555,7 +545,7 @@ def test_plot_needs_no_environment_and_does_not_disturb_a_run_that_is_writing(ru
 def test_mistakes_of_plot(runs, tmp_path, capsys):
     assert "there is no run" in error_of(capsys, ["plot", str(tmp_path)])
     assert ".png, .svg or nothing" in error_of(capsys, ["plot", str(runs / "gibo"), "--out", "x.pdf"])
-    assert main(["init", str(tmp_path / "by-hand"), "--dim", "2"]) == 0
+    assert main(["init", str(tmp_path / "by-hand"), "--dim", "2", "--maximize"]) == 0
     assert "no evaluation has a value" in error_of(capsys, ["plot", str(tmp_path / "by-hand")])
 
 

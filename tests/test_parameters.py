@@ -49,7 +49,7 @@ def with_a_vector(draw):
     x = [
         p.inner_start + share * p.inner_scale
         if p.kind == "free"
-        else p.inner_low + share * (p.inner_high - p.inner_low)
+        else p.inner_lower + share * (p.inner_upper - p.inner_lower)
         for p, share in zip(parameters.entries.values(), shares, strict=True)
     ]
     return parameters, np.array(x)
@@ -72,7 +72,7 @@ def test_values_are_allowed_plain_numbers_of_the_right_type(case):
         parameter = parameters[name]
         assert type(value) is (int if parameter.kind == "integer" else float)
         if parameter.kind != "free":
-            assert parameter.low <= value <= parameter.high
+            assert parameter.lower <= value <= parameter.upper
 
 
 @given(with_a_vector())
@@ -88,7 +88,7 @@ def test_rounding_twice_is_rounding_once_and_stays_within_the_bounds(case):
 @given(MANY)
 def test_the_ends_and_the_start_are_exact(parameters):
     assert parameters.to_values(parameters.x0) == {name: parameters[name].start for name in parameters}
-    for name in ("low", "high"):
+    for name in ("lower", "upper"):
         side = [getattr(p, f"inner_{name}") for p in parameters.entries.values()]
         if all(map(math.isfinite, side)):
             assert parameters.to_values(side) == {each: getattr(parameters[each], name) for each in parameters}
@@ -184,7 +184,7 @@ def test_they_are_values():
 def test_read_from_toml(tmp_path):
     path = tmp_path / "space.toml"
     path.write_text(
-        '[parameters.gain]\nkind = "log"\nlow = 0.1\nhigh = 100\nstart = 1\n'
+        '[parameters.gain]\nkind = "log"\nlower = 0.1\nupper = 100\nstart = 1\n'
         '[parameters.delay]\nkind = "integer"\nlow = 1\nhigh = 9\n'
         '[parameters.rate]\nkind = "integer"\nlow = 1\nhigh = 900\nlog = true\n'
         '[parameters.offset]\nkind = "free"\nstart = 0\nscale = 0.1\n'
@@ -205,8 +205,8 @@ def test_read_from_toml(tmp_path):
         ("parameters = 3\n", "expected a table for each name"),
         ("[parameters.gain]\nlow = 0\nhigh = 1\n", "gain: kind is missing"),
         ('[parameters.gain]\nkind = "linaer"\nlow = 0\nhigh = 1\n', "gain: kind: expected one of 'linear'"),
-        ('[parameters.gain]\nkind = "linear"\nlow = 0\nhihg = 1\n', "did you mean high"),
-        ('[parameters.gain]\nkind = "linear"\nlow = 0\n', "expected low and high"),
+        ('[parameters.gain]\nkind = "linear"\nlower = 0\nuppr = 1\n', "did you mean upper"),
+        ('[parameters.gain]\nkind = "linear"\nlow = 0\n', "expected lower and upper"),
         ('[parameters.gain]\nkind = "fixed"\nvalue = 3\n', "fixed parameters are not searched"),
         ('[parameters.gain]\nkind = "linear"\nlow = 0\nhigh = 1\nwhen = "mode == 1"\n', "depend on others"),
         ('[parameters.gain]\nkind = "choice"\nchoices = ["a", "b"]\n', "without an order"),
@@ -229,7 +229,7 @@ def test_a_file_that_cannot_be_read_is_refused_by_its_name(tmp_path, text, messa
     [
         (lambda: linear(1, 1), "fixed; leave it out"),
         (lambda: integer(3, 3), "fixed; leave it out"),
-        (lambda: linear(2, 1), "low below high"),
+        (lambda: linear(2, 1), "lower below upper"),
         (lambda: linear(0, math.inf), "without bounds, say free"),
         (lambda: linear(0, math.nan), "finite"),
         (lambda: linear(-1e308, 1e308), "too large for a float"),

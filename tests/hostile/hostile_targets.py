@@ -39,6 +39,7 @@ from gibo.policies import (
     rollout,
 )
 from gibo.runs import manual
+from gibo.runs.description import Description, read_description
 from gibo.runs.journal import Journal
 from gibo.runs.spec import RunSpec
 from gibo.training.training import Training, last_episode, read_trial, train
@@ -127,7 +128,7 @@ def finished(folder):
 def by_hand(folder, told=False):
     """A copy of a run by hand with a batch that is asked, and its first value if it is told."""
     if not (folder / "by-hand").exists():
-        manual.create(folder / "by-hand", manual.Description(["a", "b"], [0.0] * 2, [1.0] * 2, [-9.0] * 2, [9.0] * 2))
+        manual.create(folder / "by-hand", Description(["a", "b"], [0.0] * 2, [1.0] * 2, [-9.0] * 2, [9.0] * 2))
         manual.ask(folder / "by-hand")
     shutil.rmtree(folder / "copy", ignore_errors=True)
     shutil.copytree(folder / "by-hand", folder / "copy")
@@ -366,8 +367,8 @@ TARGETS = {
     "gibo.Journal.create": lambda folder: Call(
         Journal.create, {"folder": fresh(folder), "spec": RunSpec.of(GIBO(X0))}, lambda journal: journal.close()
     ),
-    "gibo.runs.manual.Description": fixed(
-        manual.Description,
+    "gibo.runs.description.Description": fixed(
+        Description,
         lambda d: drive(d.optimizer()),
         names=["a", "b"],
         start=[0.0] * 2,
@@ -377,7 +378,7 @@ TARGETS = {
         settings={"M": 2},
     ),
     "gibo.runs.manual.create": lambda folder: Call(
-        manual.create, {"folder": fresh(folder), "description": manual.Description(["a"], [0.0], [1.0], [-9.0], [9.0])}
+        manual.create, {"folder": fresh(folder), "description": Description(["a"], [0.0], [1.0], [-9.0], [9.0])}
     ),
     "gibo.runs.manual.ask": lambda folder: Call(manual.ask, {"folder": by_hand(folder), "waiting": None}),
     "gibo.runs.manual.tell": lambda folder: Call(
@@ -391,8 +392,8 @@ TARGETS = {
         {"folder": by_hand(folder, told=True), "number": 0, "value": 1.0, "reason": "a comma", "failed": None},
     ),
     "gibo.runs.manual.status": lambda folder: Call(manual.status, {"folder": finished(folder)}),
-    "gibo.runs.manual.read_description": lambda folder: Call(
-        manual.read_description, {"path": toml_file(folder, "[parameters.gain]\nstart = 1.0\n")}
+    "gibo.runs.description.read_description": lambda folder: Call(
+        read_description, {"path": toml_file(folder, "[parameters.gain]\nstart = 1.0\n")}
     ),
     # Parameters with names.
     "gibo.parameters.Parameter": fixed(

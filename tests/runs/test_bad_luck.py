@@ -126,7 +126,7 @@ def test_a_journal_with_a_second_name_is_read_but_not_written_to(tmp_path):
 
 @pytest.fixture
 def by_hand(tmp_path, capsys):
-    assert main(["init", str(tmp_path / "run"), "--dim", "2"]) == 0
+    assert main(["init", str(tmp_path / "run"), "--dim", "2", "--maximize"]) == 0
     assert main(["ask", str(tmp_path / "run")]) == 0
     capsys.readouterr()
     return tmp_path / "run"

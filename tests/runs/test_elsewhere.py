@@ -48,7 +48,7 @@ def test_data_that_are_none_are_refused_before_anything_is_told(data, text, tmp_
 def test_points_from_elsewhere_by_hand_and_from_a_file(tmp_path, capsys):
     run, file, other = tmp_path / "run", tmp_path / "values.csv", tmp_path / "other"
     for folder in (run, other):
-        main(["init", str(folder), "--dim", "2", "--scale", "0.5"])
+        main(["init", str(folder), "--dim", "2", "--scale", "0.5", "--maximize"])
     assert main(["tell", str(run), "--at", "x0=1,x1=-2.5", "-0.75"]) == 0
     assert main(["export", str(run), "--out", str(file)]) == 0
     assert main(["import", str(other), str(file)]) == 0
@@ -162,7 +162,7 @@ def test_a_spreadsheet_executes_no_cell(tmp_path, capsys):
     ],
 )
 def test_files_that_are_none(text, message, tmp_path, capsys):
-    main(["init", str(tmp_path / "run"), "--dim", "2"])
+    main(["init", str(tmp_path / "run"), "--dim", "2", "--maximize"])
     (tmp_path / "values.csv").write_text(text)
     assert main(["import", str(tmp_path / "run"), str(tmp_path / "values.csv")]) == (0 if message is None else 2)
     assert (message or "") in capsys.readouterr().err

@@ -208,13 +208,13 @@ def test_on_the_command_line(tmp_path, capsys):
     assert main(["export", run, "--format", "json"]) == 0
     assert [row["value"] for row in json.loads(capsys.readouterr().out)] == [-12.7] + [None] * (len(queries) - 1)
     assert main(["status", run]) == 0
-    assert f"1 evaluations (0 failed), {len(queries) - 1} queries pending" in capsys.readouterr().out
+    assert f"1 evaluation (0 failed), {len(queries) - 1} queries pending" in capsys.readouterr().out
     for words, text in (
         (["undo", run, "2"], "only the last 1 can be taken back"),
         (["undo", str(tmp_path / "no")], "there is no run"),
-        (["tell", run, "0", "1"], "query 0 was told before"),
+        (["tell", run, "0", "1"], "--correct REASON"),
         (["tell", run, "--at", "x0=1,x1=1,x2=1", "1", "--correct", "no"], "with --at, give a value and nothing else"),
-        (["tell", run, "0", "--correct", "no value"], "give a value, or say that the evaluation failed"),
+        (["tell", run, "0", "--correct", "no value"], "--failed REASON"),
     ):
         assert main(words) == 2
         assert text in capsys.readouterr().err

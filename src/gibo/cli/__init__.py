@@ -6,16 +6,17 @@ What is printed, is printed here: a terminal shows it and does not obey it, whoe
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
 from gibo._plugins import load_module
-from gibo.errors import GiboError, InUseError, printable
+from gibo.errors import GiboError, InputError, InUseError, printable
 
 # The commands, by the module that has them; it is loaded when one of them is called.
 COMMANDS = {
@@ -30,12 +31,16 @@ COMMANDS = {
 }
 
 
+class _Closed(io.StringIO):
+    """In the place of a standard output that is closed."""
+
+
 def entry() -> NoReturn:
     """The command `gibo`, whatever its standard streams are."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:  # or a journal would be opened in a closed one's place
         pass
     os.close(descriptor)
-    shown = io.StringIO() if sys.stdout is None else None  # Python's word for a closed one
+    shown = _Closed() if sys.stdout is None else None  # Python's word for a closed one
     sys.stdout, sys.stderr = shown or sys.stdout, sys.stderr or io.StringIO()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -63,8 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(error)
         return 3 if isinstance(error, InUseError) else 2
     except OSError as error:
-        if error.filename is None:  # of our output: what is left of it must not be tried again when Python ends
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.filename is None:  # of our output
+            _discard_output()
         if isinstance(error, BrokenPipeError):  # its reader has seen enough
             return 0
         complain(f"{error.filename or 'the output'}: {error.strerror}")
@@ -77,8 +82,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _arguments(words: list[str]) -> argparse.Namespace:
     try:
         first = _load_modules(words)
-        given = _numbers_are_no_options(words) if words[first:][:1] == ["tell"] else words
-        arguments = parser_of(*words[first:][:1]).parse_args(given)
+        command = "".join(words[first : first + 1])
+        given = _numbers_are_no_options(words) if command == "tell" else words
+        parser = parser_of(command)
+        if command and not command.startswith("-"):
+            _check_command(command, commands_of(parser))
+        arguments = parser.parse_args(given)
     except SystemExit:  # after --help, say
         sys.stdout.flush()
         raise
@@ -106,6 +115,25 @@ def parser_of(command: str = "") -> argparse.ArgumentParser:
     for module in own or (*COMMANDS, "others"):
         importlib.import_module(f"gibo.cli.{module}").add_commands(commands)
     return parser
+
+
+def commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """The commands that a parser knows."""
+    return next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction)).choices
+
+
+def _check_command(command: str, known: Iterable[str]) -> None:
+    if command not in known:
+        close = difflib.get_close_matches(command, known, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(known)}"
+        raise InputError(f"gibo {command}: there is no such command; {hint}")
+
+
+def methods_text() -> str:
+    """What ``--method`` accepts."""
+    from gibo.optimizers import methods
+
+    return f"{', '.join(methods())}, or module:Class of your own"
 
 
 def _load_modules(words: list[str]) -> int:
@@ -141,6 +169,21 @@ def _is_number(word: str) -> bool:
 def say(text: object, flush: bool = False) -> None:
     """A line, or several, on standard output."""
     print(printable(str(text), lines=True), flush=flush)
+
+
+def say_done(text: object) -> None:
+    """A line that says what was done. If it cannot be shown, that is no error: it was done."""
+    if isinstance(sys.stdout, _Closed):
+        return
+    try:
+        say(text, flush=True)
+    except OSError:
+        _discard_output()
+
+
+def _discard_output() -> None:
+    """What is left of our output must not be tried again when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def complain(text: object) -> None:

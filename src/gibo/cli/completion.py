@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from gibo.cli import parser_of, say
+from gibo.cli import commands_of, parser_of, say
 from gibo.errors import missing_extra
 
 SHELLS = ("bash", "zsh", "fish")
@@ -39,9 +39,9 @@ def _completion(arguments: argparse.Namespace) -> int:
     except ImportError:
         raise missing_extra("gibo completion needs shtab", "completion") from None
     parser = parser_of()
-    for command in next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction)).choices.values():
+    for command in commands_of(parser).values():
         for action in command._actions:
             if action.type is Path:
-                action.complete = shtab.FILE
+                action.complete = shtab.FILE  # type: ignore[attr-defined]  # shtab reads it
     say(shtab.complete(parser, arguments.shell))
     return 0

@@ -7,18 +7,21 @@ import json
 import math
 import re
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gibo._plugins import is_place
-from gibo.cli import columns, complain, look_here, say
+from gibo.cli import columns, complain, look_here, methods_text, say, say_done
 from gibo.errors import InputError
+
+if TYPE_CHECKING:
+    from gibo.runs.description import Description
+    from gibo.runs.manual import Recorded
 
 EXAMPLE = """
 A file of parameters:
 
-    minimize = true              # optional; so are method, seed and [settings]
+    minimize = true              # or false: large values are good
+    budget = 60                  # optional; so are target, method, seed and [settings]
 
     [parameters.gain]
     start = 1.0
@@ -34,13 +37,41 @@ or, with log scales and whole numbers, each with a kind (start and scale may be 
 
     [parameters.gain]
     kind = "log"                 # or "linear", "integer"; "free" has start and scale instead
-    low = 0.1
-    high = 100
+    lower = 0.1
+    upper = 100
 """
 
 
 def add_commands(commands: Any) -> None:
     """Add these commands to the command line."""
+    _add_init(commands)
+    for name, run, text, description in (
+        ("ask", _ask, "print the queries to evaluate next; the same ones until they are told", ""),
+        ("tell", _tell, "report the value of a query, or correct it", ""),
+        (
+            "undo",
+            _undo,
+            "take back what was told last",
+            "Take back what was told last, until the next queries are asked: its queries are pending again, and points "
+            "from elsewhere are gone. The journal keeps what was taken back.",
+        ),
+        (
+            "import",
+            _import,
+            "tell a run values of points from elsewhere, from a CSV file",
+            "Tell a run values of points that it did not ask for. The file has a head with the names of the parameters "
+            "and value, as gibo export writes it; other columns, and rows without a value, are left out. So are rows "
+            "that the run has already. Imported before the first gibo ask, the best point is where the search starts.",
+        ),
+        ("export", _export, "every query and value as a table", ""),
+    ):
+        command = commands.add_parser(name, help=text, description=description or text)
+        command.set_defaults(run=run)
+        command.add_argument("folder", type=Path, metavar="RUN")
+        _ADD_OPTIONS[name](command)
+
+
+def _add_init(commands: Any) -> None:
     init = commands.add_parser(
         "init",
         help="begin a run whose evaluations you make yourself",
@@ -56,57 +87,46 @@ def add_commands(commands: Any) -> None:
     init.add_argument("--scale", metavar="LIST", help="by how much they must change to matter (default: 1)")
     init.add_argument("--lower", metavar="LIST", help="lower bounds; a number, or one per parameter")
     init.add_argument("--upper", metavar="LIST", help="upper bounds")
-    init.add_argument("--minimize", action="store_true", help="small values are good (default: large ones)")
-    init.add_argument(
-        "--method",
-        default=None,
-        help="gibo (default), ars, cma-es, vanilla-bo, random-search, or module:Class of your own",
-    )
-    init.add_argument("--seed", type=int, metavar="N", default=None, help="of all random choices (default: 0)")
+    goal = init.add_mutually_exclusive_group()
+    goal.add_argument("--minimize", action="store_true", default=None, help="small values are good")
+    goal.add_argument("--maximize", dest="minimize", action="store_false", default=None, help="large values are good")
+    init.add_argument("--budget", type=int, metavar="N", help="after how many evaluations you may stop")
+    init.add_argument("--target", type=float, metavar="VALUE", help="at which value, by the model, you may stop")
+    init.add_argument("--method", metavar="NAME", help=f"{methods_text()} (default: gibo)")
+    init.add_argument("--seed", type=int, metavar="N", help="of all random choices (default: 0)")
 
-    ask = commands.add_parser("ask", help="print the queries to evaluate next; the same ones until they are told")
-    ask.set_defaults(run=_ask)
-    tell = commands.add_parser("tell", help="report the value of a query, or correct it")
-    tell.set_defaults(run=_tell)
-    undo = commands.add_parser(
-        "undo",
-        help="take back what was told last",
-        description="Take back what was told last, until the next queries are asked: its queries are pending again, "
-        "and points from elsewhere are gone. The journal keeps what was taken back.",
-    )
-    undo.set_defaults(run=_undo)
-    export = commands.add_parser("export", help="every query and value as a table")
-    export.set_defaults(run=_export)
-    for command in (ask, tell, undo, export):
-        command.add_argument("folder", type=Path, metavar="RUN")
+
+def _add_ask(ask: argparse.ArgumentParser) -> None:
     ask.add_argument("--json", action="store_true", help="for programs: all digits")
+
+
+def _add_tell(tell: argparse.ArgumentParser) -> None:
     tell.add_argument("id", metavar="ID", help="the query's number; with --at there is none")
     tell.add_argument("value", nargs="?", metavar="VALUE", help="what its evaluation gave")
     tell.add_argument(
-        "--at",
-        metavar="NAME=X,...",
-        help="a point from elsewhere: gibo tell RUN --at gain=2.5,delay=3 VALUE",
+        "--at", metavar="NAME=X,...", help="a point from elsewhere: gibo tell RUN --at gain=2.5,delay=3 VALUE"
     )
     tell.add_argument(
         "--correct",
         metavar="REASON",
         help="it was told another value, which was wrong: the journal keeps both, and why",
     )
-    undo.add_argument("count", nargs="?", type=int, default=1, metavar="N", help="how many values (default: 1)")
-    undo.add_argument("--reason", metavar="TEXT", help="why, for the record")
-    load = commands.add_parser(
-        "import",
-        help="tell a run values of points from elsewhere, from a CSV file",
-        description="Tell a run values of points that it did not ask for. The file has a head with the names of the "
-        "parameters and value, as gibo export writes it; other columns, and rows without a value, are left out.",
-    )
-    load.set_defaults(run=_import)
-    load.add_argument("folder", type=Path, metavar="RUN")
-    load.add_argument("file", type=Path, metavar="FILE")
-    load.add_argument("--again", action="store_true", help="import rows that the run has already, too")
     tell.add_argument(
         "--failed", nargs="?", const="failed", metavar="REASON", help="there is no value; the search goes on without it"
     )
+
+
+def _add_undo(undo: argparse.ArgumentParser) -> None:
+    undo.add_argument("count", nargs="?", type=int, default=1, metavar="N", help="how many values (default: 1)")
+    undo.add_argument("--reason", metavar="TEXT", help="why, for the record")
+
+
+def _add_import(load: argparse.ArgumentParser) -> None:
+    load.add_argument("file", type=Path, metavar="FILE")
+    load.add_argument("--again", action="store_true", help="import rows that the run has already, too")
+
+
+def _add_export(export: argparse.ArgumentParser) -> None:
     export.add_argument(
         "--format",
         choices=("csv", "json", "parquet"),
@@ -116,83 +136,117 @@ def add_commands(commands: Any) -> None:
     export.add_argument("--out", type=Path, metavar="FILE", help="write to this file (default: standard output)")
 
 
+_ADD_OPTIONS = {"ask": _add_ask, "tell": _add_tell, "undo": _add_undo, "import": _add_import, "export": _add_export}
+
+
 def _init(arguments: argparse.Namespace) -> int:
-    from gibo.optimizers import load_method
-    from gibo.runs.manual import Description, create, read_description
+    from gibo.runs.manual import create
 
     look_here(arguments.method or "")
-    if (arguments.parameters is None) == (arguments.dim is None):
-        raise InputError("init: give --dim N, or --parameters FILE")
-    if arguments.parameters is not None:
-        given = [
-            "x0",
-            "scale",
-            "lower",
-            "upper",
-            "minimize",
-            "seed",
-            *([] if is_place(arguments.method) else ["method"]),
-        ]
-        for name in given:
-            if getattr(arguments, name) not in (None, False):
-                raise InputError(f"--{name}: with --parameters, say it in the file")
-        description = read_description(arguments.parameters)
-        if arguments.method is not None:
-            description = replace(description, method=load_method(arguments.method))
-    else:
-        d = arguments.dim
-        if d < 1:
-            raise InputError(f"--dim: expected at least 1, got {d}")
-        description = Description(
-            names=[f"x{i}" for i in range(d)],
-            start=_numbers("--x0", arguments.x0, d, 0.0),
-            scale=_numbers("--scale", arguments.scale, d, 1.0),
-            lower=_numbers("--lower", arguments.lower, d, -math.inf),
-            upper=_numbers("--upper", arguments.upper, d, math.inf),
-            method=load_method(arguments.method or "gibo"),
-            minimize=arguments.minimize,
-            seed=0 if arguments.seed is None else arguments.seed,
-        )
+    description = _described_by_file(arguments) if arguments.parameters is not None else _described(arguments)
     create(arguments.folder, description)
-    say(f"{arguments.folder}: {len(description.names)} parameters; next: gibo ask {arguments.folder}")
+    goal = "minimising" if description.minimize else "maximising"
+    names = f"{len(description.names)} parameter{'' if len(description.names) == 1 else 's'}"
+    say_done(f"{arguments.folder}: {goal} over {names}; next: gibo ask {arguments.folder}")
     return 0
+
+
+def _described_by_file(arguments: argparse.Namespace) -> Description:
+    from gibo.optimizers import load_method
+    from gibo.runs.description import read_description
+
+    for name in ("dim", "x0", "scale", "lower", "upper"):
+        if getattr(arguments, name) is not None:
+            raise InputError(f"--{name}: with --parameters, say it in the file")
+    method = arguments.method and load_method(arguments.method)
+    options = {name: getattr(arguments, name) for name in ("minimize", "budget", "target", "seed")}
+    return read_description(arguments.parameters, method=method, **options)
+
+
+def _described(arguments: argparse.Namespace) -> Description:
+    from gibo.optimizers import load_method
+    from gibo.runs.description import Description
+
+    d = arguments.dim
+    if d is None:
+        raise InputError("init: give --dim N, or --parameters FILE")
+    if d < 1:
+        raise InputError(f"--dim: expected at least 1, got {d}")
+    if arguments.minimize is None:
+        raise InputError("init: give --minimize (small values are good) or --maximize (large values are good)")
+    return Description(
+        names=[f"x{i}" for i in range(d)],
+        start=_numbers("--x0", arguments.x0, d, 0.0),
+        scale=_numbers("--scale", arguments.scale, d, 1.0),
+        lower=_numbers("--lower", arguments.lower, d, -math.inf),
+        upper=_numbers("--upper", arguments.upper, d, math.inf),
+        method=load_method(arguments.method or "gibo"),
+        minimize=arguments.minimize,
+        seed=0 if arguments.seed is None else arguments.seed,
+        budget=arguments.budget,
+        target=arguments.target,
+    )
 
 
 def _ask(arguments: argparse.Namespace) -> int:
     from gibo.runs.manual import ask
 
-    queries, naming = ask(arguments.folder, _say_waiting)
+    queries, naming, stopping = ask(arguments.folder, _say_waiting)
+    over = None if stopping is None or stopping.code == "go_on" else stopping.text
     if arguments.json:
-        say(json.dumps({"queries": [naming.query(query) for query in queries]}, indent=1))
-    else:
-        columns([["id", "kind", *naming.names], *([q.id, q.kind, *naming(q.x).values()] for q in queries)])
+        say(json.dumps({"queries": [naming.query(query) for query in queries], "may_stop": over}, indent=1))
+        return 0
+    columns([["id", "kind", *naming.names], *([q.id, q.kind, *naming(q.x).values()] for q in queries)])
+    if over is not None:
+        complain(over)
     return 0
 
 
 def _tell(arguments: argparse.Namespace) -> int:
-    from gibo.runs.manual import correct, tell, tell_elsewhere
+    from gibo.runs.manual import correct, tell
 
     if arguments.at is not None:
-        if any(each is not None for each in (arguments.value, arguments.failed, arguments.correct)):
-            raise InputError("tell: with --at, give a value and nothing else: gibo tell RUN --at NAME=X,... VALUE")
-        tell_elsewhere(arguments.folder, [(_point(arguments.at), _number("VALUE", arguments.id))], _say_waiting)
-        return 0
+        return _tell_elsewhere(arguments)
     if not re.fullmatch(r"\d{1,15}", arguments.id):
         raise InputError(f"ID: expected a query's number, as gibo ask shows it, got {arguments.id.strip()!r}")
-    value = None if arguments.value is None else _number("VALUE", arguments.value, "; or --failed")
+    value = (
+        None if arguments.value is None else _number("VALUE", arguments.value, "; if it failed, use --failed REASON")
+    )
     number, failed = int(arguments.id), arguments.failed
     if arguments.correct is None:
-        tell(arguments.folder, number, value, failed, _say_waiting)
+        recorded = tell(arguments.folder, number, value, failed, _say_waiting)
     else:
-        correct(arguments.folder, number, value, reason=arguments.correct, failed=failed, waiting=_say_waiting)
+        recorded = correct(
+            arguments.folder, number, value, reason=arguments.correct, failed=failed, waiting=_say_waiting
+        )
+    _say_recorded(arguments, f"query {number}: {value!r}" if failed is None else f"query {number}: {failed}", recorded)
     return 0
+
+
+def _tell_elsewhere(arguments: argparse.Namespace) -> int:
+    from gibo.runs.manual import tell_elsewhere
+
+    if any(each is not None for each in (arguments.value, arguments.failed, arguments.correct)):
+        raise InputError("tell: with --at, give a value and nothing else: gibo tell RUN --at NAME=X,... VALUE")
+    value = _number("VALUE", arguments.id)
+    new = tell_elsewhere(arguments.folder, [(_point(arguments.at), value)], _say_waiting)
+    say_done(f"{value!r} at {arguments.at}: {'recorded' if new else 'was recorded before'}")
+    return 0
+
+
+def _say_recorded(arguments: argparse.Namespace, what: str, recorded: Recorded) -> None:
+    n = len(recorded.pending)
+    next_step = (
+        f"{n} quer{'y' if n == 1 else 'ies'} pending" if n else f"none pending; next: gibo ask {arguments.folder}"
+    )
+    say_done(f"{what}, {'recorded' if recorded.is_new else 'was recorded before'}; {next_step}")
 
 
 def _undo(arguments: argparse.Namespace) -> int:
     from gibo.runs.manual import undo
 
     taken = undo(arguments.folder, arguments.count, arguments.reason, _say_waiting)
-    say(f"{arguments.folder}: taken back: {', '.join(map(str, taken))}")
+    say_done(f"{arguments.folder}: taken back: {', '.join(map(str, taken))}")
     return 0
 
 
@@ -202,7 +256,7 @@ def _import(arguments: argparse.Namespace) -> int:
 
     data = read_values(arguments.file, names_of(arguments.folder))
     new = tell_elsewhere(arguments.folder, data, _say_waiting, arguments.again)
-    say(f"{len(data)} rows: {new} new, {len(data) - new} already known")
+    say_done(f"{len(data)} rows: {new} new, {len(data) - new} already known")
     return 0
 
 
@@ -226,16 +280,17 @@ def _export(arguments: argparse.Namespace) -> int:
     from gibo.runs.journal import Journal
     from gibo.runs.table import encoded, format_of
 
-    if arguments.format == "parquet" and arguments.out is None:
+    form = arguments.format or format_of(arguments.out)
+    if form == "parquet" and arguments.out is None:
         raise InputError("--format parquet: it is no text; name a file, with --out FILE")
     with Journal.read(arguments.folder) as journal:
-        columns = journal.columns()
-    data = encoded(columns, arguments.format or format_of(arguments.out))
+        table = journal.columns()
+    data = encoded(table, form)
     if arguments.out is None:
         sys.stdout.write(data.decode())
         return 0
     arguments.out.write_bytes(data)
-    say(f"{len(columns['id'])} rows: {arguments.out}")
+    say_done(f"{len(table['id'])} rows: {arguments.out}")
     return 0
 
 

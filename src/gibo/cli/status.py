@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from gibo.runs.spec import Naming
 
 WORDS = """
-probability of ascent  the model's own probability that the objective rises along the step that it made; 0.5 is a guess.
-                       It takes its lengthscales and noise for known, so it is optimistic.
+probability of ascent  the model's own probability that the objective rises along the step that it made, or falls, for a
+(or of descent)        run that minimises; 0.5 is a guess. It takes its lengthscales and noise for known, so it is
+                       optimistic.
 certainty              how sure the model is that the gradient is not zero: near 1 there is a slope and its direction is
                        known; low values in a row mean that the search has arrived, or that the noise hides the slope.
 intervals              hold the value without noise with a probability of 90 %, by the model.
@@ -72,8 +73,9 @@ def _say_one(s: Overview) -> None:
     result, names = s.result, s.spec.naming.names
     goal = "minimising" if s.spec.sign < 0 else "maximising"
     say(f"{s.spec.optimizer}, {goal} over {len(names)} parameters: {printable(short(names))}")
-    told = f"{result.evaluations} evaluations ({len(result.failures)} failed)"
-    say(f"{told}, {len(s.pending)} queries pending, iteration {result.iterations}")
+    pending = f", {_count(len(s.pending), 'query', 'queries')} pending" if s.state != "ended" else ""
+    told = _count(result.evaluations, "evaluation", "evaluations")
+    say(f"{told} ({len(result.failures)} failed){pending}, iteration {result.iterations}")
     for advice in result.advice:
         say(printable(advice.text))
     if result.best is not None:
@@ -88,7 +90,10 @@ def _say_one(s: Overview) -> None:
         say(f"{what}: {first:.6g} at first, {last:.6g} on average of the last {LAST}, best {best:.6g}")
     ascent, certainty = _last_step(s)
     if ascent is not None and "all_alike" not in _codes(s):
-        say(f"last step: probability of ascent {ascent:.2f}, certainty {certainty:.2f} (see --help)")
+        slope = "descent" if s.spec.sign < 0 else "ascent"
+        say(f"last step: probability of {slope} {ascent:.2f}, certainty {certainty:.2f} (see --help)")
+    if s.stopping is not None:
+        say(s.stopping.text)
     if s.starts:
         start = s.starts[-1]
         when = datetime.fromtimestamp(start.started).isoformat(sep=" ", timespec="seconds")
@@ -139,6 +144,7 @@ def _plain(s: Overview) -> dict[str, Any]:
         "probability_of_ascent": ascent,
         "certainty": certainty,
         "advice": [{"code": advice.code, "text": advice.text} for advice in result.advice],
+        "may_stop": None if s.stopping is None or s.stopping.code == "go_on" else s.stopping.text,
         "reason": s.starts[-1].reason if s.starts else None,
     }
 
@@ -168,6 +174,10 @@ def _learns(journal: Journal) -> Any:
     from gibo.training.training import normalizer_of
 
     return normalizer_of(journal)
+
+
+def _count(n: int, one: str, several: str) -> str:
+    return f"{n} {one if n == 1 else several}"
 
 
 def short(names: Sequence[str]) -> str:

@@ -19,6 +19,8 @@ from gibo._linalg import Array
 from gibo.errors import InputError
 from gibo.parameters.parameter import FIELDS, Parameter
 
+OTHER_SPELLING = {"low": "lower", "high": "upper"}  # in files and journals
+
 # An objective is called with these names for other purposes.
 RESERVED = ("seed", "kind")
 
@@ -95,7 +97,7 @@ class Parameters:
         """The vector's bounds, infinite where there are none; None if there are none at all."""
         if all(parameter.kind == "free" for parameter in self.entries.values()):
             return None
-        return Box(self._each("inner_low"), self._each("inner_high"))
+        return Box(self._each("inner_lower"), self._each("inner_upper"))
 
     def to_vector(self, values: Mapping[str, Any]) -> Array:
         """The vector (d,) for a value of each parameter, by name."""
@@ -138,7 +140,7 @@ class Parameters:
     def from_plain(cls, data: Any) -> Parameters:
         """The inverse of `to_plain`; start and scale may be left out.
 
-        >>> Parameters.from_plain({"gain": {"kind": "log", "low": 0.1, "high": 100, "start": 1}}).x0
+        >>> Parameters.from_plain({"gain": {"kind": "log", "lower": 0.1, "upper": 100, "start": 1}}).x0
         array([0.])
         """
         if not isinstance(data, Mapping):
@@ -153,8 +155,8 @@ class Parameters:
 
             [parameters.gain]
             kind = "log"
-            low = 0.1
-            high = 100
+            lower = 0.1
+            upper = 100
             start = 1
         """
         with read_toml(path) as data:
@@ -209,7 +211,7 @@ def _check_parameter(name: str, parameter: Any) -> None:
 
 def _from_table(table: Any) -> Parameter:
     if not isinstance(table, Mapping):
-        raise InputError(f"expected a table with kind, low and high, got {describe(table)}")
+        raise InputError(f"expected a table with kind, lower and upper, got {describe(table)}")
     kind = table.get("kind")
     if kind is not None:
         instance("kind", kind, str, "a text")
@@ -220,6 +222,7 @@ def _from_table(table: Any) -> Parameter:
     conditions = [key for key in ("if", "when", "condition", "depends_on", "parent") if key in table]
     if conditions:
         raise InputError(f"{conditions[0]}: parameters that depend on others are not supported")
+    table = {OTHER_SPELLING.get(key, key): value for key, value in table.items()}
     unknown = [key for key in table if key not in FIELDS]
     if unknown:
         raise InputError(_unknown(unknown[0], FIELDS))

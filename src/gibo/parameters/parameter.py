@@ -25,7 +25,7 @@ Kind: TypeAlias = Literal["linear", "log", "integer", "free"]
 SHARE = 0.1
 
 # The words by which a saved parameter is known; anything else in its table is an error.
-FIELDS = ("kind", "low", "high", "start", "scale", "log")
+FIELDS = ("kind", "lower", "upper", "start", "scale", "log")
 
 LARGEST = 2**53  # beyond, floats do not hold every whole number
 
@@ -36,15 +36,15 @@ class Parameter:
 
     Attributes:
         kind: "linear", "log", "integer" or "free".
-        low, high: the ends of its range, both allowed; None for "free".
+        lower, upper: the ends of its range, both allowed; None for "free".
         start: where the search begins; None: the middle of the range, on its scale.
         scale: by how much it must change to matter, roughly; on a log scale, by which factor. None: from the range.
         log: whether it is on a log scale; always for "log", by choice for "integer".
     """
 
     kind: Kind
-    low: float | None = None
-    high: float | None = None
+    lower: float | None = None
+    upper: float | None = None
     start: float | None = None
     scale: float | None = None
     log: bool = False
@@ -54,7 +54,7 @@ class Parameter:
         if not isinstance(self.log, bool):
             raise InputError(f"log: expected true or false, got {describe(self.log)}")
         if self.log and self.kind in ("linear", "free"):
-            raise InputError(f'log: a parameter of kind "{self.kind}" has no log scale; say log(low, high)')
+            raise InputError(f'log: a parameter of kind "{self.kind}" has no log scale; say log(lower, upper)')
         object.__setattr__(self, "log", self.log or self.kind == "log")
         if self.kind == "free":
             self._check_free()
@@ -64,33 +64,34 @@ class Parameter:
             self._check_scale()
 
     def _check_free(self) -> None:
-        if self.low is not None or self.high is not None:
-            raise InputError("free: it has no bounds; with both, say linear(low, high)")
+        if self.lower is not None or self.upper is not None:
+            raise InputError("free: it has no bounds; with both, say linear(lower, upper)")
         if self.start is None or self.scale is None:
             raise InputError("free: without a range, it needs both a start and a scale: free(start, scale)")
         object.__setattr__(self, "start", self._number("start", self.start))
 
     def _check_range(self) -> None:
-        if self.low is None or self.high is None:
-            raise InputError(f"{self.kind}: expected low and high; without bounds, say free(start, scale)")
-        low, high = self._number("low", self.low), self._number("high", self.high)
-        if low == high:
+        if self.lower is None or self.upper is None:
+            raise InputError(f"{self.kind}: expected lower and upper; without bounds, say free(start, scale)")
+        lower, upper = self._number("lower", self.lower), self._number("upper", self.upper)
+        if lower == upper:
             raise InputError(
-                f"low, high: both are {low}, so the parameter is fixed; leave it out and give your objective its value"
+                f"lower, upper: both are {lower}, so the parameter is fixed; leave it out and give your objective its "
+                "value"
             )
-        if low > high:
-            raise InputError(f"low, high: expected low below high, got {low} and {high}")
-        if self.log and low <= 0:
-            raise InputError(f"low: a log scale needs a positive low, got {low}; say linear({low}, {high})")
-        if not self.log and not math.isfinite(float(high) - float(low)):
-            raise InputError(f"low, high: their difference is too large for a float: {low} and {high}")
-        object.__setattr__(self, "low", low)
-        object.__setattr__(self, "high", high)
-        if not self.inner_low < self.inner_high:
-            raise InputError(f"low, high: too close for a log scale: {low} and {high}")
+        if lower > upper:
+            raise InputError(f"lower, upper: expected lower below upper, got {lower} and {upper}")
+        if self.log and lower <= 0:
+            raise InputError(f"lower: a log scale needs a positive lower, got {lower}; say linear({lower}, {upper})")
+        if not self.log and not math.isfinite(float(upper) - float(lower)):
+            raise InputError(f"lower, upper: their difference is too large for a float: {lower} and {upper}")
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+        if not self.inner_lower < self.inner_upper:
+            raise InputError(f"lower, upper: too close for a log scale: {lower} and {upper}")
         start = self._middle() if self.start is None else self._number("start", self.start)
-        if not low <= start <= high:
-            raise InputError(f"start: expected a value within [{low}, {high}], got {start}")
+        if not lower <= start <= upper:
+            raise InputError(f"start: expected a value within [{lower}, {upper}], got {start}")
         object.__setattr__(self, "start", start)
 
     def _check_scale(self) -> None:
@@ -117,22 +118,22 @@ class Parameter:
 
     def _middle(self) -> float:
         """The value in the middle of the range; of 0.1 and 1000 on a log scale 10, not 9.999999999999998."""
-        value = self.value(self.inner_low + (self.inner_high - self.inner_low) / 2.0)
-        if self.kind != "log" or self.low is None or self.high is None:
+        value = self.value(self.inner_lower + (self.inner_upper - self.inner_lower) / 2.0)
+        if self.kind != "log" or self.lower is None or self.upper is None:
             return value
-        return min(max(float(f"{value:.12g}"), self.low), self.high)
+        return min(max(float(f"{value:.12g}"), self.lower), self.upper)
 
     # -- the vector's entry -------------------------------------------------------------------------------------------
 
     @property
-    def inner_low(self) -> float:
+    def inner_lower(self) -> float:
         """The lower bound of the vector's entry."""
-        return -math.inf if self.low is None else self._inner(self.low)
+        return -math.inf if self.lower is None else self._inner(self.lower)
 
     @property
-    def inner_high(self) -> float:
+    def inner_upper(self) -> float:
         """The upper bound of the vector's entry."""
-        return math.inf if self.high is None else self._inner(self.high)
+        return math.inf if self.upper is None else self._inner(self.upper)
 
     @property
     def inner_start(self) -> float:
@@ -148,7 +149,7 @@ class Parameter:
         """
         if self.scale is not None:
             return math.log(self.scale) if self.log else self.scale
-        share = SHARE * (self.inner_high - self.inner_low)
+        share = SHARE * (self.inner_upper - self.inner_lower)
         if self.kind != "integer" or self.start is None:
             return share
         return max(share, self._inner(self.start + 1) - self.inner_start)
@@ -159,8 +160,8 @@ class Parameter:
     def inner(self, value: Any) -> float:
         """The vector's entry for a value, which must be one that the parameter can have."""
         number = self._number("value", value)
-        if self.low is not None and self.high is not None and not self.low <= number <= self.high:
-            raise InputError(f"value: expected one within [{self.low}, {self.high}], got {shown(value)}")
+        if self.lower is not None and self.upper is not None and not self.lower <= number <= self.upper:
+            raise InputError(f"value: expected one within [{self.lower}, {self.upper}], got {shown(value)}")
         return self._inner(number)
 
     def value(self, x: float) -> float:
@@ -170,22 +171,22 @@ class Parameter:
         """
         x = finite("x", x)
         # The logarithm's inverse may miss these by a rounding error; the user wrote them down.
-        for known in (self.low, self.high, self.start):
+        for known in (self.lower, self.upper, self.start):
             if known is not None and x == self._inner(known):
                 return known
         value = x
         if self.log:
-            value = math.exp(min(max(x, self.inner_low), self.inner_high))
+            value = math.exp(min(max(x, self.inner_lower), self.inner_upper))
         if self.kind == "integer":
             value = round(value)
-        return value if self.low is None or self.high is None else min(max(value, self.low), self.high)
+        return value if self.lower is None or self.upper is None else min(max(value, self.lower), self.upper)
 
     def rounded(self, x: float) -> float:
         """The vector's entry of the very value that is evaluated at x."""
         x = finite("x", x)
         if self.kind == "integer":
             return self._inner(self.value(x))
-        return min(max(x, self.inner_low), self.inner_high)
+        return min(max(x, self.inner_lower), self.inner_upper)
 
     def __str__(self) -> str:
         """The call that makes it."""
@@ -193,7 +194,7 @@ class Parameter:
             return f"free({self.start!r}, {self.scale!r})"
         scale = "" if self.scale is None else f", scale={self.scale!r}"
         steps = ", log=True" if self.kind == "integer" and self.log else ""
-        return f"{self.kind}({self.low!r}, {self.high!r}, start={self.start!r}{scale}{steps})"
+        return f"{self.kind}({self.lower!r}, {self.upper!r}, start={self.start!r}{scale}{steps})"
 
     def to_plain(self) -> dict[str, Any]:
         """Data that JSON and TOML can hold."""
@@ -203,39 +204,39 @@ class Parameter:
         return plain
 
 
-def linear(low: float, high: float, *, start: float | None = None, scale: float | None = None) -> Parameter:
-    """A real number between low and high.
+def linear(lower: float, upper: float, *, start: float | None = None, scale: float | None = None) -> Parameter:
+    """A real number between lower and upper.
 
     >>> linear(-1, 1, start=0.2).start, linear(-1, 1).inner_scale
     (0.2, 0.2)
     """
-    return Parameter("linear", low, high, start, scale)
+    return Parameter("linear", lower, upper, start, scale)
 
 
-def log(low: float, high: float, *, start: float | None = None, scale: float | None = None) -> Parameter:
+def log(lower: float, upper: float, *, start: float | None = None, scale: float | None = None) -> Parameter:
     """A positive number of which factors matter, such as a gain or a rate; its scale is a factor, too.
 
     >>> log(0.1, 1000).start, log(0.1, 100, scale=2).inner_scale == math.log(2)
     (10.0, True)
     """
-    return Parameter("log", low, high, start, scale)
+    return Parameter("log", lower, upper, start, scale)
 
 
 def integer(
-    low: int, high: int, *, start: int | None = None, scale: float | None = None, log: bool = False
+    lower: int, upper: int, *, start: int | None = None, scale: float | None = None, log: bool = False
 ) -> Parameter:
-    """A whole number from low to high, both included; with ``log=True`` one of which factors matter.
+    """A whole number from lower to upper, both included; with ``log=True`` one of which factors matter.
 
     >>> integer(1, 9).value(4.4)
     4
     """
-    return Parameter("integer", low, high, start, scale, log)
+    return Parameter("integer", lower, upper, start, scale, log)
 
 
 def free(start: float, scale: float) -> Parameter:
     """A real number without bounds.
 
-    >>> free(0.0, 0.1).inner_high
+    >>> free(0.0, 0.1).inner_upper
     inf
     """
     return Parameter("free", start=start, scale=scale)

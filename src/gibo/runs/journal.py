@@ -184,10 +184,8 @@ class Journal:
                 self._replace_facts(arguments=spec.arguments, given_x0=spec.given_x0)
 
     def _replace_facts(self, **facts: Any) -> None:
-        self._spec = None
-        known = [name for name, _ in self._store.rows("facts")]
-        for field, value in facts.items():
-            name = IN_FILE.get(field, field)
+        self._spec, known = None, [name for name, _ in self._store.rows("facts")]
+        for name, value in ((IN_FILE.get(field, field), value) for field, value in facts.items()):
             if name in known:
                 self._store.delete("facts", name)
             self._store.insert("facts", name, json.dumps(value))

@@ -5,26 +5,26 @@ Each function opens the run's journal, does one thing and closes it again, so th
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibo._checks import as_finite_or_infinite, as_flag, as_number, describe, instance, natural, shown
+from gibo._checks import (
+    as_flag,
+    as_number,
+    finite,
+    instance,
+    natural,
+    positive_int,
+)
 from gibo._linalg import Array
-from gibo._plugins import without_imports
 from gibo.errors import InputError, QueryError
-from gibo.optimizers import method_class
-from gibo.optimizers.base import Optimizer
-from gibo.optimizers.settings import Settings
-from gibo.optimizers.state import Bounds
 from gibo.outcome import Evaluation, Outcome, Query, checked
-from gibo.parameters import Parameters
-from gibo.parameters.named import read_toml
+from gibo.runs.advice import Advice
+from gibo.runs.description import Description
 from gibo.runs.journal import Journal
 from gibo.runs.records import BY_HAND, Start
 from gibo.runs.result import Result, Status
@@ -33,57 +33,6 @@ from gibo.runs.spec import Naming, RunSpec
 
 # Two programs that drive one run may meet; each holds the journal for a moment only.
 PATIENCE = 60.0
-
-
-@dataclass(frozen=True)
-class Description:
-    """What a run by hand is: parameters with names, where they start, and how they are sought.
-
-    Attributes:
-        names: of the parameters.
-        start, scale, lower, upper: one number per parameter.
-        method: see `gibo.optimizers.method_class`.
-        minimize: whether small values are good.
-        seed: of all random choices.
-        settings: those of `gibo.Settings` that differ from the default.
-        parameters: what the numbers were made from, if they have kinds, such as log scales and whole numbers.
-    """
-
-    names: list[str]
-    start: list[float]
-    scale: list[float]
-    lower: list[float]
-    upper: list[float]
-    method: str = "gibo"
-    minimize: bool = False
-    seed: int = 0
-    settings: Mapping[str, Any] | None = None
-    parameters: Parameters | None = None
-
-    @classmethod
-    def of(cls, parameters: Parameters, **others: Any) -> Description:
-        """Of parameters with kinds."""
-        low, high = parameters.bounds or (np.full(parameters.d, -math.inf), np.full(parameters.d, math.inf))
-        start, scale, lower, upper = (each.tolist() for each in (parameters.x0, parameters.scale, low, high))
-        return replace(cls(list(parameters), start, scale, lower, upper, **others), parameters=parameters)
-
-    def optimizer(self) -> Optimizer:
-        """A fresh one."""
-        kind = method_class(self.method)
-        names = instance("names", self.names, (list, tuple), "a list of names")
-        if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-            raise InputError(f"names: expected texts that differ, got {shown(names)}")
-        bounded = bool(
-            any(np.isfinite(as_finite_or_infinite("bounds", side)).any() for side in (self.lower, self.upper))
-        )
-        options: dict[str, Any] = {"scale": self.scale, "seed": self.seed}
-        options["bounds"] = Bounds(self.lower, self.upper) if bounded else None
-        settings = instance("settings", self.settings, (Mapping, NoneType), "settings by their names")
-        if settings:
-            if self.method != "gibo":
-                raise InputError(f"settings: they are for the method gibo, not for {self.method}")
-            options["settings"] = _settings(settings)
-        return kind(self.start, **options)
 
 
 class Overview(NamedTuple):
@@ -95,6 +44,7 @@ class Overview(NamedTuple):
         pending: the queries that were asked and not told.
         starts: the processes that ran it.
         state: "running", "killed", "waiting" (for somebody to tell) or "ended".
+        stopping: when one may stop; None for a run that evaluates by itself.
     """
 
     spec: RunSpec
@@ -102,6 +52,7 @@ class Overview(NamedTuple):
     pending: list[Query]
     starts: list[Start]
     state: str
+    stopping: Advice | None
 
 
 def create(folder: Path | str, description: Description) -> None:
@@ -110,23 +61,37 @@ def create(folder: Path | str, description: Description) -> None:
     kinds = None if description.parameters is None else description.parameters.to_plain()
     sign = -1.0 if as_flag("minimize", description.minimize) else 1.0
     spec = RunSpec.of(optimizer, sign=sign, names=list(description.names), parameters=kinds)
+    options: dict[str, Any] = {}
+    if description.budget is not None:
+        options["budget"] = positive_int("budget", description.budget)
+    if description.target is not None:
+        options["target"] = finite("target", description.target)
     with Journal.create(folder, spec) as journal:
-        journal.begin({})
+        journal.begin(options)
         journal.end(BY_HAND)
 
 
 class Batch(NamedTuple):
-    """Queries to evaluate, and how a person calls their points."""
+    """Queries to evaluate, how a person calls their points, and when one may stop."""
 
     queries: list[Query]
     naming: Naming
+    stopping: Advice | None
+
+
+class Recorded(NamedTuple):
+    """What became of a value that was told: whether it is new, and the ids of the queries that are still pending."""
+
+    is_new: bool
+    pending: list[int]
 
 
 def ask(folder: Path | str, waiting: Callable[[], None] | None = None) -> Batch:
     """The queries to evaluate next; the same ones until they are told."""
     with Journal.open(folder, PATIENCE, waiting) as journal:
         refuse_normalized(journal)
-        return Batch(Session.of(journal).ask(), journal.spec().naming)
+        session = Session.of(journal)
+        return Batch(session.ask(), session.naming, stopping(session))
 
 
 def tell(
@@ -135,12 +100,44 @@ def tell(
     value: Any = None,
     failed: str | None = None,
     waiting: Callable[[], None] | None = None,
-) -> None:
-    """Record the value of a query, or why there is none."""
+) -> Recorded:
+    """Record the value of a query, or why there is none; the very same may be told again."""
     number = natural("number", number)
     _check_telling(value, failed)
     with Journal.open(folder, PATIENCE, waiting) as journal:
-        _tell(journal, number, value, failed)
+        refuse_normalized(journal)
+        outcome, asked = _outcome(journal, value, failed), journal.queries()
+        told = {e.id: e.outcome for e, _ in journal.evaluations()}
+        is_new = is_to_be_told(number, outcome, told, asked.keys() - told)
+        if is_new:
+            journal.told([Evaluation(asked[number][0], outcome)])
+        return Recorded(is_new, sorted(asked.keys() - told - {number}))
+
+
+def is_to_be_told(number: int, outcome: Outcome, told: Mapping[int, Outcome], pending: Collection[int]) -> bool:
+    """Whether a query's outcome is new; False if the very same was told before, an error if it cannot be told."""
+    if number in told:
+        known = told[number]
+        if is_same(known, outcome):
+            return False
+        was = f"value {known.value!r}" if known.failure is None else f"failed, {known.failure[:80]!r}"
+        raise QueryError(
+            f"query {number} was told before, and otherwise: {was}. To change it: gibo tell RUN {number} VALUE "
+            "--correct REASON"
+        )
+    if number not in pending:
+        which = ", ".join(map(str, sorted(pending)[:20]))
+        hint = f"pending: {which}" if which else "no query is pending; run gibo ask first"
+        raise QueryError(f"query {number} is unknown; {hint}")
+    return True
+
+
+def is_same(a: Outcome, b: Outcome) -> bool:
+    """Whether two outcomes say the same."""
+    return (a.value, a.failure) == (b.value, b.failure) and all(
+        (one is None and other is None) or (one is not None and other is not None and np.array_equal(one, other))
+        for one, other in ((a.gradient, b.gradient), (a.gradient_noise, b.gradient_noise))
+    )
 
 
 def undo(
@@ -170,7 +167,7 @@ def correct(
     reason: str,
     failed: str | None = None,
     waiting: Callable[[], None] | None = None,
-) -> None:
+) -> Recorded:
     """Another value for a query that was told, or why it has none; the journal keeps both, and the reason.
 
     What was asked meanwhile stays as it is; the model sees the new value from now on.
@@ -181,24 +178,14 @@ def correct(
         raise InputError("correct: say why, for the record")
     with Journal.open(folder, PATIENCE, waiting) as journal:
         journal.correct(number, _outcome(journal, value, failed), reason)
-
-
-def _tell(journal: Journal, number: int, value: Any, failed: str | None) -> None:
-    refuse_normalized(journal)
-    outcome = _outcome(journal, value, failed)
-    told = {e.id for e, _ in journal.evaluations()}
-    asked = journal.queries()
-    if number in told:
-        raise QueryError(f"query {number} was told before; each query is told once (to change it: a correction)")
-    if number not in asked:
-        pending = ", ".join(map(str, sorted(asked.keys() - told))) or "none; ask for some"
-        raise QueryError(f"query {number} is unknown; those that are pending: {pending}")
-    journal.told([Evaluation(asked[number][0], outcome)])
+        return Recorded(True, sorted(journal.queries().keys() - {e.id for e, _ in journal.evaluations()}))
 
 
 def _check_telling(value: Any, failed: str | None) -> None:
-    if (value is None) == (failed is None):
-        raise InputError("tell: give a value, or say that the evaluation failed")
+    if value is None and failed is None:
+        raise InputError("VALUE: expected what the evaluation gave; if it failed, use --failed REASON")
+    if value is not None and failed is not None:
+        raise InputError("VALUE, --failed: give one of them; an evaluation that failed has no value")
     instance("failed", failed, (str, NoneType), "a reason")
 
 
@@ -253,7 +240,27 @@ def status(folder: Path | str, learns: Callable[[Journal], Reparametrizer | None
         session = Session.of(journal, learns(journal))
         state = journal.state()
         result = Result.of(session, Status.WAITING if state == "waiting" else Status.CALLBACK, "")
-        return Overview(journal.spec(), result, session.optimizer.pending, journal.starts(), state)
+        stop = stopping(session) if state == "waiting" else None
+        return Overview(journal.spec(), result, session.optimizer.pending, journal.starts(), state, stop)
+
+
+def stopping(session: Session) -> Advice | None:
+    """When one may stop a run by hand; None if a process of its own evaluates its queries."""
+    assert session.journal is not None
+    start = session.journal.starts()[-1]
+    if start.reason != BY_HAND:
+        return None
+    budget, target, best = start.options.get("budget"), start.options.get("target"), session.best
+    if target is not None and best is not None and session.sign * (best.value - target) >= 0.0:
+        reached = f"by the model the recommended point has reached the target of {target:g}"
+        return Advice("target_reached", f"You may stop: {reached}.")
+    if budget is not None and session.spent >= budget:
+        return Advice("budget_spent", f"You may stop: the budget of {budget} evaluations is spent.")
+    conditions = [] if budget is None else [f"the budget of {budget} evaluations is spent ({session.spent} so far)"]
+    if target is not None:
+        conditions.append(f"the model believes that the target of {target:g} is reached")
+    conditions.append("the value is good enough for you, or the last steps were hardly better than a guess")
+    return Advice("go_on", f"You may stop when {', or '.join(conditions)}.")
 
 
 def refuse_normalized(journal: Journal) -> None:
@@ -264,53 +271,3 @@ def refuse_normalized(journal: Journal) -> None:
             f"{journal.folder}: a run of gibo train with normalised states cannot be driven by hand; continue it with "
             "the same command, gibo train ..."
         )
-
-
-# -- descriptions -----------------------------------------------------------------------------------------------------
-
-
-def read_description(path: Path) -> Description:
-    """A description from a TOML file; see `gibo init --help` for an example."""
-    with read_toml(path) as data:
-        return _description(data)
-
-
-def _description(data: Mapping[str, Any]) -> Description:
-    _known("the file", data, ("parameters", "method", "minimize", "seed", "settings"))
-    parameters = data.get("parameters")
-    if not isinstance(parameters, dict) or not parameters:
-        raise InputError("expected a table [parameters.NAME] for each parameter, got none")
-    for name, kind in (("method", str), ("minimize", bool), ("seed", int), ("settings", dict)):
-        if name in data and not isinstance(data[name], kind):
-            raise InputError(f"{name}: got {describe(data[name])}")
-    rest = {name: data[name] for name in ("method", "minimize", "seed", "settings") if name in data}
-    if any(isinstance(entry, dict) and "kind" in entry for entry in parameters.values()):
-        return Description.of(Parameters.from_plain(parameters), **rest)
-    columns: dict[str, list[float]] = {name: [] for name in ("start", "scale", "lower", "upper")}
-    default = {"scale": 1.0, "lower": -math.inf, "upper": math.inf}
-    for name, entry in parameters.items():
-        if not isinstance(entry, dict):
-            raise InputError(f"parameters.{name}: expected start, scale, lower and upper, got {describe(entry)}")
-        _known(f"parameters.{name}", entry, columns)
-        if "start" not in entry:
-            raise InputError(f"parameters.{name}: start is missing, where the search begins")
-        for column, numbers in columns.items():
-            numbers.append(as_number(f"parameters.{name}.{column}", entry.get(column, default.get(column))))
-    start, scale, lower, upper = columns.values()
-    return Description(list(parameters), start, scale, lower, upper, **rest)
-
-
-def _settings(given: Mapping[str, Any]) -> Settings:
-    _known("settings", given, list(Settings.__dataclass_fields__))
-    simple = (bool, int, float, str, list)
-    for name, value in given.items():
-        if not isinstance(value, simple):
-            raise InputError(f"settings.{name}: expected a number, a list of numbers or a name, got {describe(value)}")
-    with without_imports():
-        return Settings.default(**given)
-
-
-def _known(where: str, data: Mapping[str, Any], names: Sequence[str] | Mapping[str, Any]) -> None:
-    unknown = [name for name in data if name not in names]
-    if unknown:
-        raise InputError(f"{where}: {unknown[0]!r} is unknown; expected {', '.join(names)}")

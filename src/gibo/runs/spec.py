@@ -151,7 +151,8 @@ class RunSpec:
         """Everything by its name, what is known of the training first."""
         flat: dict[str, Any] = {**_filled(self.training or {})}
         flat |= {"optimizer": self.optimizer, "sign": self.sign, "penalty": self.penalty, "quorum": self.quorum}
-        flat |= _filled(self.arguments) | (self.parameters or {})
+        parameters = self.naming.parameters
+        flat |= _filled(self.arguments) | ({} if parameters is None else parameters.to_plain())
         settings = flat.pop("settings", None)
         return flat | (settings if isinstance(settings, dict) else {})
 

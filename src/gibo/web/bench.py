@@ -97,14 +97,12 @@ class ManualBench:
         with self._run() as session:
             number, outcome = as_outcome(request, len(self.naming.names))
             log = session.optimizer.log
+            told = {}
             if number in log.evaluations:
-                known = log.evaluations[number].outcome.signed(session.sign)
-                if not _same(known, self._by_entry(log.evaluations[number].query, outcome)):
-                    raise QueryError(f"query {number} was told before, and otherwise: {_short(known)}")
+                known = log.evaluations[number]
+                told[number], outcome = known.outcome.signed(session.sign), self._by_entry(known.query, outcome)
+            if not manual.is_to_be_told(number, outcome, told, log.pending):
                 return {"id": number, "recorded": False}
-            if number not in log.pending:
-                pending = ", ".join(map(str, sorted(log.pending)[:20])) or "none; ask for some"
-                raise QueryError(f"query {number} is unknown; those that are pending: {pending}")
             # The answer need not wait for the step that the last value of a batch leads to: whoever asks does.
             outcome = self._by_entry(log.pending[number], outcome)
             session.tell([Evaluation(log.pending[number], outcome)], update=False)
@@ -167,14 +165,3 @@ def as_outcome(request: dict[str, Any], d: int) -> tuple[int, Outcome]:
     if not failed and (value is None or isinstance(value, bool)):
         raise InputError(f"value: expected a number, got {describe(value)}; or say failed")
     return number, told_outcome(d, value, gradient, noise, False if failed is None else failed)
-
-
-def _same(a: Outcome, b: Outcome) -> bool:
-    return (a.value, a.failure) == (b.value, b.failure) and all(
-        (one is None and other is None) or (one is not None and other is not None and np.array_equal(one, other))
-        for one, other in ((a.gradient, b.gradient), (a.gradient_noise, b.gradient_noise))
-    )
-
-
-def _short(outcome: Outcome) -> str:
-    return f"value {outcome.value!r}" if outcome.failure is None else f"failed, {outcome.failure[:80]!r}"

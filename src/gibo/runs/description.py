@@ -1,0 +1,143 @@
+"""What a run by hand is: made in Python, or read from a TOML file of parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import NoneType
+from typing import Any
+
+import numpy as np
+
+from gibo._checks import as_finite_or_infinite, as_number, describe, instance, shown
+from gibo._plugins import without_imports
+from gibo.errors import InputError
+from gibo.optimizers import method_class
+from gibo.optimizers.base import Optimizer
+from gibo.optimizers.settings import Settings
+from gibo.optimizers.state import Bounds
+from gibo.parameters import Parameters
+from gibo.parameters.named import read_toml
+
+# What a file says besides [parameters], and its types.
+TYPES: dict[str, type | tuple[type, ...]] = {
+    "minimize": bool,
+    "method": str,
+    "seed": int,
+    "budget": int,
+    "target": (int, float),
+    "settings": dict,
+}
+
+
+def read_description(path: Path, **options: Any) -> Description:
+    """A description from a TOML file and what the file leaves open; see `gibo init --help` for an example."""
+    with read_toml(path) as data:
+        given = {name: value for name, value in options.items() if value is not None}
+        description = _description(data, given)
+        if "minimize" not in data | given:
+            raise InputError(
+                "minimize: expected minimize = true (small values are good) or minimize = false at the top of the "
+                "file, or the option --minimize or --maximize"
+            )
+        return description
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a run by hand is: parameters with names, where they start, and how they are sought.
+
+    Attributes:
+        names: of the parameters.
+        start, scale, lower, upper: one number per parameter.
+        method: see `gibo.optimizers.method_class`.
+        minimize: whether small values are good.
+        seed: of all random choices.
+        budget: after how many evaluations you may stop; also that of `gibo.resume`. None: nobody says.
+        target: at which value, by the model, you may stop.
+        settings: those of `gibo.Settings` that differ from the default.
+        parameters: what the numbers were made from, if they have kinds, such as log scales and whole numbers.
+    """
+
+    names: list[str]
+    start: list[float]
+    scale: list[float]
+    lower: list[float]
+    upper: list[float]
+    method: str = "gibo"
+    minimize: bool = False
+    seed: int = 0
+    budget: int | None = None
+    target: float | None = None
+    settings: Mapping[str, Any] | None = None
+    parameters: Parameters | None = None
+
+    @classmethod
+    def of(cls, parameters: Parameters, **others: Any) -> Description:
+        """Of parameters with kinds."""
+        low, high = parameters.bounds or (np.full(parameters.d, -math.inf), np.full(parameters.d, math.inf))
+        start, scale, lower, upper = (each.tolist() for each in (parameters.x0, parameters.scale, low, high))
+        return replace(cls(list(parameters), start, scale, lower, upper, **others), parameters=parameters)
+
+    def optimizer(self) -> Optimizer:
+        """A fresh one."""
+        kind = method_class(self.method)
+        names = instance("names", self.names, (list, tuple), "a list of names")
+        if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+            raise InputError(f"names: expected texts that differ, got {shown(names)}")
+        bounded = bool(
+            any(np.isfinite(as_finite_or_infinite("bounds", side)).any() for side in (self.lower, self.upper))
+        )
+        options: dict[str, Any] = {"scale": self.scale, "seed": self.seed}
+        options["bounds"] = Bounds(self.lower, self.upper) if bounded else None
+        settings = instance("settings", self.settings, (Mapping, NoneType), "settings by their names")
+        if settings:
+            if self.method != "gibo":
+                raise InputError(f"settings: they are for the method gibo, not for {self.method}")
+            options["settings"] = _settings(settings)
+        return kind(self.start, **options)
+
+
+def _description(data: Mapping[str, Any], options: Mapping[str, Any]) -> Description:
+    _known("the file", data, ("parameters", *TYPES))
+    parameters = data.get("parameters")
+    if not isinstance(parameters, dict) or not parameters:
+        raise InputError("expected a table [parameters.NAME] for each parameter, got none")
+    for name, kind in TYPES.items():
+        if name in data and not isinstance(data[name], kind):
+            raise InputError(f"{name}: got {describe(data[name])}")
+        if name in data and name in options:
+            raise InputError(f"{name}: the file says it already; leave the option out")
+    rest = {name: data[name] for name in TYPES if name in data} | dict(options)
+    if any(isinstance(entry, dict) and "kind" in entry for entry in parameters.values()):
+        return Description.of(Parameters.from_plain(parameters), **rest)
+    columns: dict[str, list[float]] = {name: [] for name in ("start", "scale", "lower", "upper")}
+    default = {"scale": 1.0, "lower": -math.inf, "upper": math.inf}
+    for name, entry in parameters.items():
+        if not isinstance(entry, dict):
+            raise InputError(f"parameters.{name}: expected start, scale, lower and upper, got {describe(entry)}")
+        _known(f"parameters.{name}", entry, columns)
+        if "start" not in entry:
+            raise InputError(f"parameters.{name}: start is missing, where the search begins")
+        for column, numbers in columns.items():
+            numbers.append(as_number(f"parameters.{name}.{column}", entry.get(column, default.get(column))))
+    start, scale, lower, upper = columns.values()
+    return Description(list(parameters), start, scale, lower, upper, **rest)
+
+
+def _settings(given: Mapping[str, Any]) -> Settings:
+    _known("settings", given, list(Settings.__dataclass_fields__))
+    simple = (bool, int, float, str, list)
+    for name, value in given.items():
+        if not isinstance(value, simple):
+            raise InputError(f"settings.{name}: expected a number, a list of numbers or a name, got {describe(value)}")
+    with without_imports():
+        return Settings.default(**given)
+
+
+def _known(where: str, data: Mapping[str, Any], names: Sequence[str] | Mapping[str, Any]) -> None:
+    unknown = [name for name in data if name not in names]
+    if unknown:
+        raise InputError(f"{where}: {unknown[0]!r} is unknown; expected {', '.join(names)}")

@@ -20,6 +20,7 @@ import pytest
 from gibo.cli import main
 from gibo.errors import InputError, InUseError, JournalError
 from gibo.runs import manual
+from gibo.runs.description import read_description
 from gibo.runs.journal import Journal
 from gibo.web import loopback
 from gibo.web.bench import ManualBench
@@ -403,7 +404,7 @@ def served(workplace, language):
     """A program of the guide, for parameters with kinds; and what it told must be right for what they were."""
     (workplace / "controller.toml").write_text(KINDS)
     text, count = re.subn(
-        r"--dim 2[^\n;\"\]]*--scale 0.3|\"--dim\", \"2\", \"--scale\", \"0.3\"",
+        r"--dim 2[^\n;\"\]]*--scale 0.3|\"--dim\", \"2\", \"--maximize\", \"--scale\", \"0.3\"",
         "--parameters controller.toml",
         program(language),
     )
@@ -452,7 +453,7 @@ def test_the_cpp_program(workplace):
 
 def test_a_gradient_is_by_what_was_set(tmp_path):
     (tmp_path / "controller.toml").write_text(KINDS)
-    manual.create(tmp_path / "run", manual.read_description(tmp_path / "controller.toml"))
+    manual.create(tmp_path / "run", read_description(tmp_path / "controller.toml"))
     with ManualBench(tmp_path / "run") as bench:
         query = bench.ask()["queries"][0]
         assert query["x"] == [0.3, 1] == list(query["parameters"].values())

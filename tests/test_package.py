@@ -26,7 +26,7 @@ FILES = sorted((SOURCE / "gibo").rglob("*.py"))
 LAYERS = [
     {"errors", "_linalg", "_ranks", "_checks", "_plugins", "_serialize", "outcome"},
     {"parameters"},
-    {"kernels", "priors", "means"},
+    {"kernels", "priors", "means", "observations", "blocks"},
     {"gp"},
     {"map_fit", "acquisition"},
     {"steps"},

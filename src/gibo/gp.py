@@ -29,11 +29,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo import _linalg as linalg
-from gibo._checks import as_finite, as_points, as_vector, finite, instance, moderate, one_or_many, positive, shown
+from gibo._checks import as_finite, as_vector, finite, instance, moderate, one_or_many, positive
 from gibo._linalg import Array, Factor
+from gibo.blocks import BlockTerm
 from gibo.errors import InputError, NumericalError
 from gibo.kernels import Kernel
 from gibo.means import Mean
+from gibo.observations import Observations, checked
 
 
 class Prediction(NamedTuple):
@@ -87,34 +89,6 @@ class Jacobian(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Observations:
-    """Values and gradients. In K, and in all that has a row for each observation, gradients stand before values.
-
-    The noise on value i has the variance ``noise·noise_scale_i + known_noise_i``: 1 and 0 for a usual value, 1/r and 0
-    for the mean of r repeats, 0 and v for a value whose noise variance v is known.
-    """
-
-    X: Array
-    y: Array
-    G: Array
-    g: Array
-    g_noise: Array
-    noise_scale: Array
-    known_noise: Array
-
-    def targets(self, mean: float) -> Array:
-        return np.concatenate([self.g.ravel(), self.y - mean])
-
-    def noise(self, noise: float) -> Array:
-        return np.concatenate([self.g_noise.ravel(), noise * self.noise_scale + self.known_noise])
-
-    def append(self, new: Observations) -> Observations:
-        """Both together."""
-        both = {name: np.concatenate([getattr(self, name), getattr(new, name)]) for name in vars(self)}
-        return Observations(**both)
-
-
-@dataclass(frozen=True, eq=False)
 class GaussianProcess:
     """A Gaussian process prior, or, once conditioned, its posterior.
 
@@ -123,6 +97,7 @@ class GaussianProcess:
         noise: variance of the noise on an observed value; 0 makes the posterior mean interpolate.
         mean: the constant prior mean, or ``"estimated"``: then its most likely value given the data and the
             kernel, ``1ᵀK⁻¹y / 1ᵀK⁻¹1`` (generalised least squares), is used; or a `gibo.means.Mean`.
+        blocks: what evaluations of one block have in common; see `gibo.blocks`.
 
     Example:
         >>> from gibo import GaussianProcess, SquaredExponential
@@ -139,6 +114,7 @@ class GaussianProcess:
     mean: float | Literal["estimated"] | Mean = 0.0
     observations: Observations | None = None
     factor: Factor | None = None
+    blocks: BlockTerm | None = None
 
     def __post_init__(self) -> None:
         instance("kernel", self.kernel, Kernel, "a kernel such as SquaredExponential()")
@@ -147,6 +123,8 @@ class GaussianProcess:
             object.__setattr__(self, "mean", finite("mean", self.mean))
             moderate("mean", np.array(self.mean))
         moderate("noise", np.array(self.noise))
+        if self.blocks is not None:
+            instance("blocks", self.blocks, BlockTerm, "gibo.blocks.BlockTerm(shift, share)")
 
     # -- data ---------------------------------------------------------------------------------------------------------
 
@@ -160,6 +138,8 @@ class GaussianProcess:
         *,
         noise_scale: npt.ArrayLike = 1.0,
         known_noise: npt.ArrayLike = 0.0,
+        blocks: npt.ArrayLike | None = None,
+        gradient_blocks: npt.ArrayLike | None = None,
     ) -> GaussianProcess:
         """The posterior given values y at X and, optionally, gradients; data that were there before are replaced.
 
@@ -172,12 +152,14 @@ class GaussianProcess:
             noise_scale, known_noise: numbers, or one per value: the noise on a value has the variance
                 ``noise·noise_scale + known_noise``. The mean of r repeated values has the scale 1/r; a value with a
                 noise variance that you know has the scale 0 and that variance.
+            blocks, gradient_blocks: for a model with `blocks`, the block of each value and of each gradient.
         """
-        return self.given(_observations(X, y, gradient_X, gradients, gradient_noise, noise_scale, known_noise))
+        rest = gradient_X, gradients, gradient_noise, noise_scale, known_noise, blocks, gradient_blocks
+        return self.given(checked(X, y, *rest))
 
     def given(self, data: Observations) -> GaussianProcess:
         """`condition` on data that were checked before."""
-        K = self.kernel.joint(data.X, data.G, data.X, data.G)
+        K = self._covariance(data, data)
         np.einsum("ii->i", K)[:] += data.noise(self.noise)
         return replace(self, observations=data, factor=linalg.cholesky(K))
 
@@ -191,6 +173,8 @@ class GaussianProcess:
         *,
         noise_scale: npt.ArrayLike = 1.0,
         known_noise: npt.ArrayLike = 0.0,
+        blocks: npt.ArrayLike | None = None,
+        gradient_blocks: npt.ArrayLike | None = None,
     ) -> GaussianProcess:
         """The posterior given one point ((d,) and a number) or several more.
 
@@ -200,7 +184,8 @@ class GaussianProcess:
         X = as_finite("X", X)
         X = X[None] if X.ndim == 1 and X.size else X
         y = np.atleast_1d(as_finite("y", y))
-        new = _observations(X, y, gradient_X, gradients, gradient_noise, noise_scale, known_noise)
+        rest = gradient_X, gradients, gradient_noise, noise_scale, known_noise, blocks, gradient_blocks
+        new = checked(X, y, *rest)
         old = self.observations
         if old is None or self.factor is None:
             return self.given(new)
@@ -208,21 +193,32 @@ class GaussianProcess:
             raise InputError(f"X: expected points of {old.X.shape[1]} dimensions, got {new.X.shape[1]}")
         if len(new.G):
             return self.given(old.append(new))
-        B = self.kernel.joint(old.X, old.G, new.X, new.G)
-        C = self.kernel.joint(new.X, new.G, new.X, new.G) + np.diag(new.noise(self.noise))
+        B, C = self._covariance(old, new), self._covariance(new, new) + np.diag(new.noise(self.noise))
         return replace(self, observations=old.append(new), factor=linalg.extend(self.factor, B, C))
+
+    def _covariance(self, data: Observations, data2: Observations) -> Array:
+        """Covariance (N, N2) of observations with observations, without their noise."""
+        K = self.kernel.joint(data.X, data.G, data2.X, data2.G)
+        if self.blocks is None:
+            return K
+        if np.isnan(data.row_blocks).any() or np.isnan(data2.row_blocks).any():
+            raise InputError("blocks: expected the block of each value and gradient; this model has a block term")
+        w = self.blocks.weight(data.row_blocks, data2.row_blocks)
+        return self.blocks.add(K, w, data.g.size, data2.g.size)
 
     @property
     def hyperparameters(self) -> dict[str, float | Array]:
         """All positive numbers that a fit can move, by name."""
-        k = self.kernel
-        return {"lengthscale": k.lengthscale, "variance": k.variance, "noise": self.noise, **k.own}
+        k, of_blocks = self.kernel, {} if self.blocks is None else self.blocks.hyperparameters
+        return {"lengthscale": k.lengthscale, "variance": k.variance, "noise": self.noise, **k.own, **of_blocks}
 
     def with_hyperparameters(self, **values: Any) -> GaussianProcess:
         """The prior, without data, with other hyperparameters; those not named stay."""
         values = self.hyperparameters | values
-        noise = values.pop("noise")
-        return GaussianProcess(self.kernel.with_hyperparameters(**values), noise, self.mean)
+        noise, blocks = values.pop("noise"), self.blocks
+        if blocks is not None:
+            blocks = replace(blocks, **{name: values.pop(name) for name in blocks.hyperparameters})
+        return GaussianProcess(self.kernel.with_hyperparameters(**values), noise, self.mean, blocks=blocks)
 
     @property
     def n(self) -> int:
@@ -259,7 +255,7 @@ class GaussianProcess:
         """Mean and variance of the objective at x: numbers for (d,), arrays (p,) for (p, d)."""
         points, one = self._points(x)
         mean = self.mean_at(points)
-        variance = np.full(len(points), self.kernel.variance)
+        variance = np.full(len(points), self.prior_variance)
         if self.observations is not None and self.factor is not None:
             k = self.cross(points)
             mean += k.T @ self.a
@@ -271,7 +267,7 @@ class GaussianProcess:
     def jacobian(self, x: npt.ArrayLike) -> Jacobian:
         """Posterior of the objective's gradient at x (d,). Müller et al. 2021, eq. (3)."""
         t = self._points(as_vector("x", x))[0][0]
-        H = self.kernel.gradient_covariance(len(t))
+        H = self.prior_gradient_covariance(len(t))
         slope = self.mean.gradient(t[None])[0] if isinstance(self.mean, Mean) else 0.0
         if self.observations is None or self.factor is None:
             return Jacobian(np.zeros(len(t)) + slope, H)
@@ -280,6 +276,27 @@ class GaussianProcess:
         mean, covariance = D.T @ self.a + slope, schur_complement(H, V)
         known("gradient", mean, covariance)
         return Jacobian(mean, covariance)
+
+    @property
+    def drifts(self) -> bool:
+        """Whether the objective that is asked for is that of a time, and not the kernel's process alone."""
+        return self.blocks is not None and self.blocks.timescale is not None
+
+    @property
+    def prior_variance(self) -> float:
+        """Of the objective at a point."""
+        s2 = self.kernel.variance
+        return s2 * (1.0 + self.blocks.share) + self.blocks.shift if self.blocks and self.drifts else s2
+
+    def prior_covariance(self, X: Array, X2: Array) -> Array:
+        """Of the objective at X (n, d) with it at X2 (m, d): (n, m)."""
+        k = self.kernel.k(X, X2)
+        return k * (1.0 + self.blocks.share) + self.blocks.shift if self.blocks and self.drifts else k
+
+    def prior_gradient_covariance(self, d: int) -> Array:
+        """``H`` (d, d)."""
+        H = self.kernel.gradient_covariance(d)
+        return H * (1.0 + self.blocks.share) if self.blocks and self.drifts else H
 
     def mean_at(self, points: Array) -> Array:
         """The prior mean (p,) at points (p, d)."""
@@ -293,13 +310,21 @@ class GaussianProcess:
     def cross(self, x: Array) -> Array:
         """Covariance (N, p) of the observations with the objective's values at x (p, d)."""
         data, _ = conditioned(self)
-        return self.kernel.joint(data.X, data.G, x, x[:0])
+        return self._with_target(self.kernel.joint(data.X, data.G, x, x[:0]), data, 0)
 
     def cross_gradient(self, t: Array) -> Array:
         """``D``: covariance (N, d) of the observations with the objective's gradient at t (d,)."""
         data, _ = conditioned(self)
         t = t[None]
-        return self.kernel.joint(data.X, data.G, t[:0], t)
+        return self._with_target(self.kernel.joint(data.X, data.G, t[:0], t), data, t.size)
+
+    def _with_target(self, K: Array, data: Observations, p2: int) -> Array:
+        """The kernel's covariance of the observations with the objective, in time with what they have in common."""
+        if self.blocks is None or not self.drifts:
+            return K
+        return self.blocks.add(
+            K, self.blocks.weight_now(data.row_blocks)[:, None] * np.ones(K.shape[1]), data.g.size, p2
+        )
 
     @cached_property
     def log_likelihood(self) -> float:
@@ -321,10 +346,16 @@ class GaussianProcess:
         """
         data, factor = conditioned(self)
         W = np.outer(self.a, self.a) - linalg.inverse(factor.L)
-        by_ell, by_s2 = self.kernel.hyperparameter_gradient(W, data.X, data.G)
         by_noise = self.noise * float((data.noise_scale * W.diagonal()[data.g.size :]).sum())
+        of_blocks: dict[str, float] = {}
+        if self.blocks is not None:
+            K = self.kernel.joint(data.X, data.G, data.X, data.G)
+            slopes = self.blocks.slopes(W, K, data.row_blocks, data.g.size)
+            of_blocks = {name: 0.5 * slope for name, slope in slopes.items()}
+            W = W * (1.0 + self.blocks.share * self.blocks.weight(data.row_blocks, data.row_blocks))
+        by_ell, by_s2 = self.kernel.hyperparameter_gradient(W, data.X, data.G)
         own = {name: 0.5 * self.kernel.own_gradient(name, W, data.X, data.G) for name in self.kernel.priors}
-        return {"lengthscale": 0.5 * by_ell, "variance": 0.5 * by_s2, "noise": 0.5 * by_noise, **own}
+        return {"lengthscale": 0.5 * by_ell, "variance": 0.5 * by_s2, "noise": 0.5 * by_noise, **own, **of_blocks}
 
     def _points(self, x: npt.ArrayLike) -> tuple[Array, bool]:
         """x, (d,) or (p, d), as (p, d); and whether it is one."""
@@ -354,62 +385,6 @@ class LogLikelihoodGradient(NamedTuple):
     lengthscale: Array
     variance: float
     noise: float
-
-
-def _observations(
-    X: npt.ArrayLike,
-    y: npt.ArrayLike,
-    gradient_X: npt.ArrayLike | None,
-    gradients: npt.ArrayLike | None,
-    gradient_noise: npt.ArrayLike | None,
-    noise_scale: npt.ArrayLike,
-    known_noise: npt.ArrayLike,
-) -> Observations:
-    y = moderate("y", as_finite("y", y, ndim=1))
-    X, G = as_finite("X", X), None if gradient_X is None else as_finite("gradient_X", gradient_X)
-    if G is not None and not X.size and G.ndim == 2:
-        X = np.empty((0, G.shape[1]))  # gradients alone
-    X = moderate("X", as_finite("X", X, ndim=2))
-    if not X.shape[1]:
-        raise InputError(f"X: expected points of one or more dimensions, got shape {X.shape}")
-    if len(X) != len(y):
-        raise InputError(f"X, y: expected one value for each point, got {len(X)} points and {len(y)} values")
-    d, n = X.shape[1], len(y)
-    noise = _one_per_value("noise_scale", noise_scale, n), _one_per_value("known_noise", known_noise, n)
-    if G is None or not G.size:
-        if gradients is not None and as_finite("gradients", gradients).size:
-            raise InputError("gradients: their locations are missing; give gradient_X too")
-        empty = np.empty((0, d))
-        return Observations(X, y, empty, empty, empty, *noise)
-    G = moderate("gradient_X", as_points("gradient_X", G, d))
-    if gradients is None or gradient_noise is None:
-        raise InputError("gradient_X: give gradients and gradient_noise with it")
-    g = as_points("gradients", gradients, d)
-    if len(g) != len(G):
-        raise InputError(f"gradients: expected one for each of the {len(G)} rows of gradient_X, got {len(g)}")
-    return Observations(X, y, G, g, _gradient_noise(gradient_noise, len(G), d), *noise)
-
-
-def _one_per_value(name: str, given: npt.ArrayLike, n: int) -> Array:
-    """Non-negative numbers (n,) from one number or n."""
-    array = moderate(name, as_finite(name, given))
-    if array.shape not in ((), (n,)) or not (array >= 0).all():
-        raise InputError(f"{name}: expected a non-negative number or {n} of them, got {shown(array.tolist())}")
-    return np.broadcast_to(array, (n,)).copy()
-
-
-def _gradient_noise(noise: npt.ArrayLike, m: int, d: int) -> Array:
-    """Variances (m, d) from a number, one per gradient (m,), or all (m, d)."""
-    array = as_finite("gradient_noise", noise)
-    if array.ndim == 1 and len(array) == m:
-        array = array[:, None]
-    try:
-        array = np.broadcast_to(array, (m, d)).copy()
-    except ValueError:
-        raise InputError(f"gradient_noise: expected a number, {m} or ({m}, {d}) numbers, got {array.shape}") from None
-    if not (array >= 0).all():
-        raise InputError("gradient_noise: expected non-negative variances")
-    return array
 
 
 def schur_complement(H: Array, V: Array) -> Array:

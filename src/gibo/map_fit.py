@@ -16,9 +16,10 @@ import numpy as np
 from gibo._checks import instance, one_of, positive_int
 from gibo._linalg import Array, cholesky, inverse_upper, minimize
 from gibo.errors import InputError, NumericalError
-from gibo.gp import GaussianProcess, Observations, conditioned
+from gibo.gp import GaussianProcess, conditioned
 from gibo.kernels import squared_distance
 from gibo.means import Mean
+from gibo.observations import Observations
 from gibo.priors import Prior
 
 # Where a prior has no bounded support, the search stays within this factor of the prior's mean.
@@ -107,7 +108,7 @@ def _log_prior(gp: GaussianProcess, priors: Mapping[str, Any]) -> float:
 def likelihood_of_values(gp: GaussianProcess, data: Observations) -> tuple[float, dict[str, Any]]:
     """`log_likelihood` and `log_likelihood_slopes` of a model given values alone, in half the time.
 
-    For a constant mean. Distances are computed once. With the diagonal matrix D
+    For a constant mean and a model without blocks. Distances are computed once. With the diagonal matrix D
     of the noise, ``K = s2·psi + D``, ``a = K⁻¹ r`` and ``P = K⁻¹``, of which the upper triangle is all that is needed,
 
         tr((a aᵀ − P) ∂K/∂log s2) = aᵀ(K − D)a − tr(P(K − D)) = aᵀr − aᵀDa − n + tr(PD)
@@ -193,7 +194,7 @@ class _Space:
     def log_posterior(self, z: Array) -> tuple[float, Array]:
         """With its gradient."""
         gp, (data, _) = self._bare(z), conditioned(self.gp)
-        if data.g.size or isinstance(gp.mean, Mean):
+        if data.g.size or isinstance(gp.mean, Mean) or gp.blocks is not None:
             model = gp.given(data)
             return log_posterior(model, self.priors), self._gradient(model.log_likelihood_slopes(), z)
         value, gradient = likelihood_of_values(gp, data)

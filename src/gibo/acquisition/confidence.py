@@ -40,7 +40,7 @@ class PosteriorAtPoint:
 
     def __init__(self, gp: GaussianProcess) -> None:
         self._gp, data = gp, gp.observations
-        if data is None or len(data.G):
+        if data is None or len(data.G) or gp.drifts:
             return
         self._ell = gp.kernel.ell(data.X.shape[1])
         self._centre = data.X.mean(axis=0)  # so that what cancels in |z|² + |u|² − 2 z·u is small
@@ -53,9 +53,9 @@ class PosteriorAtPoint:
         if isinstance(gp.mean, Mean):
             m, slope = float(gp.mean(x[None])[0]), gp.mean.gradient(x[None])[0]
         if gp.observations is None or gp.factor is None:
-            return Moments(m, s2, slope, np.zeros(len(x)))
+            return Moments(m, gp.prior_variance, slope, np.zeros(len(x)))
         L, a = gp.factor.L, gp.a
-        if len(gp.observations.G):
+        if len(gp.observations.G) or gp.drifts:
             k, D = gp.cross(x[None])[:, 0], gp.cross_gradient(x)
             w = linalg.solve_lower(L, k)
             by_a, by_b = a @ D, linalg.solve_upper(L, w) @ D
@@ -72,7 +72,7 @@ class PosteriorAtPoint:
             ca, cb = dpsi * a, dpsi * linalg.solve_upper(L, w)
             by_a, by_b = ca @ Z - ca.sum() * u, cb @ Z - cb.sum() * u
             by_a, by_b = by_a / self._ell, by_b / self._ell
-        return Moments(m + float(k @ a), max(s2 - float(w @ w), 0.0), by_a + slope, -2.0 * by_b)
+        return Moments(m + float(k @ a), max(gp.prior_variance - float(w @ w), 0.0), by_a + slope, -2.0 * by_b)
 
 
 class LowerConfidenceBound:

@@ -55,7 +55,7 @@ def means_at_data(gp: GaussianProcess) -> Array:
     data = gp.observations
     if data is None:
         return np.empty(0)
-    if gp.jitter > 0.0 or len(data.G):
+    if gp.jitter > 0.0 or len(data.G) or gp.blocks is not None:
         return gp.mean_at(data.X) + gp.cross(data.X).T @ gp.a
     return data.y - data.noise(gp.noise) * gp.a  # from (K − D) a + m with the noise D, where K a = y − m
 

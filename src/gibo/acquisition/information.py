@@ -14,11 +14,16 @@ One more observation at x changes S by a rank-one term (a Schur complement): ``S
     ∇α(x) = (2·(∂c/∂x)ᵀ c − α·∇v)/v
 
 and no candidate needs a factorisation of its own: α and ∇α cost two triangular solves and a few products, O(N² + N·d).
+Where the model has blocks (`gibo.blocks`), the covariances are those of a value in the block of the coming queries:
+``k → (1 + ρ·w)·k + η²·w``, ``∂k(t, x)/∂t`` and the derivatives likewise, each with the weight w of the query's block
+with the block of the observation, or with the present at t; and ``k(x, x) = (1 + ρ)·s2 + η²``.
+
 α does not depend on the observed values, and so M queries can be planned ahead (`plan`).
 """
 
 from __future__ import annotations
 
+from copy import copy
 from functools import lru_cache
 from typing import Literal, NamedTuple, Self
 
@@ -39,6 +44,7 @@ from gibo._checks import (
 )
 from gibo._linalg import Array
 from gibo.acquisition.climb import MAXIMUM_STEPS, climb
+from gibo.blocks import QueryBlock
 from gibo.errors import InputError, NumericalError
 from gibo.gp import GaussianProcess, schur_complement
 from gibo.kernels import Kernel
@@ -91,6 +97,7 @@ class GradientInformation:
     Args:
         gp: the model, conditioned or not.
         at: the point t (d,) whose gradient matters.
+        block: of the coming queries, if the model has blocks; None is a new one, or, if they are ordered in time, now.
 
     Example:
         >>> from gibo import GaussianProcess, GradientInformation, SquaredExponential
@@ -102,7 +109,7 @@ class GradientInformation:
     Reference: Müller et al. 2021, eq. (4), there as an expected difference of traces.
     """
 
-    def __init__(self, gp: GaussianProcess, at: npt.ArrayLike) -> None:
+    def __init__(self, gp: GaussianProcess, at: npt.ArrayLike, block: float | None = None) -> None:
         instance("gp", gp, GaussianProcess, "a GaussianProcess")
         t = moderate("at", as_vector("at", at, None if gp.observations is None else gp.observations.X.shape[1]))
         d = len(t)
@@ -110,17 +117,20 @@ class GradientInformation:
         self._kernel: Kernel = gp.kernel
         self._ell = gp.kernel.ell(d)
         self._noise = gp.noise + gp.jitter
-        H = gp.kernel.gradient_covariance(d)
+        H = gp.prior_gradient_covariance(d)
         if gp.observations is None or gp.factor is None:
             none = np.empty((0, d))
             self._sites = _Sites.of(none, none)
             self._L, self._V = np.empty((0, 0), order="F"), none
+            of_values, of_gradients = np.empty(0), np.empty(0)
         else:
             data = gp.observations
             self._sites = _Sites.of(self.to_scaled(data.X), self.to_scaled(data.G))
+            of_values, of_gradients = data.blocks, data.gradient_blocks
             self._L = gp.factor.L
             self._V = linalg.solve_lower(self._L, gp.cross_gradient(t))
         self.covariance: Array = schur_complement(H, self._V)
+        self._blocks = None if gp.blocks is None else QueryBlock.of(gp.blocks, of_values, of_gradients, block)
 
     def __call__(self, x: npt.ArrayLike) -> float | Array:
         """α at x: a number for (d,), an array (p,) for (p, d)."""
@@ -145,17 +155,24 @@ class GradientInformation:
         h[:d], h[d], h[d + 1] = u, 1.0, u.dot(u)
         q = A.dot(h)
         psi, dpsi, ddpsi = self._kernel.profile(np.maximum(q, _ZERO, out=q), 2)
+        blocks = self._blocks
+        if blocks is not None:
+            psi, dpsi, ddpsi = psi * blocks.factor, dpsi * blocks.factor, ddpsi * blocks.factor
         slope, bend = 2.0 * s2 * float(dpsi[n]), 4.0 * s2 * float(ddpsi[n])  # the last site is t itself
         w = s2 * psi[:n]
+        if blocks is not None:
+            w += blocks.offset
         if len(ZG):
             R = ZG - u
             _, dpsi_G, ddpsi_G = self._kernel.profile(np.einsum("md,md->m", R, R), 2)
+            if blocks is not None:
+                dpsi_G, ddpsi_G = dpsi_G * blocks.gradient_factor, ddpsi_G * blocks.gradient_factor
             w = np.concatenate([(2.0 * s2 * dpsi_G[:, None] * R / self._ell).ravel(), w])
         w = linalg.solve_lower(self._L, w, overwrite=True)
         c = u / self._ell
         c *= -slope
         c -= w.dot(self._V)
-        v = max(s2 - float(w.dot(w)), 0.0) + self._least_variance()
+        v = max((s2 if blocks is None else blocks.variance(s2)) - float(w.dot(w)), 0.0) + self._least_variance()
         alpha = float(c.dot(c)) / v
         # v·∇α = 2·(∂²k(t, x)/∂t∂x)ᵀ c + 2·(∂k/∂x)ᵀ L⁻ᵀ (α w − V c), here by u instead of x.
         w *= alpha
@@ -183,6 +200,7 @@ class GradientInformation:
         after.t, after._kernel, after._ell = self.t, self._kernel, self._ell
         after._noise = self._noise
         after._sites = self._sites.more(u)
+        after._blocks = None if self._blocks is None else self._blocks.more()
         after._L = np.zeros((N + 1, N + 1), order="F")
         after._L[:N, :N] = self._L
         after._L[N, :N] = w[:, 0]
@@ -190,6 +208,12 @@ class GradientInformation:
         after._V = np.vstack([self._V, c / pivot])
         after.covariance = self.covariance - np.outer(c[0], c[0] / v[0])
         return after
+
+    def in_block(self, block: float | None) -> Self:
+        """The acquisition for queries in another block."""
+        other = copy(self)
+        other._blocks = None if self._blocks is None else self._blocks._replace(block=block).weighed()
+        return other
 
     def scaled_batch(self, U: Array) -> Array:
         """α (p,) at the rows of U (p, d)."""
@@ -203,15 +227,23 @@ class GradientInformation:
         uu = np.einsum("pd,pd->p", U, U)
         q = sites.A[:-1].dot(np.vstack([U.T, np.ones(len(U)), uu]))
         k = s2 * self._kernel.profile(np.maximum(q, 0.0), 0)[0]
+        blocks = self._blocks
+        if blocks is not None:
+            k = k * blocks.factor[:-1, None] + blocks.offset[:, None]
         if len(sites.ZG):
             R = sites.ZG[:, None, :] - U
             dpsi = self._kernel.profile(np.einsum("mpd,mpd->mp", R, R), 1)[1]
+            if blocks is not None:
+                dpsi = dpsi * blocks.gradient_factor[:, None]
             k_G = 2.0 * s2 * dpsi[..., None] * R / self._ell
             k = np.concatenate([k_G.transpose(0, 2, 1).reshape(sites.ZG.size, len(U)), k])
         w = linalg.solve_lower(self._L, k)
         dpsi_t = self._kernel.profile(uu, 1)[1]
+        if blocks is not None:
+            dpsi_t = dpsi_t * blocks.factor[-1]
         c = -2.0 * s2 * dpsi_t[:, None] * U / self._ell - w.T @ self._V
-        v = np.maximum(s2 - np.einsum("np,np->p", w, w), 0.0) + self._least_variance()
+        variance = s2 if blocks is None else blocks.variance(s2)
+        v = np.maximum(variance - np.einsum("np,np->p", w, w), 0.0) + self._least_variance()
         return w, c, v
 
     def _least_variance(self) -> float:

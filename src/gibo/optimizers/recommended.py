@@ -51,7 +51,7 @@ def probability_above(model: Model, x: Array, y: Array) -> float:
     Z, gp = model.coordinates.to(np.array([x, y])), model.gp
     W = solve_lower(conditioned(gp)[1].L, gp.cross(Z))
     higher, lower = np.asarray(gp.predict(Z).mean)
-    variance = float(np.array([1.0, -1.0]) @ (gp.kernel.k(Z, Z) - W.T @ W) @ np.array([1.0, -1.0]))
+    variance = float(np.array([1.0, -1.0]) @ (gp.prior_covariance(Z, Z) - W.T @ W) @ np.array([1.0, -1.0]))
     if higher == lower or variance <= 0.0:
         return 0.5 + 0.5 * float(np.sign(higher - lower))
     return 0.5 * math.erfc((lower - higher) / math.sqrt(2.0 * variance))

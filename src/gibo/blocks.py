@@ -1,0 +1,144 @@
+"""What evaluations of one block have in common: a day, an operator, a random seed, or the present state of a drift.
+
+Symbols
+-------
+b, b'        the blocks of two evaluations, numbers; for blocks that are ordered in time, their times
+w(b, b')     how much two blocks have in common: 1 if they are the same and 0 otherwise; in time ``exp(−|b − b'|/tau)``
+shift        η², the variance of what a block adds to all values
+share        ρ, the variance of how a block changes the objective's shape, as a share of the kernel's variance
+tau, now     the timescale of the drift, and the time of the objective that is asked for
+k, K         the kernel; the covariance of all observations
+
+An evaluation at x in the block b has the value ``J(x) + h_b(x) + noise``. The processes h_b are independent of J, and
+
+    cov(h_b(x), h_b'(x')) = w(b, b')·(η² + ρ·k(x, x')).
+
+Hence the covariance of two values is ``k + w·(η² + ρ·k)``. With gradients it is that of k times ``1 + ρ·w``.
+For blocks without an order the model predicts J, whose covariance with a value is k alone. In time it predicts
+``J + h_now``, the objective now: its covariance with a value of the time b has the weight ``w(b, now)``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gibo._checks import finite, positive
+from gibo._linalg import Array
+from gibo._serialize import Serializable
+from gibo.errors import InputError
+
+
+@dataclass(frozen=True)
+class BlockTerm(Serializable):
+    """The additional covariance of evaluations of one block; see the module's text.
+
+    Args:
+        shift: η² ≥ 0, in the units of the values squared.
+        share: ρ ≥ 0.
+        timescale: tau, for blocks that are ordered in time; None for others.
+        now: with a timescale, the time of the objective that the model is asked for.
+
+    Example:
+        >>> from gibo import GaussianProcess, SquaredExponential
+        >>> gp = GaussianProcess(SquaredExponential(), noise=1e-4, blocks=BlockTerm(shift=100.0, share=0.0))
+        >>> X, y = [[-0.1], [0.1], [-0.1], [0.1]], [1.0, 1.2, 7.0, 7.2]  # two days: the level differs
+        >>> gp.condition(X, y, blocks=[1, 1, 2, 2]).jacobian([0.0]).mean.round(1)
+        array([1.])
+    """
+
+    shift: float
+    share: float
+    timescale: float | None = None
+    now: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("shift", "share"):
+            object.__setattr__(self, name, positive(name, getattr(self, name), or_zero=True))
+        if (self.timescale is None) != (self.now is None):
+            raise InputError(
+                "timescale, now: give both for blocks that are ordered in time, and none of them otherwise"
+            )
+        if self.timescale is not None:
+            object.__setattr__(self, "timescale", positive("timescale", self.timescale))
+            object.__setattr__(self, "now", finite("now", self.now))
+
+    @property
+    def hyperparameters(self) -> dict[str, float]:
+        """The numbers that a fit can move, by name."""
+        found = {"shift": self.shift, "share": self.share}
+        return found if self.timescale is None else {**found, "timescale": self.timescale}
+
+    def weight(self, blocks: Array, blocks2: Array) -> Array:
+        """``w`` for all pairs: (n, m)."""
+        if self.timescale is None:
+            return np.asarray(blocks[:, None] == blocks2, dtype=np.float64)
+        return np.exp(-np.abs(blocks[:, None] - blocks2) / self.timescale)
+
+    def weight_now(self, blocks: Array) -> Array:
+        """``w`` (n,) with the objective that is asked for."""
+        if self.now is None:
+            return np.zeros(len(blocks))
+        return self.weight(blocks, np.array([self.now]))[:, 0]
+
+    def add(self, K: Array, w: Array, p: int, p2: int) -> Array:
+        """K, made from the kernel alone, with this term; the first p rows and p2 columns are of gradients."""
+        extended: Array = K * (1.0 + self.share * w)
+        extended[p:, p2:] += self.shift * w[p:, p2:]
+        return extended
+
+    def slopes(self, W: Array, K: Array, blocks: Array, p: int) -> dict[str, float]:
+        """``Σ_ij W_ij ∂add(K)_ij`` by the logarithm of each of the `hyperparameters`; see `add`."""
+        w = self.weight(blocks, blocks)
+        Ww = W * w
+        found = {"shift": self.shift * float(Ww[p:, p:].sum()), "share": self.share * float(np.vdot(Ww, K))}
+        if self.timescale is not None:
+            Ww *= np.abs(blocks[:, None] - blocks) / self.timescale  # ∂w/∂log tau = w·|b − b'|/tau
+            found["timescale"] = self.share * float(np.vdot(Ww, K)) + self.shift * float(Ww[p:, p:].sum())
+        return found
+
+
+class QueryBlock(NamedTuple):
+    """By what the covariances of a value in the block of the coming queries differ from those of the kernel.
+
+    factor (n + 1,): ``1 + ρ·w`` with the block of each value, and with the present at t in the last entry.
+    gradient_factor (m,): the same with the block of each gradient;  offset (n,): ``η²·w`` with that of each value.
+    """
+
+    term: BlockTerm
+    of_values: Array
+    of_gradients: Array
+    block: float | None
+    factor: Array
+    gradient_factor: Array
+    offset: Array
+
+    @classmethod
+    def of(cls, term: BlockTerm, of_values: Array, of_gradients: Array, block: float | None) -> QueryBlock:
+        nothing = np.empty(0)
+        return cls(term, of_values, of_gradients, block, nothing, nothing, nothing).weighed()
+
+    def weighed(self) -> QueryBlock:
+        """With the weights of the present blocks."""
+        term, here = self.term, np.array([self._here])
+        values, gradients = (term.weight(each, here)[:, 0] for each in (self.of_values, self.of_gradients))
+        factor = 1.0 + term.share * np.append(values, term.weight_now(here))
+        return self._replace(factor=factor, gradient_factor=1.0 + term.share * gradients, offset=term.shift * values)
+
+    def more(self) -> QueryBlock:
+        """With one more value, in the block of the queries."""
+        return self._replace(of_values=np.append(self.of_values, self._here)).weighed()
+
+    def variance(self, s2: float) -> float:
+        """Prior variance of a value without its noise."""
+        return s2 * (1.0 + self.term.share) + self.term.shift
+
+    @property
+    def _here(self) -> float:
+        """The queries' block; NaN, which is unlike any other, for a new one."""
+        if self.block is not None:
+            return self.block
+        return math.nan if self.term.now is None else self.term.now

@@ -3,9 +3,8 @@
 import shutil
 import threading
 
-import numpy as np
 import pytest
-from watching import noisy
+from watching import PARAMETERS, noisy
 
 import gibo
 from gibo.runs.control import held_here
@@ -19,10 +18,10 @@ FLAGS = [
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory):
-    """The folder of a run that has ended."""
+    """The folder of a run that has ended: minimised, with a log and a whole parameter, failures and measured extras."""
     folder = tmp_path_factory.mktemp("finished") / "robot"
     with pytest.warns(gibo.FailedEvaluationWarning):
-        gibo.maximize(noisy, np.zeros(4), budget=60, scale=0.2, bounds=(-2.0, 2.0), journal=folder)
+        gibo.minimize(noisy, parameters=PARAMETERS, budget=60, journal=folder)
     return folder
 
 

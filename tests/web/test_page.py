@@ -1,25 +1,27 @@
 """The page in a real browser: what it shows, that it follows a run, and what it may not do."""
 
-import csv
-import io
+import ast
 import json
 import re
-import threading
 from importlib.resources import files
 
 import numpy as np
 import pytest
-from watching import HOSTILE, Deeds, until
+from watching import HOSTILE, PARAMETERS, Deeds, until
 
 import gibo
 from gibo.runs import manual
+from gibo.runs.control import control_of
 from gibo.runs.journal import Journal
+from gibo.runs.table import read_values
 from gibo.web.watch import Watch, report
 
+NAMES = list(PARAMETERS)
 
-def drawn(tab, count):
+
+def drawn(tab, count, chart="values"):
     """Wait until the chart has drawn so many points."""
-    tab.wait_for_selector(f'#chart-values[data-drawn="{count}"]')
+    tab.wait_for_selector(f'#chart-{chart}[data-drawn="{count}"]')
 
 
 def told(folder):
@@ -27,9 +29,13 @@ def told(folder):
         return [e for e, _ in journal.evaluations()]
 
 
-def manual_run(folder):
-    manual.create(folder, manual.Description(["gain", "on"], [0.0] * 2, [1.0] * 2, [-5.0] * 2, [5.0] * 2))
+def manual_run(folder, parameters=PARAMETERS):
+    manual.create(folder, manual.Description.of(parameters, minimize=True))
     return manual.ask(folder).queries
+
+
+def numbers(text):
+    return [float(each) for each in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", text.replace("\u2212", "-"))]
 
 
 def test_a_running_run_is_followed(running, tab):
@@ -47,25 +53,71 @@ def test_a_running_run_is_followed(running, tab):
         # One snapshot, then increments: nothing is read twice.
         assert len([url for url in tab.requests if "/api/snapshot" in url]) == 1
         assert tab.evaluate("run.evaluations.value") == [each.value for each in told(folder)]
+        assert tab.evaluate("run.beliefs.value.length") == tab.evaluate("run.believed") > 0
 
 
-def test_what_it_shows_of_a_finished_run(finished, tab):
+def test_what_a_person_reads_is_in_their_units(finished, tab):
+    result = manual.status(finished).result
     with Watch(finished) as watch:
         tab.goto(watch.page_address)
         drawn(tab, 60)
         assert tab.inner_text("#state") == "Ended"
-        assert "the budget of 60 evaluations is spent" in tab.inner_text("#what")
-        failures = [each for each in told(finished) if each.failure is not None]
-        assert failures
-        assert f"{len(failures)} failed" in tab.inner_text("#tiles")
-        assert tab.locator("#gradient tbody tr").count() == 4
-        assert tab.locator("#chart-sure canvas").count() == 1
-        best = manual.status(finished).result.best
+        assert tab.inner_text("#verdict") == result.advice[0].text
+        assert "Set the recommended parameters" in tab.inner_text("#next")
+        assert f"{len(result.failures)} failed" in tab.inner_text("#tiles")
+        rows = [row.locator("th, td").all_inner_texts() for row in tab.locator("#best tbody tr").all()]
+        assert [row[0] for row in rows] == NAMES
+        assert [numbers(row[1])[0] for row in rows] == pytest.approx([1.0, 6.0, 0.0, 1.5], abs=1.0)
+        assert [numbers(row[2])[0] for row in rows] == pytest.approx(list(result.parameters.values()), rel=1e-4)
         tab.click("[data-form=JSON]")
-        assert json.loads(tab.evaluate("navigator.clipboard.readText()")) == dict(
-            zip(["x0", "x1", "x2", "x3"], best.x.tolist(), strict=True)
-        )
-        assert tab.locator("#actions button").count() == 0
+        assert json.loads(tab.evaluate("navigator.clipboard.readText()")) == result.parameters
+        tab.click("#columns")
+        tab.click("#table [data-column=query]")
+        tab.click("#table [data-column=query]")
+        last = tab.locator("#table tbody tr").first.locator("td").all_inner_texts()
+        (first,) = (e for e in told(finished) if e.id == 0)
+        values = list(PARAMETERS.to_values(first.query.x).values())
+        assert [numbers(text)[0] for text in last[-4:]] == pytest.approx(values, rel=1e-3)
+        tab.click("#model summary")
+        assert re.search(r"kp\s+\+\d", tab.inner_text("#gradient"))  # one scale of a log parameter is a share
+        assert "ln " not in tab.inner_text("body")
+        with tab.expect_download() as saved:
+            tab.click("#csv")
+    expected = [(PARAMETERS.to_values(e.query.x), e.value) for e in told(finished) if e.value is not None]
+    assert read_values(saved.value.path(), NAMES) == expected
+
+
+def test_views_of_the_model_paths_and_what_was_measured_besides(finished, tab):
+    with Watch(finished) as watch:
+        tab.goto(watch.page_address)
+        drawn(tab, 60, "path")
+        assert set(tab.locator("#importance .name").all_inner_texts()) == set(NAMES)
+        assert tab.locator("#importance .name").last.inner_text() == "damping"
+        assert tab.locator("#slices .slice svg .mark-belief").count() == 4
+        for names, count in ((("kp", "angle"), 15 * 15), (("delay", "kp"), 12 * 15)):
+            tab.select_option("#two-x", label=names[0])
+            tab.select_option("#two-y", label=names[1])
+            assert tab.locator("#contour rect").count() == count
+        assert tab.is_visible("#parallel")
+        tab.select_option("#path-of", label="measured: overshoot")
+        tab.wait_for_selector('#chart-path[data-shows="overshoot"]')
+        values = [e for e in told(finished) if e.value is not None]
+        shown = tab.evaluate("pathChart.plot.data[1].filter((y) => y !== null)")
+        assert shown == [e.outcome.info["overshoot"] for e in values]
+
+
+def test_failures_are_marked_on_the_bad_side(finished, tab):
+    pixels = """() => {
+      const canvas = document.querySelector("#chart-values canvas"), {width, height} = canvas;
+      const data = canvas.getContext("2d").getImageData(0, 0, width, height).data, rows = [];
+      for (let i = 0; i < data.length; i += 4)
+        if (data[i] === 213 && data[i + 1] === 94 && data[i + 2] === 0) rows.push(Math.floor(i / 4 / width) / height);
+      return [Math.min(...rows), Math.max(...rows)];
+    }"""
+    with Watch(finished) as watch:
+        tab.goto(watch.page_address)
+        drawn(tab, 60)
+        assert tab.evaluate(pixels)[1] < 0.2  # small values are good here
 
 
 def test_a_hostile_message_stays_text(finished, tab):
@@ -79,29 +131,6 @@ def test_a_hostile_message_stays_text(finished, tab):
         assert all(HOSTILE in text for text in texts)
         assert tab.locator("#table img, #advice img, #tip img").count() == 0
         assert tab.title() != "owned"
-
-
-def test_the_table_is_searched_sorted_paged_and_saved(finished, tab):
-    with Watch(finished) as watch:
-        tab.goto(watch.page_address)
-        drawn(tab, 60)
-        assert tab.locator("#table tbody tr").count() == 50
-        tab.click("#next")
-        assert tab.inner_text("#place") == "51–60 of 60"
-        tab.click("#table [data-column=value]")
-        top = tab.locator("#table tbody tr").first.locator("td").nth(4).inner_text()
-        values = [each.value for each in told(finished) if each.value is not None]
-        assert float(top.replace("\u2212", "-")) == pytest.approx(max(values), rel=1e-5)
-        with tab.expect_download() as saved:
-            tab.click("#csv")
-        rows = list(csv.DictReader(io.StringIO(saved.value.path().read_text())))
-        assert len(rows) == 60
-        with_value = [row for row in rows if row["value"]]
-        assert [float(row["value"]) for row in with_value] == values
-        assert np.array_equal(
-            [[float(row[f"x{i}"]) for i in range(4)] for row in rows], [each.query.x for each in told(finished)]
-        )
-        assert {row["failure"] for row in rows} == {"", f"RuntimeError: {HOSTILE}"}
 
 
 def test_light_dark_and_narrow(finished, tab):
@@ -119,43 +148,33 @@ def test_light_dark_and_narrow(finished, tab):
         tab.click("#theme")
 
 
-def test_with_the_token_the_page_acts(running, tab):
-    folder, gate = running
-    gate.allowed.release(1)
-    control = Deeds()
-    with Watch(folder, control=lambda _: control) as watch:
-        tab.goto(watch.page_address)
-        drawn(tab, 1)
-        tab.click("[data-action=pause]")
-        tab.click("[data-action=stop]")  # once is not enough
-        tab.click("[data-action=stop]")
-        tab.fill("#remark-text", "the belt was changed")
-        tab.press("#remark-text", "Enter")
-        until(tab, "document.getElementById('remark-text').value === ''")
-        assert control.done == ["pause", "stop", ("remark", "the belt was changed")]
-
-
 def test_a_run_of_this_process_is_driven_from_the_page(running, tab):
-    from gibo.runs.control import control_of
-
+    """The keyboard stays where it is when the page changes."""
     folder, gate = running
     gate.allowed.release(1)
+    focus = "(document.activeElement.dataset.action ?? document.activeElement.id)"
     with Watch(folder, control=control_of) as watch:
         tab.goto(watch.page_address)
         drawn(tab, 1)
-        tab.click("[data-action=pause]")
+        tab.focus("[data-action=pause]")
+        tab.keyboard.press("Enter")
         gate.allowed.release(1)
         tab.wait_for_selector("#state >> text=Paused")
         drawn(tab, 2)
+        until(tab, f"{focus} === 'continue'")
         assert "nothing is evaluated until it is continued" in tab.inner_text("#now-note")
-        assert tab.inner_text("#sent") == ""
-        tab.click("[data-action=continue]")
+        tab.keyboard.press("Enter")
         tab.wait_for_selector("#state >> text=Running")
+        until(tab, f"{focus} === 'pause'")
+        tab.fill("#remark-text", "the belt was changed")
+        tab.press("#remark-text", "Enter")
+        tab.wait_for_selector("#deeds >> text=the belt was changed")
         tab.click("[data-fails='2']")
         gate.allowed.release(1)
         tab.wait_for_selector("#deeds >> text=query 2 marked as failed: marked as failed by hand")
+        until(tab, f"{focus} !== 'stop'")
         tab.click("[data-action=stop]")
-        tab.click("[data-action=stop]")
+        tab.click("[data-action=stop]")  # once is not enough
         gate.allowed.release(100)
         tab.wait_for_selector("#state >> text=Ended")
         assert "stopped by a person" in tab.inner_text("#what")
@@ -163,13 +182,28 @@ def test_a_run_of_this_process_is_driven_from_the_page(running, tab):
     assert [each.failure for each in told(folder) if each.id == 2] == ["marked as failed by hand"]
 
 
-def test_a_person_tells_a_value_with_the_keyboard(tmp_path, tab):
-    from gibo.runs.control import control_of
+def test_without_the_token_there_is_nothing_to_press(running, tab):
+    folder, gate = running
+    gate.allowed.release(1)
+    with Watch(folder, control=lambda _: Deeds()) as watch:
+        tab.goto(watch.address)
+        drawn(tab, 1)
+        assert tab.locator("#actions button, .tell").count() == 0
+        assert tab.is_hidden("#remark")
 
+
+def test_a_person_tells_a_value_on_the_first_screen_of_a_telephone(tmp_path, tab):
     first = manual_run(tmp_path / "run")[0]
     with Watch(tmp_path / "run", control=control_of) as watch:
+        tab.set_viewport_size({"width": 390, "height": 844})
         tab.goto(watch.page_address)
+        shown = tab.locator("#pending tbody tr").first.locator(".set:visible").all_inner_texts()
+        values = PARAMETERS.to_values(first.x)
+        assert [text.split("\xa0")[0] for text in shown] == NAMES
+        assert [numbers(text.split("\xa0")[1])[0] for text in shown] == pytest.approx(list(values.values()), rel=1e-7)
         field = tab.get_by_label(f"value of query {first.id}", exact=True)
+        box = field.bounding_box()
+        assert box["y"] + box["height"] < 844
         field.fill("-1,5")
         field.press("Enter")
         drawn(tab, 1)
@@ -178,10 +212,7 @@ def test_a_person_tells_a_value_with_the_keyboard(tmp_path, tab):
     assert (each.query.id, each.value) == (first.id, -1.5)
 
 
-def test_who_evaluates_by_hand_sees_what_to_set(tmp_path, tab):
-    """All parameters, as they were asked for; on a telephone, too, and with names that are long or hostile."""
-    from gibo.runs.control import control_of
-
+def test_names_that_are_long_or_hostile_fit_a_telephone(tmp_path, tab):
     names = [*(f"p{i}" for i in range(11)), HOSTILE, "a" * 150]
     manual.create(tmp_path / "run", manual.Description(names, [1 / 3] * 13, [1.0] * 13, [-5.0] * 13, [5.0] * 13))
     manual.ask(tmp_path / "run")
@@ -194,61 +225,6 @@ def test_who_evaluates_by_hand_sees_what_to_set(tmp_path, tab):
         assert shown == [f"{name} 0.33333333" for name in names]
         tab.click("details:not(#model) summary")
         until(tab, "document.documentElement.scrollWidth <= 360")
-
-
-def test_the_keyboard_stays_where_it_is_when_the_page_changes(running, tab):
-    from gibo.runs.control import control_of
-
-    folder, gate = running
-    gate.allowed.release(1)
-    focus = "(document.activeElement.dataset.action ?? document.activeElement.id)"
-    with Watch(folder, control=control_of) as watch:
-        tab.goto(watch.page_address)
-        drawn(tab, 1)
-        tab.focus("[data-action=pause]")
-        tab.keyboard.press("Enter")
-        gate.allowed.release(1)
-        tab.wait_for_selector("#state >> text=Paused")
-        until(tab, f"{focus} === 'continue'")
-        tab.keyboard.press("Enter")
-        tab.wait_for_selector("#state >> text=Running")
-        until(tab, f"{focus} === 'pause'")
-        tab.focus("[data-fails='2']")
-        gate.allowed.release(1)
-        drawn(tab, 3)
-        until(tab, f"{focus} === 'pending'")  # on no other query, which nobody meant
-
-
-def test_what_the_journal_has_sooner_than_the_page_its_answer_is_done(tmp_path, tab):
-    from gibo.runs.control import FolderControl
-
-    class Slow(FolderControl):
-        def remark(self, text):
-            super().remark(text)
-            tab.heard.wait(10)
-
-    manual_run(tmp_path / "run")
-    tab.heard = threading.Event()
-    with Watch(tmp_path / "run", control=Slow) as watch:
-        tab.goto(watch.page_address)
-        tab.fill("#remark-text", "oil at 60 degrees")
-        tab.press("#remark-text", "Enter")
-        tab.wait_for_selector("#deeds >> text=oil at 60 degrees")
-        tab.heard.set()
-        until(tab, "document.getElementById('remark-text').value === ''")
-        tab.wait_for_timeout(300)
-        assert tab.inner_text("#sent") == ""
-
-
-def test_evaluations_are_counted_in_whole_numbers(tmp_path, tab):
-    first = manual_run(tmp_path / "run")[0]
-    with Watch(tmp_path / "run") as watch:
-        tab.goto(watch.page_address)
-        ticks = "charts[0]?.plot?.axes[0]._splits?.every((tick) => tick >= 0 && Number.isInteger(tick))"
-        until(tab, ticks)
-        manual.tell(tmp_path / "run", first.id, 1.0)
-        drawn(tab, 1)
-        until(tab, ticks)
 
 
 @pytest.mark.parametrize("theme", [":root {", ':root[data-theme="dark"] {'])
@@ -273,65 +249,64 @@ def test_colours_stand_out(theme):
     assert [name for name in marks if contrast(name, "card") < 3.0] == []
 
 
-def test_without_the_token_there_is_nothing_to_press(running, tab):
-    folder, gate = running
-    gate.allowed.release(1)
-    with Watch(folder, control=lambda _: Deeds()) as watch:
-        tab.goto(watch.address)
-        drawn(tab, 1)
-        assert tab.locator("#actions button, .tell").count() == 0
-        assert tab.is_hidden("#remark")
-
-
-def test_parameters_are_copied_in_forms_that_read_back(tmp_path, tab):
-    queries = manual_run(tmp_path / "run")
-    manual.tell(tmp_path / "run", queries[0].id, 1.0)
-    with Watch(tmp_path / "run") as watch:
+def test_parameters_are_copied_in_forms_that_read_back(finished, tab):
+    with Watch(finished) as watch:
         tab.goto(watch.page_address)
-        drawn(tab, 1)
+        drawn(tab, 60)
         forms = (
             "Object.fromEntries(Object.entries(FORMS).map(([name, form]) => [name, form([['gain', 1e-7], ['on', 2]])]))"
         )
         found = tab.evaluate(forms)
+        ticks = "charts[0]?.plot?.axes[0]._splits?.every((tick) => tick >= 0 && Number.isInteger(tick))"
+        until(tab, ticks)  # evaluations are counted
     assert json.loads(found["JSON"]) == {"gain": 1e-7, "on": 2.0}
     assert found["YAML"] == 'gain: 1.0e-7\n"on": 2.0\n'  # YAML 1.1 takes 1e-7 for a text, and on for true
-    import ast
-
     assert ast.literal_eval(found["Python"]) == {"gain": 1e-7, "on": 2.0}
 
 
-@pytest.mark.parametrize(
-    ("best", "where"), [("start", "at the start, which still is"), ("far", "at the recommended point")]
-)
-def test_a_start_that_is_recommended_is_called_so(tmp_path, tab, best, where):
+def test_a_start_that_is_recommended_is_called_so(tmp_path, tab):
     rng = np.random.default_rng(0)
-
-    def objective(x):
-        return rng.standard_normal() if best == "start" else float(x.sum())
-
-    result = gibo.maximize(objective, np.zeros(3), budget=20, scale=0.3, seed=0, journal=tmp_path / "run")
-    assert np.array_equal(result.x, np.zeros(3)) == (best == "start")
+    result = gibo.maximize(lambda x: rng.standard_normal(), np.zeros(3), budget=20, scale=0.3, journal=tmp_path / "run")
+    assert np.array_equal(result.x, np.zeros(3))
     with Watch(tmp_path / "run") as watch:
         tab.goto(watch.page_address)
         drawn(tab, 20)
-        assert where in tab.inner_text("#tiles")
+        assert "at the start, which still is" in tab.inner_text("#tiles")
 
 
-def test_a_folder_of_trials(tmp_path, tab):
-    import gibo
-
+def test_runs_side_by_side(finished, tmp_path, tab):
     for seed in range(3):
         folder = tmp_path / "all" / f"trial-{seed}"
-        gibo.maximize(lambda x: -float((x**2).sum()), [1.0, 2.0], budget=20, seed=seed, journal=folder)
+        gibo.minimize(lambda a, b: a**2 + b**2, parameters=AB, budget=20, seed=seed, journal=folder)
+    gibo.run(gibo.RandomSearch([1.0]), lambda x: -float(x @ x), budget=9, journal=tmp_path / "all" / "other")
     with Watch(tmp_path / "all") as watch:
         tab.goto(watch.page_address)
-        tab.wait_for_selector("#chart-trials canvas")
-        assert tab.locator("#trial-table tbody tr").count() == 3
+        tab.wait_for_selector("#chart-overlay canvas")
+        rows = {
+            row[1]: row
+            for row in (r.locator("td").all_inner_texts() for r in tab.locator("#trial-table tr").all())
+            if row
+        }
+        assert set(rows) == {"trial-0", "trial-1", "trial-2", "other"}
+        assert "9" in rows["other"][4]
+        assert "20 / 20" in rows["trial-1"][4]
+        assert tab.locator("#trial-table .spark").count() == 4
+        for name in ("trial-0", "trial-1", "trial-2", "other"):
+            tab.set_checked(f"[aria-label='show {name} with the others']", name in ("trial-0", "trial-2"))
+        tab.wait_for_selector("#overlay-of option >> text=parameter a", state="attached")
+        tab.select_option("#overlay-of", label="parameter a")
+        with Journal.read(tmp_path / "all" / "trial-2") as journal:
+            a = [AB.to_values(e.query.x)["a"] for e, _ in journal.evaluations() if e.kind == "iterate"]
+        until(tab, "overlay.plot.data.length === 3")
+        assert tab.evaluate("overlay.plot.data[2].filter((y) => y !== null && y !== undefined)") == a
         assert "of 3 runs" in tab.inner_text("#trial-tiles")
-        tab.click("text=trial-1")
+        tab.click("#trial-table >> text=trial-1")
         drawn(tab, 20)
         tab.click("#up")
         tab.wait_for_selector("#chart-trials canvas")
+
+
+AB = gibo.parameters.Parameters(a=gibo.parameters.log(0.1, 10), b=gibo.parameters.linear(-1, 1, start=0.5))
 
 
 def test_a_report_is_a_page_of_its_own(finished, tmp_path, tab):
@@ -342,3 +317,4 @@ def test_a_report_is_a_page_of_its_own(finished, tmp_path, tab):
     assert tab.requests == [path.as_uri()]
     assert tab.inner_text("#state") == "Ended"
     assert tab.title() != "owned"
+    assert "Leon Sorokin" in path.read_text()  # the chart library's licence goes with it

@@ -4,15 +4,21 @@ import time
 
 import numpy as np
 
+import gibo
+from gibo.parameters import Parameters, integer, linear, log
 from gibo.runs.control import ANY_TIME, RUNNING_ONLY, Requests
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script> & 'joint limit'"
 
 
-def noisy(x, seed):
+PARAMETERS = Parameters(kp=log(0.1, 30, start=1), delay=integer(1, 12), angle=linear(-1, 1), damping=linear(0, 3))
+
+
+def noisy(kp, delay, angle, damping, seed):
     if seed % 9 == 0:
         raise RuntimeError(HOSTILE)
-    return float(3.0 - ((x - 1.0) ** 2).sum() + 0.05 * np.random.default_rng(seed).normal())
+    value = 3.0 + np.log(kp / 5.0) ** 2 + 0.1 * (delay - 4) ** 2 + 3.0 * (angle - 0.4) ** 2 + 0.01 * damping
+    return gibo.Outcome(value + 0.05 * np.random.default_rng(seed).normal(), info={"overshoot": 2.0 * kp})
 
 
 class Deeds(Requests):

@@ -30,28 +30,17 @@ system.addEventListener("change", applyTheme);
 
 const token = new URLSearchParams(location.hash.slice(1)).get("token");
 
+/** The answer comes once the journal has it; what is new is on its way then. */
 async function send(request) {
-  const before = run.head.actions.at(-1)?.time ?? 0;  // the journal may have it sooner than we have the answer
   try {
     const answer = await fetch(`api/control?${suffix}`, {method: "POST", headers: {"Content-Type": "application/json", "X-Gibo-Token": token}, body: JSON.stringify(request)});
     const content = await answer.json();
     trouble(answer.ok ? null : `Not done: ${content.error}`);
-    if (answer.ok) Object.assign(heard, {before, waiting: true});
-    draw();
     return answer.ok;
   } catch {
     trouble("Not done: the server does not answer.");
     return false;
   }
-}
-
-// What was sent is done once the journal has it; a run hears of it between two evaluations.
-const heard = {waiting: false, before: 0};
-
-function showSent(head) {
-  if (head.actions.length && head.actions.at(-1).time > heard.before) heard.waiting = false;
-  const over = head.state === "ended" || head.state === "gone";
-  say($("sent"), heard.waiting && !over ? "Sent. The run hears of it as soon as the evaluation that is running is over." : "");
 }
 
 function act() { return live && token ? send : null; }
@@ -102,7 +91,6 @@ function drawRun() {
   showBest(run);
   showPending(run, act());
   showActions(head, act());
-  showSent(head);
   showGradient(run);
   showFacts(head);
   const marks = [[mark("iterate"), "guess of the optimiser"], [mark("query"), "trial near it"], [mark("failure"), "failed"]];

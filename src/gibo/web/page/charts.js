@@ -114,7 +114,7 @@ function marksChart(run, id, show) {
   /** A few terrible values must not flatten all others: on the bad side the range follows the bulk. */
   function range() {
     const seen = value.filter((v) => v !== null);
-    if (!seen.length) return [0, 1];
+    if (!seen.length) return shown.log ? [0.1, 1] : [0, 1];
     let lo = Infinity, hi = -Infinity;
     for (const v of seen) { if (v < lo) lo = v; if (v > hi) hi = v; }
     if (shown.log) return [lo / 1.15, hi * 1.15];

@@ -76,6 +76,40 @@ def test_values_that_are_wrong_are_named(outcome, words):
         checked(outcome, 1)
 
 
+def holding_itself():
+    info = {}
+    info["self"] = info
+    return info
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("3.0", "value: expected a number, got str '3.0'"),
+        (np.array([1.0, 2.0]), "value: expected a number, got an array of shape"),
+        ([1.0], "value: expected a number, got list"),
+        (1j, "value: expected a number, got complex"),
+        (np.complex128(1j), "value: expected a number, got complex128"),
+        (-np.inf, "value: expected a finite number, got -inf"),
+        (1.01e100, r"value: expected a number of at most 1e\+100 in size, got 1.01e\+100; rescale it"),
+        (Outcome(np.nan), "value: expected a finite number, got nan"),
+        (Outcome(1.0, [1.0, 2.0], 0.1), "gradient: expected a vector of 3 numbers, got 2"),
+        (Outcome(1.0, [np.nan] * 3, 0.1), "gradient: expected finite"),
+        (Outcome(1.0, [1.0] * 3), "gradient: give gradient_noise too"),
+        (Outcome(1.0, [1.0] * 3, -0.1), "gradient_noise: expected non-negative"),
+        (Outcome(1.0, [1.0] * 3, [1.0] * 4), "gradient_noise: expected a number or 3 numbers"),
+        (Outcome(1.0, [1.0] * 3, [[1.0], [1.0, 2.0]]), "gradient_noise: expected numbers"),
+        (Outcome(1.0, info=np.ones(2)), "info: expected data that JSON can hold"),
+        (Outcome(1.0, info=holding_itself()), "info: expected data that JSON can hold"),
+        (Outcome(1.0, info=[1, 2]), "info: expected data that JSON can hold"),
+    ],
+    ids=[str(i) for i in range(17)],
+)
+def test_what_an_objective_must_not_return(given, words):
+    with pytest.raises(InputError, match=f"^{words}"):
+        checked(given, 3)
+
+
 def test_details_beside_an_outcome_belong_into_it():
     optimizer = RandomSearch([1.0])
     (query,) = optimizer.ask()

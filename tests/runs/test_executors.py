@@ -111,15 +111,3 @@ def test_evaluations_that_are_cancelled_stop_the_run(tmp_path):
     assert result.reason.startswith("stopped: the executor lost evaluation ")
     assert "CancelledError" in result.reason
     assert gibo.resume(tmp_path, lambda x: 1.0).evaluations == 8
-
-
-def test_futures_that_know_that_they_are_cancelled_stop_the_run():
-    class Cancelling(Executor):
-        def submit(self, function, *arguments):
-            future = Future()
-            future.cancel()
-            future.set_running_or_notify_cancel()
-            return future
-
-    result = gibo.run(RandomSearch(X0), hill, budget=8, executor=Cancelling())
-    assert result.reason.startswith("stopped: the executor lost evaluation 0: CancelledError")

@@ -7,7 +7,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 from contextlib import closing
 
@@ -33,40 +32,11 @@ import gibo
 from gibo import FailedEvaluationWarning, Journal, Outcome, RandomSearch
 from gibo.runs.store import FILE
 
-
-def cyclic():
-    info = {}
-    info["self"] = info
-    return info
-
-
 FAILURES = {
     "exception": (broken, "ZeroDivisionError: the robot fell"),
     "exit": (lambda x: sys.exit(3), "SystemExit: 3"),
-    "nan": (lambda x: np.nan, "expected a finite number, got nan"),
-    "inf": (lambda x: np.inf, "expected a finite number, got inf"),
-    "minus-inf": (lambda x: -np.inf, "expected a finite number, got -inf"),
     "text": (lambda x: "3.0", "expected a number, got str '3.0'"),
-    "none": (lambda x: None, "expected a number, got None"),
-    "vector": (lambda x: x, "expected a number, got an array of shape (3,)"),
-    "complex": (lambda x: 1j, "expected a number, got complex"),
-    "outcome-of-nan": (lambda x: Outcome(np.nan), "expected a finite number, got nan"),
-    "gradient-of-two": (lambda x: Outcome(1.0, [1.0, 2.0], 0.1), "gradient: expected a vector of 3 numbers, got 2"),
-    "gradient-of-nan": (lambda x: Outcome(1.0, [np.nan] * 3, 0.1), "gradient: expected finite"),
-    "gradient-alone": (lambda x: Outcome(1.0, [1.0] * 3), "give gradient_noise too"),
-    "gradient-noise": (lambda x: Outcome(1.0, [1.0] * 3, -0.1), "gradient_noise: expected non-negative"),
-    "info": (lambda x: Outcome(1.0, info={"a": object()}), "info: expected data that JSON can hold"),
-    "gradient-noise-of-4": (
-        lambda x: Outcome(1.0, [1.0] * 3, [1.0] * 4),
-        "gradient_noise: expected a number or 3 numbers",
-    ),
-    "ragged-gradient-noise": (
-        lambda x: Outcome(1.0, [1.0] * 3, [[1.0], [1.0, 2.0]]),
-        "gradient_noise: expected numbers",
-    ),
-    "info-array": (lambda x: Outcome(1.0, info=np.ones(2)), "info: expected data that JSON can hold"),
-    "info-in-itself": (lambda x: Outcome(1.0, info=cyclic()), "info: expected data that JSON can hold"),
-    "info-list": (lambda x: Outcome(1.0, info=[1, 2]), "info: expected data that JSON can hold"),
+    "outcome": (lambda x: Outcome(1.0, info={"a": object()}), "info: expected data that JSON can hold"),
 }
 
 
@@ -106,8 +76,6 @@ def crash(number):
 
 DEATHS = {
     "exit": (lambda x: os._exit(3), "the worker process ended with exit code 3 during the evaluation"),
-    "segfault": (crash(signal.SIGSEGV), "the worker process died of SIGSEGV during the evaluation"),
-    "abort": (crash(signal.SIGABRT), "the worker process died of SIGABRT during the evaluation"),
     "kill": (crash(signal.SIGKILL), "died of SIGKILL during the evaluation, perhaps for lack of memory"),
 }
 
@@ -134,23 +102,6 @@ def test_all_workers_may_die_at_once_and_be_tried_again(tmp_path):
     with pytest.warns(FailedEvaluationWarning, match="tried again: the worker process ended with exit code 3"):
         result = climb(objective, workers=4, retries=1)
     assert everything(result) == expected("hill")
-
-
-def test_a_worker_killed_from_outside_is_replaced():
-    ours, theirs = multiprocessing.Pipe()
-
-    def objective(x, seed):
-        if seed in seeds_of(1):
-            theirs.send(os.getpid())
-            time.sleep(1000.0)
-        return hill(x, seed)
-
-    killer = threading.Thread(target=lambda: os.kill(ours.recv(), signal.SIGKILL))
-    killer.start()
-    with pytest.warns(FailedEvaluationWarning, match="died of SIGKILL during the evaluation"):
-        result = climb(objective, budget=7, workers=2)
-    killer.join()
-    assert result.evaluations == 7
 
 
 @pytest.mark.parametrize("holding", [False, True])
@@ -270,20 +221,6 @@ def test_retries_come_to_an_end(workers, tmp_path):
     with Journal.read(tmp_path) as journal:
         assert journal.attempts() == {2: 3}
         assert len(journal.evaluations()) == 10
-
-
-def test_a_time_limit_is_retried_like_any_failure(tmp_path):
-    def objective(x, seed):
-        if seed in seeds_of(1) and not (tmp_path / "tried").exists():
-            (tmp_path / "tried").touch()
-            time.sleep(1000.0)
-        return hill(x, seed)
-
-    with pytest.warns(FailedEvaluationWarning, match=r"tried again: the time limit of 0\.5 s"):
-        result = climb(objective, budget=5, retries=1, time_limit=0.5, journal=tmp_path / "run")
-    assert result.failures == ()
-    with Journal.read(tmp_path / "run") as journal:
-        assert journal.attempts() == {1: 1}
 
 
 @pytest.mark.parametrize("options", [{}, {"workers": 2}, {"workers": 5}], ids=str)

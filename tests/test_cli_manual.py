@@ -14,6 +14,7 @@ import pytest
 import gibo
 from gibo.cli import main
 from gibo.optimizers import methods
+from gibo.runs.journal import Journal
 
 PARAMETERS = """
 minimize = true
@@ -292,6 +293,27 @@ def test_points_from_elsewhere_are_answered_too(bench, capsys):
     words = ("tell", bench, "--at", "gain=1.5,damping=0.2", "3")
     assert text_of(capsys, *words).strip().endswith("recorded")
     assert text_of(capsys, *words).strip().endswith("recorded before")
+
+
+def test_an_aborted_run_says_what_to_set(machine, capsys):
+    start = printed(capsys, "status", machine, "--json")["iterate"]
+    for query in asked(machine, capsys)[:2]:
+        main(["tell", str(machine), str(query["id"]), "1.0"])
+    assert f"kp = {start['kp']!r}" in text_of(capsys, "abort", machine, "--reason", "smoke")
+    status = printed(capsys, "status", machine, "--json")
+    assert (status["aborted"], status["state"], status["may_stop"]) == (start, "ended", None)
+    assert "smoke" in status["reason"]
+    assert "--revoke" in refused(capsys, "ask", machine)
+    assert "recorded" in text_of(capsys, "tell", machine, 2, 1.0)  # a value is never refused
+    text_of(capsys, "abort", machine, "--at", "kp=2.5,taps=3")
+    assert printed(capsys, "best", machine, "--json")["aborted"] == {"kp": 2.5, "taps": 3}
+    assert "taps" in refused(capsys, "abort", machine, "--at", "kp=2.5,taps=30")
+    with Journal.read(machine) as journal:
+        assert [each.kind for each in journal.actions()] == ["abort", "abort"]
+    text_of(capsys, "abort", machine, "--revoke")
+    assert printed(capsys, "status", machine, "--json")["state"] == "waiting"
+    assert "spent (3 so far)" in text_of(capsys, "status", machine)
+    assert asked(machine, capsys)
 
 
 # -- mistakes ---------------------------------------------------------------------------------------------------------

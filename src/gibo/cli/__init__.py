@@ -23,7 +23,7 @@ COMMANDS = {
     "train": ("train", "evaluate"),
     "play": ("play",),
     "plot": ("plot",),
-    "manual": ("init", "ask", "tell", "undo", "import", "export"),
+    "manual": ("init", "ask", "tell", "undo", "import", "abort", "export"),
     "status": ("status", "best"),
     "watch": ("watch", "report"),
     "serve": ("serve",),

@@ -1,4 +1,4 @@
-"""`gibo init`, `ask`, `tell`, `undo`, `import` and `export`: a run driven by a person or another program."""
+"""`gibo init`, `ask`, `tell`, `undo`, `import`, `abort` and `export`: a run driven by a person or another program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gibo.cli import columns, complain, look_here, methods_text, say, say_done
-from gibo.errors import InputError
+from gibo.errors import InputError, printable
 
 if TYPE_CHECKING:
     from gibo.runs.description import Description
@@ -62,6 +62,13 @@ def add_commands(commands: Any) -> None:
             "Tell a run values of points that it did not ask for. The file has a head with the names of the parameters "
             "and value, as gibo export writes it; other columns, and rows without a value, are left out. So are rows "
             "that the run has already. Imported before the first gibo ask, the best point is where the search starts.",
+        ),
+        (
+            "abort",
+            _abort,
+            "end a run, and say what to set on the machine",
+            "End a run by hand. What to set on the machine is a safe point: the start, unless --at names another one. "
+            "The journal keeps it.",
         ),
         ("export", _export, "every query and value as a table", ""),
     ):
@@ -136,7 +143,20 @@ def _add_export(export: argparse.ArgumentParser) -> None:
     export.add_argument("--out", type=Path, metavar="FILE", help="write to this file (default: standard output)")
 
 
-_ADD_OPTIONS = {"ask": _add_ask, "tell": _add_tell, "undo": _add_undo, "import": _add_import, "export": _add_export}
+def _add_abort(abort: argparse.ArgumentParser) -> None:
+    abort.add_argument("--at", metavar="NAME=X,...", help="the safe point (default: the start)")
+    abort.add_argument("--reason", metavar="TEXT", default="", help="why, for the record")
+    abort.add_argument("--revoke", action="store_true", help="go on with a run that was aborted")
+
+
+_ADD_OPTIONS = {
+    "ask": _add_ask,
+    "tell": _add_tell,
+    "undo": _add_undo,
+    "import": _add_import,
+    "abort": _add_abort,
+    "export": _add_export,
+}
 
 
 def _init(arguments: argparse.Namespace) -> int:
@@ -257,6 +277,21 @@ def _import(arguments: argparse.Namespace) -> int:
     data = read_values(arguments.file, names_of(arguments.folder))
     new = tell_elsewhere(arguments.folder, data, _say_waiting, arguments.again)
     say_done(f"{len(data)} rows: {new} new, {len(data) - new} already known")
+    return 0
+
+
+def _abort(arguments: argparse.Namespace) -> int:
+    from gibo.runs.manual import abort, go_on
+
+    if arguments.revoke:
+        go_on(arguments.folder, _say_waiting)
+        say_done(f"{arguments.folder}: goes on; next: gibo ask {arguments.folder}")
+        return 0
+    point = None if arguments.at is None else _point(arguments.at)
+    safe = abort(arguments.folder, point, arguments.reason, _say_waiting)
+    say_done(f"{arguments.folder}: aborted; set on the machine:")
+    for name, value in safe.items():
+        say_done(f"  {printable(name)} = {value!r}")
     return 0
 
 

@@ -92,6 +92,8 @@ def _say_one(s: Overview) -> None:
     if ascent is not None and "all_alike" not in _codes(s):
         slope = "descent" if s.spec.sign < 0 else "ascent"
         say(f"last step: probability of {slope} {ascent:.2f}, certainty {certainty:.2f} (see --help)")
+    if s.aborted is not None:
+        _say_aborted(s.aborted)
     if s.stopping is not None:
         say(s.stopping.text)
     if s.starts:
@@ -144,6 +146,7 @@ def _plain(s: Overview) -> dict[str, Any]:
         "probability_of_ascent": ascent,
         "certainty": certainty,
         "advice": [{"code": advice.code, "text": advice.text} for advice in result.advice],
+        "aborted": s.aborted,
         "may_stop": None if s.stopping is None or s.stopping.code == "go_on" else s.stopping.text,
         "reason": s.starts[-1].reason if s.starts else None,
     }
@@ -157,14 +160,22 @@ def _best(arguments: argparse.Namespace) -> int:
     if best is None:
         raise InputError(f"{arguments.folder}: no evaluation has a value yet")
     if arguments.json:
-        say(json.dumps({"best": _plain_best(best, naming), "best_seen": _plain_best(seen, naming)}, indent=1))
+        found = {"best": _plain_best(best, naming), "best_seen": _plain_best(seen, naming), "aborted": s.aborted}
+        say(json.dumps(found, indent=1))
         return 0
+    if s.aborted is not None:
+        _say_aborted(s.aborted)
     say(f"value {best.value:.6g} by the model at")
     for name, number in naming(best.x).items():
         say(f"  {printable(name)} = {number!r}")
     if seen is not None:
         say(f"best value seen {seen.value:.6g}")
     return 0
+
+
+def _say_aborted(point: dict[str, float]) -> None:
+    values = ", ".join(f"{printable(name)} = {value!r}" for name, value in point.items())
+    say(f"aborted: set {values} on the machine")
 
 
 def _learns(journal: Journal) -> Any:

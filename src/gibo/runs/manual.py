@@ -15,6 +15,7 @@ import numpy as np
 from gibo._checks import (
     as_flag,
     as_number,
+    as_vector,
     finite,
     instance,
     natural,
@@ -45,6 +46,7 @@ class Overview(NamedTuple):
         starts: the processes that ran it.
         state: "running", "killed", "waiting" (for somebody to tell) or "ended".
         stopping: when one may stop; None for a run that evaluates by itself.
+        aborted: what to set on the machine, by name, where the run was aborted.
     """
 
     spec: RunSpec
@@ -53,6 +55,7 @@ class Overview(NamedTuple):
     starts: list[Start]
     state: str
     stopping: Advice | None
+    aborted: dict[str, float] | None
 
 
 def create(folder: Path | str, description: Description) -> None:
@@ -90,6 +93,9 @@ def ask(folder: Path | str, waiting: Callable[[], None] | None = None) -> Batch:
     """The queries to evaluate next; the same ones until they are told."""
     with Journal.open(folder, PATIENCE, waiting) as journal:
         refuse_normalized(journal)
+        if (point := aborted_at(journal)) is not None:
+            what = ", ".join(f"{name} = {value:.6g}" for name, value in point.items())
+            raise InputError(f"{folder}: this run was aborted; set {what}. To go on: gibo abort {folder} --revoke")
         session = Session.of(journal)
         return Batch(session.ask(), session.naming, stopping(session))
 
@@ -241,7 +247,46 @@ def status(folder: Path | str, learns: Callable[[Journal], Reparametrizer | None
         state = journal.state()
         result = Result.of(session, Status.WAITING if state == "waiting" else Status.CALLBACK, "")
         stop = stopping(session) if state == "waiting" else None
-        return Overview(journal.spec(), result, session.optimizer.pending, journal.starts(), state, stop)
+        pending, starts = session.optimizer.pending, journal.starts()
+        return Overview(journal.spec(), result, pending, starts, state, stop, aborted_at(journal))
+
+
+def abort(
+    folder: Path | str,
+    point: Mapping[str, Any] | None = None,
+    reason: str = "",
+    waiting: Callable[[], None] | None = None,
+) -> dict[str, float]:
+    """End a run; returns what to set on the machine: a point that is safe, the start if none is named."""
+    instance("reason", reason, str, "a text")
+    with Journal.open(folder, PATIENCE, waiting) as journal:
+        spec, starts = journal.spec(), journal.starts()
+        x = as_vector("x0", spec.arguments["x0"]) if point is None else spec.naming.point(point)
+        journal.acted(("abort", {"reason": reason, "x": x.tolist()}))
+        journal.begin(starts[-1].options)
+        journal.end(f"aborted: {reason}" if reason else "aborted")
+        return spec.naming(x)
+
+
+def go_on(folder: Path | str, waiting: Callable[[], None] | None = None) -> None:
+    """Go on with a run by hand that was aborted."""
+    with Journal.open(folder, PATIENCE, waiting) as journal:
+        if aborted_at(journal) is None:
+            raise InputError(f"{folder}: this run was not aborted")
+        journal.acted(("continued", {}))
+        journal.begin(journal.starts()[-1].options)
+        journal.end(BY_HAND)
+
+
+def aborted_at(journal: Journal) -> dict[str, float] | None:
+    """What to set on the machine, by name, if the run was aborted and nobody went on with it since."""
+    for done in reversed(journal.actions()):
+        if done.kind == "continued":
+            return None
+        if done.kind == "abort":
+            with journal.explained():
+                return journal.spec().naming(as_vector("x", done.body["x"]))
+    return None
 
 
 def stopping(session: Session) -> Advice | None:

@@ -3,6 +3,7 @@
 A `Start` is a process that worked on the run. An `Action` is something a person did to it, with its time:
 
     paused, continued, stop   of the whole run
+    abort                     {"reason", "x"}: the run ended, and this point is to be set on the machine
     failed                    {"id", "reason"}: an evaluation that has no value, because somebody said so
     told                      {"id", "value"}: a value that somebody told
     remark                    {"text"}
@@ -45,6 +46,7 @@ BODIES: dict[str, dict[str, type]] = {
     "paused": {},
     "continued": {},
     "stop": {},
+    "abort": {"reason": str, "x": list},
     "failed": {"id": int, "reason": str},
     "told": {"id": int, "value": float},
     "remark": {"text": str},
@@ -94,7 +96,7 @@ def action(at: Any, after: Any, kind: Any, body: Any) -> Action:
     for name, wanted in BODIES[kind].items():
         found = body.get(name)
         if isinstance(found, bool) or not isinstance(found, (int, float) if wanted is float else wanted):
-            what = {int: "a whole number", float: "a number", str: "a text"}[wanted]
+            what = {int: "a whole number", float: "a number", str: "a text", list: "a list"}[wanted]
             raise InputError(f"{kind}.{name}: expected {what}, got {describe(found)}")
         if isinstance(found, str) and len(found) > LONGEST_TEXT:
             raise InputError(f"{kind}.{name}: expected at most {LONGEST_TEXT} characters, got {len(found)}")

@@ -34,10 +34,9 @@ MUTATIONS: list[Mutation] = [
         gp_likelihood_without_2_pi=("len(self.a) * math.log(2.0 * math.pi)", "len(self.a) * math.log(math.pi)"),
         gp_likelihood_gradient_by_noise=("by_noise = self.noise * float(", "by_noise = float("),
         gp_extension_without_noise=(" + np.diag(new.noise(self.noise))", ""),
-        gp_gradients_without_noise=(
-            "np.concatenate([self.g_noise.ravel(), np",
-            "np.concatenate([0.0 * self.g_noise.ravel(), np",
-        ),
+        gp_gradients_without_noise=("[self.g_noise.ravel(), noise * self", "[0.0 * self.g_noise.ravel(), noise * self"),
+        gp_known_noise_is_forgotten=("noise * self.noise_scale + self.known_noise]", "noise * self.noise_scale]"),
+        gp_repeats_have_the_noise_of_one=("noise * self.noise_scale + self.known_noise]", "noise + self.known_noise]"),
         gp_certainty_of_ascent=("for k in range(start, d, 2))", "for k in range(start, d - 2, 2))"),
     ),
     *of(
@@ -59,7 +58,8 @@ MUTATIONS: list[Mutation] = [
     *of(
         "src/gibo/map_fit.py",
         "tests/test_map_fit.py",
-        fit_gradient_by_variance=("0.5 * by_s2, 0.5 * by_noise)", "by_s2, 0.5 * by_noise)"),
+        fit_gradient_by_variance=('"variance": 0.5 * by_s2, "noise"', '"variance": by_s2, "noise"'),
+        fit_gradient_by_known_noise=("by_s2 += float(further.dot(diagonal - a * a))", "by_s2 += 0.0"),
         fit_without_log_prior=("return value + _log_prior(gp, self.priors), self", "return value, self"),
         fit_prior_gradient_by_log=("self.priors[name].gradient(x) * x)", "self.priors[name].gradient(x))"),
         fit_shared_lengthscale=("by_log = by_log.sum(keepdims=True)", "by_log = by_log[:1]"),
@@ -86,7 +86,7 @@ MUTATIONS: list[Mutation] = [
     *of(
         "src/gibo/acquisition/expected_improvement.py",
         "tests/acquisition/test_expected_improvement.py",
-        improvement_on_noisy_values=("return data.y - gp.noise * gp.a", "return data.y"),
+        improvement_on_noisy_values=("return data.y - data.noise(gp.noise) * gp.a", "return data.y"),
         improvement_series=("s * (1.0 - s * (3.0 - 15.0 * s))", "s * (1.0 - s * 3.0)"),
         improvement_slope=("((1.0 - r * z) / (2.0 * sigma * sigma))", "((1.0 - r * z) / (sigma * sigma))"),
     ),
@@ -166,7 +166,6 @@ MUTATIONS: list[Mutation] = [
     ),
     *of(
         f"{BOARD}/study.py",
-        f"{BOARD_TESTS}/test_leaderboard.py::test_judged_is_the_recommended_point_after_exactly_so_many_evaluations",
         f"{BOARD_TESTS}/test_leaderboard.py::test_an_improvement_is_the_share_of_the_way_from_the_start_to_the_best_known_value",
         improvement_from_zero=("(float(value) - start) / (float(record", "float(value) / (float(record"),
     ),
@@ -186,6 +185,7 @@ MUTATIONS: list[Mutation] = [
         mean_of_all_runs=("cut = n // 4", "cut = 0"),
         equal_runs_are_no_improvement=("+ 0.5 * (a[t][:, None] == b[t])", ""),
         differences_of_unpaired_trials=("sorted(set(a) & set(b))", "sorted(set(a))"),
+        interval_of_a_comparison_is_one_sided=("[0.5 - LEVEL / 2, 0.5 + LEVEL / 2]", "[1.0 - LEVEL, LEVEL]"),
         trials_drawn_where_there_is_one=("return all(len(each) > 1 for each in values)", "return True"),
     ),
     *of(

@@ -12,6 +12,7 @@ import gibo
 from gibo.cli import main
 from gibo.figures import journal, training
 from gibo.figures.style import legend_below, pyplot, smoothed
+from gibo.parameters import Parameters, integer, log
 from gibo.runs.manual import Description, ask, create, tell
 
 
@@ -60,15 +61,13 @@ def assert_inside(figure):
 def test_a_run_of_ones_own_has_values_belief_uncertainty_and_lengthscales(tmp_path, drawn):
     assert main(["plot", own(tmp_path)]) == 0
     (figure,) = drawn
-    assert [axes.get_ylabel() for axes in figure.axes] == ["value", "uncertainty of\nthe gradient", "lengthscale"]
+    assert [axes.get_ylabel() for axes in figure.axes] == [
+        "value",
+        "uncertainty of\nthe gradient",
+        "lengthscale\nin scales",
+    ]
     said = labels(figure)
-    for part in (
-        "value of an iterate",
-        "failed",
-        "belief of the recommended point, 90 %",
-        "recommended point: ",
-        "scale of x2",
-    ):
+    for part in ("value of an iterate", "failed", "of the recommended point, 90 %", "recommended point: "):
         assert any(part in label for label in said), part
     (band,) = figure.axes[0].collections[:1]
     assert np.isfinite(band.get_paths()[0].vertices).all()
@@ -83,9 +82,8 @@ def test_a_run_by_hand_and_many_parameters(tmp_path, drawn):
             tell(tmp_path, query.id, float(((query.x - 1.0) ** 2).sum()))
     ask(tmp_path)
     assert main(["plot", str(tmp_path)]) == 0
-    assert any("median of 30 lengthscales" in label for label in labels(drawn[0])) or "lengthscale, one for all" in (
-        labels(drawn[0])
-    )
+    (said,) = (text.get_text() for text in drawn[0].axes[2].get_legend().get_texts())
+    assert said in ("median of 30, and 80 % of them", "one for all")
     assert_inside(drawn[0])
 
 
@@ -114,8 +112,51 @@ def test_a_legend_of_many_long_names_is_whole(tmp_path, drawn):
     for name in names[1:]:
         shutil.copytree(first, tmp_path / name)
     assert main(["plot", *(str(tmp_path / name) for name in names)]) == 0
-    assert len(labels(drawn[0])) == 12
+    assert (len(labels(drawn[0])), labels(drawn[0])[-1]) == (6, "and 7 more")
     assert_inside(drawn[0])
+
+
+def test_runs_with_named_parameters_are_drawn_together_in_the_users_units(tmp_path, drawn):
+    parameters = Parameters(kp=log(100, 900), delay=integer(1, 9))
+    for seed in range(2):
+        gibo.minimize(
+            lambda kp, delay: np.log(kp / 300) ** 2 + (delay - 4) ** 2,
+            parameters=parameters,
+            budget=20,
+            seed=seed,
+            journal=tmp_path / f"run-{seed}",
+        )
+    assert main(["plot", str(tmp_path / "run-0"), str(tmp_path / "run-1")]) == 0
+    _, best, kp, delay = drawn[0].axes
+    assert [axes.get_ylabel() for axes in drawn[0].axes] == ["value", "best value\nso far", "kp", "delay"]
+    assert [len(axes.lines) for axes in (best, kp, delay)] == [2, 2, 2]
+    for line in best.lines:
+        assert (np.diff(line.get_ydata()) <= 0.0).all()  # small values are good
+    with gibo.Journal.read(tmp_path / "run-0") as run:
+        at_iterates = [parameters.to_values(e.query.x) for e, _ in run.evaluations() if e.kind == "iterate"]
+    assert kp.lines[0].get_ydata().tolist() == [point["kp"] for point in at_iterates]
+    assert delay.lines[0].get_ydata().tolist() == [point["delay"] for point in at_iterates]
+    drawn[0].canvas.draw()
+    ticks = [text.get_text() for text in kp.get_yticklabels(which="both") if text.get_text()]
+    assert ticks
+    assert not any("\N{MULTIPLICATION SIGN}" in text or "times" in text for text in ticks)
+    assert_inside(drawn[0])
+
+
+@pytest.mark.parametrize("solve", [gibo.maximize, gibo.minimize])
+def test_failures_are_drawn_on_the_bad_side(solve, tmp_path, drawn):
+    def objective(x, seed):
+        if seed % 5 == 0:
+            raise RuntimeError("it slipped")
+        return float(x.sum())
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gibo.FailedEvaluationWarning)
+        result = solve(objective, np.zeros(2), budget=20, journal=tmp_path)
+    assert main(["plot", str(tmp_path)]) == 0
+    (failed,) = (line for line in drawn[0].axes[0].lines if line.get_label() == "failed")
+    worst = (min if solve is gibo.maximize else max)(result.history.value[np.isfinite(result.history.value)])
+    assert set(failed.get_ydata()) == {worst}
 
 
 def test_figures_are_files(tmp_path, capsys):

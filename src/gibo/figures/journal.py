@@ -9,7 +9,7 @@ import numpy as np
 
 from gibo._linalg import Array
 from gibo.errors import InputError
-from gibo.figures.style import BLUE, GREEN, GREY, ORANGE, legend_below, pyplot, save, smoothed
+from gibo.figures.style import BLUE, GREEN, GREY, ORANGE, legend_below, plain_ticks, pyplot, save, smoothed
 from gibo.optimizers.log import Iteration, Stepped
 from gibo.outcome import ITERATE
 from gibo.runs.journal import Journal
@@ -30,7 +30,7 @@ MAXIMA = {
 
 
 def journal_figure(folder: Path, path: Path) -> list[Path]:
-    """A run over its evaluations: values and what the model believes, the gradient's uncertainty, the lengthscales.
+    """A run over its evaluations: values and what the model said, the gradient's uncertainty, the lengthscales.
 
     Of a run of gibo train the values are the environment's returns. An optimiser without a model has values alone.
 
@@ -56,17 +56,17 @@ def journal_figure(folder: Path, path: Path) -> list[Path]:
         first = axes[0, 0]
         first.set_title(folder.resolve().name if spec.training is None else spec.training["environment"])
         first.set_ylabel("value" if spec.training is None else "return")
-        _draw_values(first, values, np.array([e.kind == ITERATE for e in told]))
+        _draw_values(first, values, np.array([e.kind == ITERATE for e in told]), spec.sign < 0)
         _draw_beliefs(first, folder, spec, values)
         if steps:
-            _draw_model(axes[1, 0], axes[2, 0], steps, spec.naming.names)
+            _draw_model(axes[1, 0], axes[2, 0], steps, spec.naming.names, np.array(spec.arguments["scale"]))
         axes[-1, 0].set_xlabel("evaluations")
         axes[-1, 0].xaxis.get_major_locator().set_params(integer=True)
-        legend_below(figure)
+        legend_below(figure, [first])
         return save(figure, plt, path)
 
 
-def _draw_values(axes: Any, values: Array, is_iterate: Any) -> None:
+def _draw_values(axes: Any, values: Array, is_iterate: Any, minimize: bool) -> None:
     count = np.arange(1, len(values) + 1)
     failed = ~np.isfinite(values)
     axes.plot(count[~is_iterate], values[~is_iterate], ".", color=GREY, markersize=4, label="value of a query")
@@ -78,8 +78,8 @@ def _draw_values(axes: Any, values: Array, is_iterate: Any) -> None:
     if width > 1:
         axes.plot(count[known], mean, "-", color=BLUE, linewidth=1, label=f"running mean of {width} of them")
     if failed.any():
-        foot = np.full(failed.sum(), np.nanmin(values))
-        axes.plot(count[failed], foot, "x", color=ORANGE, markersize=5, label="failed")
+        worst = np.nanmax(values) if minimize else np.nanmin(values)
+        axes.plot(count[failed], np.full(failed.sum(), worst), "x", color=ORANGE, markersize=5, label="failed")
 
 
 def _draw_beliefs(axes: Any, folder: Path, spec: RunSpec, values: Array) -> None:
@@ -106,20 +106,21 @@ def _draw_beliefs(axes: Any, folder: Path, spec: RunSpec, values: Array) -> None
         axes.errorbar([len(values) + 0.5], [value], yerr=np.maximum(ends, 0.0), fmt="D", color=ORANGE, label=label)
 
 
-def _draw_model(uncertainty: Any, lengthscales: Any, steps: list[Iteration], names: list[str]) -> None:
+def _draw_model(uncertainty: Any, lengthscales: Any, steps: list[Iteration], names: list[str], scale: Array) -> None:
     at = np.array([step.evaluations for step in steps])
     uncertainty.semilogy(at, [step.uncertainty for step in steps], "-", color=ORANGE)
     uncertainty.set_ylabel("uncertainty of\nthe gradient")
-    lengthscales.set_ylabel("lengthscale")
-    ell = np.array([np.broadcast_to(step.lengthscale, len(names)) for step in steps])
+    plain_ticks(uncertainty.yaxis)
+    lengthscales.set_ylabel("lengthscale\nin scales")
+    ell = np.array([np.broadcast_to(step.lengthscale, len(names)) for step in steps]) / scale
     if (ell == ell[:, :1]).all():
-        lengthscales.semilogy(at, ell[:, 0], "-", color=BLUE, label="lengthscale, one for all")
+        lengthscales.semilogy(at, ell[:, 0], "-", color=BLUE, label="one for all")
     elif len(names) <= NAMED:
         for i, name in enumerate(names):
-            lengthscales.semilogy(at, ell[:, i], linestyle=["-", "--", ":"][i % 3], label=f"lengthscale of {name}")
+            lengthscales.semilogy(at, ell[:, i], linestyle=["-", "--", ":"][i % 3], label=name)
     else:
         low, middle, high = np.quantile(ell, [0.1, 0.5, 0.9], axis=1)
-        lengthscales.semilogy(
-            at, middle, "-", color=BLUE, label=f"median of {len(names)} lengthscales, and 80 % of them"
-        )
+        lengthscales.semilogy(at, middle, "-", color=BLUE, label=f"median of {len(names)}, and 80 % of them")
         lengthscales.fill_between(at, low, high, color=BLUE, alpha=0.15, linewidth=0)
+    plain_ticks(lengthscales.yaxis)
+    lengthscales.legend(loc="best", fontsize=7, ncols=3)

@@ -47,14 +47,32 @@ def pyplot() -> Iterator[Any]:
             raise InputError(f"a figure could not be written: {error}") from error
 
 
-def legend_below(figure: Any) -> None:
-    """All that has a label, below the axes: long ones are broken, and the figure grows by what they need."""
+MOST_ENTRIES = 6  # of a legend
+
+
+def plain_ticks(axis: Any) -> None:
+    """Ticks of a logarithmic axis as plain numbers, such as 0.2 and 500."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=9))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def legend_below(figure: Any, axes: Any = None) -> None:
+    """What has a label in these axes (all if None), below them.
+
+    Long labels are broken, the figure grows by what they need, and of more than six the last ones are counted.
+    """
     import textwrap  # here, because few need it
 
     width, height = figure.get_size_inches()
-    found = [axes.get_legend_handles_labels() for axes in figure.axes]
+    found = [each.get_legend_handles_labels() for each in (figure.axes if axes is None else axes)]
     handles = [handle for each, _ in found for handle in each]
     labels = ["\n".join(textwrap.wrap(label, int(13 * width))) for _, each in found for label in each]
+    if len(labels) > MOST_ENTRIES:
+        more = f"and {len(labels) - MOST_ENTRIES + 1} more"
+        handles, labels = handles[:MOST_ENTRIES], [*labels[: MOST_ENTRIES - 1], more]
     columns = 2 if labels and max(map(len, labels)) <= 6.5 * width else 1
     lines = sum(label.count("\n") + 1 for label in labels) / columns
     figure.set_size_inches(width, height + 0.17 * lines)

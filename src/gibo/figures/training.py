@@ -12,7 +12,20 @@ import numpy as np
 
 from gibo._linalg import Array
 from gibo.errors import InputError
-from gibo.figures.style import BLUE, GREEN, GREY, ORANGE, PINK, SKY, LineStyle, legend_below, pyplot, save, smoothed
+from gibo.figures.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    SKY,
+    LineStyle,
+    legend_below,
+    plain_ticks,
+    pyplot,
+    save,
+    smoothed,
+)
 from gibo.optimizers.base import Optimizer
 from gibo.outcome import ITERATE, Evaluation
 from gibo.runs.journal import Journal
@@ -22,6 +35,9 @@ LINE_STYLES = [
     *(LineStyle(BLUE, "-"), LineStyle(ORANGE, "--"), LineStyle(GREEN, "-.")),
     *(LineStyle(PINK, ":"), LineStyle(SKY, (0, (5, 1))), LineStyle(GREY, "-")),
 ]
+
+
+MOST_PARAMETERS = 6  # that have axes of their own
 
 
 class Curve(NamedTuple):
@@ -34,6 +50,9 @@ class Curve(NamedTuple):
         episodes: (n,) spent when the return was seen, its own included.
         returns: (n,)
         spent: episodes so far.
+        best_at, best: (m,) episodes spent when a value was better than all before, and that value.
+        parameters: (n,) of each parameter at the iterates, in the user's units; empty where the run has no names.
+        logs: the parameters that are on a log scale.
     """
 
     environment: str
@@ -42,6 +61,10 @@ class Curve(NamedTuple):
     episodes: Array
     returns: Array
     spent: int
+    best_at: Array
+    best: Array
+    parameters: dict[str, Array]
+    logs: frozenset[str] = frozenset()
 
     def at(self, episodes: Array) -> Array:
         """The last return seen by then; NaN before the first one, and where the trial has not come to yet."""
@@ -52,6 +75,8 @@ class Curve(NamedTuple):
 
 def training_figure(runs: Mapping[str, Sequence[Path]], path: Path) -> list[Path]:
     """A line per run: the mean over its trials, with a band of one standard deviation; of a single trial each return.
+
+    Below it the best value so far, and the parameters at the iterates, where all runs have the same few.
 
     Args:
         runs: the folders of each run's trials, by the name that the run has in the legend.
@@ -65,16 +90,49 @@ def training_figure(runs: Mapping[str, Sequence[Path]], path: Path) -> list[Path
         if not found:
             raise InputError(f"{name}: nothing to draw yet; no iteration has a value")
     environments = list(dict.fromkeys(curve.environment for found in curves.values() for curve in found))
+    first = next(iter(curves.values()))[0]
+    every = [curve for found in curves.values() for curve in found]
+    same = len(first.parameters) <= MOST_PARAMETERS and all(
+        c.parameters.keys() == first.parameters.keys() for c in every
+    )
+    shared = list(first.parameters) if same else []
     with pyplot() as plt:
-        figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+        rows = 2 + len(shared)
+        figure, grid = plt.subplots(
+            rows,
+            1,
+            figsize=(6.4, 4.4 + 1.2 * (rows - 1)),
+            layout="constrained",
+            sharex=True,
+            squeeze=False,
+            height_ratios=[2.5] + [1] * (rows - 1),
+        )
+        axes, best, paths = grid[0, 0], grid[1, 0], grid[2:, 0]
         for i, (name, found) in enumerate(curves.items()):
+            style = LINE_STYLES[i % len(LINE_STYLES)]
             environment = f", {found[0].environment}" if len(environments) > 1 and found[0].environment else ""
-            _draw(axes, found, LINE_STYLES[i % len(LINE_STYLES)], f"{name}: {found[0].method}{environment}")
+            _draw(axes, found, style, f"{name}: {found[0].method}{environment}")
+            for curve in found:
+                _draw_course(best, paths, curve, shared, style, 1.2 if len(found) == 1 else 0.6)
         axes.set_title("\n".join(textwrap.wrap(", ".join(filter(None, environments)), 70)))
-        axes.set_xlabel("evaluations" if "" in environments else "episodes")
-        axes.set_ylabel("value" if "" in environments else "return")
-        legend_below(figure)
+        what = "value" if "" in environments else "return"
+        axes.set_ylabel(what)
+        best.set_ylabel(f"best {what}\nso far")
+        for path_axes, name in zip(paths, shared, strict=True):
+            path_axes.set_ylabel(name)
+            if name in first.logs:
+                path_axes.set_yscale("log")
+                plain_ticks(path_axes.yaxis)
+        grid[-1, 0].set_xlabel("evaluations" if "" in environments else "episodes")
+        legend_below(figure, [axes])
         return save(figure, plt, path)
+
+
+def _draw_course(best: Any, paths: Any, curve: Curve, names: list[str], style: LineStyle, width: float) -> None:
+    line = {"color": style.color, "linestyle": style.linestyle, "linewidth": width}
+    best.step([*curve.best_at, curve.spent], [*curve.best, curve.best[-1]], where="post", **line)
+    for axes, name in zip(paths, names, strict=True):
+        axes.plot(curve.episodes, curve.parameters[name], **line)
 
 
 def _draw(axes: Any, curves: list[Curve], style: LineStyle, label: str) -> None:
@@ -112,7 +170,25 @@ def read_curve(folder: Path) -> Curve | None:
     task, kind = spec.training or {}, Optimizer.registry.get(spec.optimizer)
     per, method = int(task.get("episodes", 1)), spec.optimizer if kind is None else kind.title
     spent = per * (told[-1].id + 1)
-    return Curve(task.get("environment", ""), method, of_iterates, per * count, returns, spent)
+    best_at, best = _best_so_far(told, spec.sign)
+    kinds = spec.naming.parameters
+    names = [] if spec.names is None or task or not of_iterates else spec.naming.names
+    rows = [spec.naming(e.x) for e in told if e.kind == ITERATE and _return(e) is not None]
+    parameters = {name: np.array([row[name] for row in rows], dtype=np.float64) for name in names}
+    logs = frozenset(name for name in names if kinds is not None and kinds[name].log)
+    environment = task.get("environment", "")
+    return Curve(environment, method, of_iterates, per * count, returns, spent, per * best_at, best, parameters, logs)
+
+
+def _best_so_far(told: list[Evaluation], sign: float) -> tuple[Array, Array]:
+    """Evaluations spent, and the value, where one was better than all before."""
+    found: list[tuple[int, float]] = []
+    for e in told:
+        value = _return(e)
+        if value is not None and (not found or sign * value > sign * found[-1][1]):
+            found.append((e.id + 1, value))
+    count, best = np.array(found, dtype=np.float64).reshape(-1, 2).T
+    return count, best
 
 
 def _return(e: Evaluation) -> float | None:

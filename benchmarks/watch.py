@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 import gibo
+from gibo.optimizers.queries import RandomQueries
 from gibo.outcome import Evaluation, Outcome
 from gibo.runs.journal import Journal
 from gibo.runs.session import Session
@@ -56,7 +57,7 @@ def outcome(x: np.ndarray, seed: int) -> Outcome:
 
 
 def session_in(folder: Path) -> Session:
-    optimizer = gibo.GIBO(np.zeros(D), scale=0.1, settings=gibo.Settings.default(sampling="random", fit="never"))
+    optimizer = gibo.GIBO(np.zeros(D), scale=0.1, settings=gibo.Settings(queries=RandomQueries(), fit="never"))
     session = Session.begin(folder, optimizer, RunSpec.of(optimizer))
     assert session.journal is not None
     session.journal.begin({"budget": 1_000_000})

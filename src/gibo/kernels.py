@@ -6,8 +6,8 @@ A (n, d), B (m, d)   points;  ``ell`` (d,) lengthscales,  ``s2`` the variance σ
 q                    squared distance in lengthscales, ``q = Σ_j (a_j − b_j)² / ell_j²``
 psi                  the kernel's profile: ``k(a, b) = s2·psi(q)``; psi', psi'', psi''' are derivatives in q
 r                    ``(a − b) / ell²``, so that ``∂q/∂a = 2 r`` and ``∂q/∂b = −2 r``
-L (d, d)             ``diag(1/ell²)``. The general matrix L of Müller et al. 2021, appendix A.1, is a linear change of
-                     the coordinates before this: see `gibo.optimizers.coordinates.Coordinates`
+L (d, d)             ``diag(1/ell²)``. For the general matrix L of Müller et al. 2021, appendix A.1, change the
+                     coordinates linearly before this: with ``L = Wᵀ W`` the model's points are W x
 
 A kernel is one class with one method, its profile; every derivative below follows from it by the chain rule:
 

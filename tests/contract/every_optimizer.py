@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from gibo import ARS, CMAES, GIBO, InputError, RandomSearch, Settings, VanillaBO, out_of_model, within_model
+from gibo.optimizers.moves import GradientStep
 from gibo.optimizers.paper import lengthscale_distribution
+from gibo.optimizers.queries import RandomQueries
 from gibo.steps import Adam
 from gibo_studies.rivals import MPD, BestPracticeBO, LocalEntropySearch, MinUCB, TrustRegionBO
 
@@ -49,10 +51,10 @@ OPTIMIZERS = [
     pytest.param(gibo(), id="gibo"),
     pytest.param(gibo(lambda d: within_model([lengthscale_distribution(d).mean] * d)), id="gibo-within-model"),
     pytest.param(gibo(out_of_model), id="gibo-out-of-model"),
-    pytest.param(gibo(lambda d: Settings(sampling="random")), id="gibo-random"),
-    pytest.param(gibo(lambda d: Settings(fit_after_iterate=True)), id="gibo-fit-after-iterate"),
-    pytest.param(gibo(lambda d: Settings(kernel="matern52", step=Adam())), id="gibo-matern-adam"),
-    pytest.param(gibo(lambda d: Settings()), id="gibo-gradient-steps"),
+    pytest.param(gibo(lambda d: Settings.paper(queries=RandomQueries())), id="gibo-random"),
+    pytest.param(gibo(lambda d: Settings(fit_at="iterate")), id="gibo-fit-after-iterate"),
+    pytest.param(gibo(lambda d: Settings.paper(kernel="matern52", move=GradientStep(Adam()))), id="gibo-matern-adam"),
+    pytest.param(gibo(lambda d: Settings.paper()), id="gibo-gradient-steps"),
     pytest.param(plain(ARS, directions=3), id="ars"),
     pytest.param(plain(ARS, directions=4, top=2), id="ars-top"),
     pytest.param(plain(CMAES), id="cma-es"),

@@ -353,7 +353,7 @@ TARGETS = {
     "gibo.Settings.from_plain": fixed(Settings.from_plain, data=gibo._serialize.to_plain(SETTINGS)),
     "gibo.within_model": fixed(gibo.within_model, lengthscale=[0.2, 0.3]),
     "gibo.out_of_model": fixed(gibo.out_of_model, d=3, sizes=("d",)),
-    "gibo.Settings.default": fixed(gibo.Settings.default, M=3, standardize=True, beta=0.5),
+    "gibo.Settings.paper": fixed(gibo.Settings.paper, M=3, standardize=True, delta=0.5),
     # Runs.
     "gibo.maximize": maximize(gibo.maximize),
     "gibo.minimize": maximize(gibo.minimize),

@@ -10,6 +10,7 @@ import pytest
 from gibo import GIBO, InputError, Kernel, Settings, VanillaBO, maximize, resume
 from gibo._serialize import from_plain, to_plain
 from gibo.kernels import KERNELS
+from gibo.optimizers.moves import GradientStep
 from gibo.priors import LogNormal, Prior
 from gibo.steps import GradientAscent, Schedule, StepRule
 from optimizer_helpers import advance, through_json
@@ -77,9 +78,9 @@ class Signs(StepRule):
 SETTINGS = {
     "kernel": Settings(kernel="cauchy"),
     "prior": Settings(lengthscale=Exponential(0.4), noise=Exponential(10.0)),
-    "schedule": Settings(step=GradientAscent(eta=Cosine(0.5, updates=10))),
-    "rule": Settings(step=Signs(0.2)),
-    "all": Settings(kernel="cauchy", lengthscale=Exponential(0.4), step=Signs(0.2, (0.3, 0.7))),
+    "schedule": Settings(move=GradientStep(GradientAscent(eta=Cosine(0.5, updates=10)))),
+    "rule": Settings(move=GradientStep(Signs(0.2))),
+    "all": Settings(kernel="cauchy", lengthscale=Exponential(0.4), move=GradientStep(Signs(0.2, (0.3, 0.7)))),
 }
 each = pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS.keys())
 
@@ -101,7 +102,7 @@ def as_json(value):
 def test_settings_with_them_come_back(settings):
     again = Settings.from_plain(as_json(settings))
     assert as_json(again) == as_json(settings)
-    assert type(again.step) is type(settings.step)
+    assert type(again.move) is type(settings.move)
     assert type(again.lengthscale) is type(settings.lengthscale)
 
 
@@ -155,8 +156,8 @@ def test_a_kernel_that_is_not_defined_is_named():
 
 
 def test_a_rule_that_is_not_defined_is_named():
-    plain = as_json(Settings(step=Signs(0.2)))
-    plain["step"]["type"] = "Elsewhere"
+    plain = as_json(Settings(move=GradientStep(Signs(0.2))))
+    plain["move"]["step"]["type"] = "Elsewhere"
     with pytest.raises(InputError, match=r"unknown type 'Elsewhere'.*import the module that defines it"):
         Settings.from_plain(plain)
 
@@ -199,7 +200,7 @@ class LoosePrior(LogNormal):
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"step": Loose(0.1)}, {"lengthscale": LoosePrior(1.0)}, {"noise": LoosePrior(0.1)}],
+    [{"lengthscale": LoosePrior(1.0)}, {"noise": LoosePrior(0.1)}],
     ids=lambda arguments: next(iter(arguments)),
 )
 def test_what_could_not_be_saved_is_refused_at_once(arguments):
@@ -208,7 +209,12 @@ def test_what_could_not_be_saved_is_refused_at_once(arguments):
         Settings(**arguments)
 
 
+def test_a_step_rule_that_could_not_be_saved_is_refused_at_once():
+    with pytest.raises(InputError, match="step: to be saved, Loose must be a dataclass"):
+        GradientStep(Loose(0.1))
+
+
 @pytest.mark.parametrize("step", [0.5, None, "adam", Signs, GradientAscent], ids=repr)
 def test_what_is_no_step_rule_is_refused(step):
     with pytest.raises(InputError, match=r"step: expected GradientAscent.*another StepRule, got"):
-        Settings(step=step)
+        GradientStep(step)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from known_model import ELL, SCALE, X0, D, fixed
 
-import gibo.optimizers.gibo as module
+import gibo.optimizers.queries as module
 from gibo import GIBO, GaussianProcess, GradientInformation, InputError, Outcome, Settings, SquaredExponential, run
 from gibo.optimizers.log import Asked
 from gibo.priors import LogNormal
@@ -247,8 +247,8 @@ def test_the_largest_gradient_there_may_be_is_used():
 
 @pytest.mark.parametrize(("d", "N_g"), [(1, 5), (36, 5), (400, 5), (1000, 2), (3000, 1)])
 def test_the_rows_of_all_gradients_are_bounded(d, N_g):
-    assert Settings().resolve(d).N_g == N_g
-    assert Settings(N_g=7).resolve(d).N_g == 7
+    assert Settings.paper().resolve(d).N_g == N_g
+    assert Settings.paper(N_g=7).resolve(d).N_g == 7
 
 
 @pytest.mark.parametrize("size", [1e60, 1e99])
@@ -277,7 +277,7 @@ def test_hyperparameters_are_fitted_to_the_values_alone():
     def as_lists(optimizer):
         return [np.asarray(part).tolist() for part in optimizer._surrogate.hyperparameters]
 
-    told = [GIBO(X0, scale=0.1, seed=0, settings=Settings()) for _ in range(2)]
+    told = [GIBO(X0, scale=0.1, seed=0, settings=Settings.paper()) for _ in range(2)]
     rng = np.random.default_rng(0)
     for _ in range(12):
         x, value = X0 + 0.1 * rng.standard_normal(D), float(rng.standard_normal())
@@ -285,7 +285,7 @@ def test_hyperparameters_are_fitted_to_the_values_alone():
         told[1].tell(x, value, gradient=slope(x), gradient_noise=1e-6)
     with_values, with_gradients = (as_lists(opt) for opt in told if opt.ask())
     assert with_values == with_gradients
-    assert with_values != as_lists(GIBO(X0, scale=0.1, settings=Settings()))  # they were fitted
+    assert with_values != as_lists(GIBO(X0, scale=0.1, settings=Settings.paper()))  # they were fitted
 
 
 def test_gradients_beside_a_cliff():

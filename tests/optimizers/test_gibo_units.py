@@ -54,7 +54,9 @@ def test_best_takes_the_noise_out():
     assert optimizer.best.value < 4.5
 
 
-@pytest.mark.parametrize("settings", [fixed(standardize=True), Settings(standardize=True)], ids=["fixed", "default"])
+@pytest.mark.parametrize(
+    "settings", [fixed(standardize=True), Settings.paper(standardize=True)], ids=["fixed", "paper"]
+)
 @pytest.mark.parametrize(("a", "b"), [(250.0, -3.0), (1e-6, 0.1), (1.0, 1e4)])
 def test_standardized_values_may_have_any_unit(settings, a, b):
     one, two = GIBO(X0, scale=0.5, settings=settings), GIBO(X0, scale=0.5, settings=settings)
@@ -75,7 +77,9 @@ def test_without_standardizing_the_unit_matters():
     assert np.abs(one.iterate - two.iterate).max() > 1e-3
 
 
-@pytest.mark.parametrize("settings", [fixed(), fixed(standardize=True), Settings()], ids=["fixed", "std", "default"])
+@pytest.mark.parametrize(
+    "settings", [fixed(), fixed(standardize=True), Settings.paper()], ids=["fixed", "std", "paper"]
+)
 def test_parameters_may_have_any_unit(settings):
     unit = np.array([7.0, 0.01, 300.0])
     one = GIBO(X0, scale=0.5, settings=settings)
@@ -152,7 +156,7 @@ def test_failed_queries_do_not_take_a_place_in_the_window():
 
 
 def test_an_iterate_that_fails_alone_is_followed_by_its_queries():
-    optimizer = GIBO(X0, settings=fixed(variance=LogNormal(1.0, 0.5), fit_after_iterate=True))
+    optimizer = GIBO(X0, settings=fixed(variance=LogNormal(1.0, 0.5), fit_at="iterate"))
     optimizer.tell(optimizer.ask()[0], failed=True)
     assert [query.kind for query in optimizer.ask()] == ["query"] * 3
     assert optimizer.iteration == 0
@@ -187,7 +191,7 @@ def test_before_any_value_the_jacobian_is_the_priors():
 
 def test_a_plateau_teaches_no_lengthscale():
     """Such as the highest score of a game: the search must not leave it with an enormous step."""
-    opt = GIBO([0.0, 0.0, 0.0], scale=0.1, seed=0, settings=Settings())
+    opt = GIBO([0.0, 0.0, 0.0], scale=0.1, seed=0, settings=Settings.paper())
     for k in range(40):
         for query in opt.ask():
             opt.tell(query, 500.0 if k else float(query.id))

@@ -214,14 +214,6 @@ class Late(PatternSearch):
         return proposals
 
 
-def test_attributes_that_an_interrupted_proposal_made_are_gone():
-    optimizer = Late(X0)
-    with pytest.raises(ArithmeticError, match="not yet"):
-        optimizer.ask()
-    optimizer.broken = False
-    assert len(optimizer.ask()) == 5
-
-
 # -- an acquisition ---------------------------------------------------------------------------------------------------
 
 

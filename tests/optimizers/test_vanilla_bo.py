@@ -64,7 +64,7 @@ def test_between_fits_nothing_is_factorised_again(monkeypatch):
         conditioned.append(len(arguments[0]))
         return condition(self, *arguments)
 
-    monkeypatch.setattr("gibo.optimizers.surrogate.fit", lambda gp, priors: Fit(gp, 0.0, 0, None))
+    monkeypatch.setattr("gibo.optimizers.model.fit", lambda gp, priors: Fit(gp, 0.0, 0, None))
     monkeypatch.setattr(GaussianProcess, "condition", counted)
     advance(opt, 10)
     # Two fits in ten iterations, each of which conditions once for itself and once for the new model.

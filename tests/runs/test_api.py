@@ -265,7 +265,7 @@ def test_the_result_is_the_optimizers():
 
 
 def test_what_the_model_had_to_do_is_reported(monkeypatch):
-    import gibo.optimizers.surrogate as module
+    import gibo.optimizers.model as module
     from gibo.map_fit import Fit, FitWarning
 
     def failing(gp, priors):

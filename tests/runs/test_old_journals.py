@@ -130,7 +130,7 @@ def test_a_run_that_began_with_other_defaults_keeps_them(tmp_path):
     assert result.evaluations == budget
     with pytest.raises(gibo.InputError, match="holds another run"):
         gibo.maximize(
-            objective, [0.0, 0.0], budget=60, scale=0.3, seed=3, journal=tmp_path, settings=gibo.Settings.default()
+            objective, [0.0, 0.0], budget=60, scale=0.3, seed=3, journal=tmp_path, settings=gibo.Settings()
         )
 
 

@@ -366,6 +366,6 @@ def test_any_number_will_do_for_an_option(options, tmp_path):
 
 def test_defaults_that_are_spelt_out_are_the_same_run(tmp_path):
     gibo.maximize(hill, X0, budget=3, journal=tmp_path)
-    spelt = {"scale": [1, 1], "seed": np.int64(0), "settings": Settings.default(), "bounds": None}
+    spelt = {"scale": [1, 1], "seed": np.int64(0), "settings": Settings(), "bounds": None}
     result = gibo.maximize(hill, np.array(X0), budget=4, journal=tmp_path, **spelt)
     assert result.evaluations == 4

@@ -35,7 +35,8 @@ def test_a_slice_is_the_model_through_the_recommended_point(sign):
         name = naming.names[each["parameter"]]
         X = np.array([PARAMETERS.to_vector({**point, name: at}) for at in each["at"]])
         assert each["mean"] == pytest.approx(sign * model.mean(X), rel=1e-3, abs=1e-3)
-        ends = np.sort(sign * np.array([model.lower_bound(X, 1.6449), model.lower_bound(X, -1.6449)]), axis=0)
+        bounds = [model.units.mean(model.lower_bound(X, by), model.gp.noise) for by in (1.6449, -1.6449)]
+        ends = np.sort(sign * np.array(bounds), axis=0)
         assert np.allclose([each["low"], each["high"]], ends, rtol=1e-3, atol=1e-3)
     by_name = {naming.names[each["parameter"]]: each["at"] for each in view["slices"]}
     assert by_name["delay"] == list(range(1, 10))
@@ -53,7 +54,7 @@ def test_importance_is_a_change_with_the_deviation_that_the_posterior_gives_it()
     far = max(ends, key=lambda end: abs(model.mean(end[None])[0] - model.mean(x[None])[0]))
     assert angle["scale"]["change"] == pytest.approx(float(np.diff(model.mean(np.array([x, far])))[0]), rel=1e-3)
     # Var(f(a) - f(b)) by brute force: the covariance of f(b) from how much a value at b narrows f(a).
-    Z, gp = model.coordinates.to(np.array([far, x])), model.gp
+    Z, gp = np.array([far, x]) / model.scale, model.gp
     K = gp.kernel.k(Z, Z) - gp.cross(Z).T @ np.linalg.solve(
         gp.kernel.k(gp.observations.X, gp.observations.X) + gp.noise * np.eye(gp.n), gp.cross(Z)
     )

@@ -49,7 +49,8 @@ from gibo.errors import InputError, NumericalError
 from gibo.gp import GaussianProcess, schur_complement
 from gibo.kernels import Kernel
 
-Basis = Literal["axes", "random"]
+Basis = Literal["axes", "shuffled", "random"]
+BASES = ("axes", "shuffled", "random")
 
 _EPS = float(np.finfo(np.float64).eps)
 _ZERO = np.zeros(())  # an array, because NumPy takes longer for a number
@@ -288,7 +289,7 @@ def plan(
         raise InputError("lower, upper: expected lower below upper in every dimension")
     M, least_share = batch_size("M", M), positive("least_share", least_share, or_zero=True)
     steps = positive_int("maximum_steps", maximum_steps)
-    one_of("basis", basis, ("axes", "random"))
+    one_of("basis", basis, BASES)
     X: list[Array] = []
     information: list[float] = []
     for _ in range(M):
@@ -320,7 +321,8 @@ def maximize(
     corners; where the climb ends on faces of the box, the points mirrored across it are tried.
 
     Where directions are uncertain alike, as all of them are before there are data, any `basis` of them tells as much:
-    ``"axes"`` is the parameters, one after the other, ``"random"`` mixes all of them anew for each query.
+    ``"axes"`` is the parameters, one after the other, ``"shuffled"`` the same in random order and with random signs,
+    ``"random"`` mixes all of them anew for each query.
     """
     low, high = gi.to_scaled(lower), gi.to_scaled(upper)
     starts = _starts(gi, low, high, rng, basis)
@@ -366,7 +368,7 @@ class _Relative(NamedTuple):
 
 def _starts(gi: GradientInformation, low: Array, high: Array, rng: np.random.Generator, basis: Basis) -> Array:
     S = gi.covariance
-    leading = _leading_eigenvectors(S) if basis == "axes" else _leading_of_some(S, rng)
+    leading = {"axes": _leading_eigenvectors, "shuffled": _leading_shuffled, "random": _leading_of_some}[basis](S, rng)
     directions = gi.to_scaled(gi.t + leading)
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     directions = np.concatenate([directions, -directions])
@@ -395,7 +397,19 @@ def _first_of_best(points: Array, alphas: Array) -> Array:
     return first
 
 
-def _leading_eigenvectors(S: Array) -> Array:
+def _leading_shuffled(S: Array, rng: np.random.Generator) -> Array:
+    """As rows: `_leading_eigenvectors` with the parameters in random order and with random signs.
+
+    So nothing depends on the order in which a user names parameters.
+    """
+    order = rng.permutation(len(S))
+    found = _leading_eigenvectors(S[np.ix_(order, order)], rng)
+    leading = np.empty_like(found)
+    leading[:, order] = found * rng.choice((-1.0, 1.0), size=(len(found), 1))
+    return leading
+
+
+def _leading_eigenvectors(S: Array, _: np.random.Generator) -> Array:
     """As rows, approximately, and such that rounding in S does not decide which ones they are.
 
     Where eigenvalues coincide, as they do before there are data, any basis of their space would do. Weights that differ

@@ -202,12 +202,12 @@ def _options(training: Training, given: dict[str, Any]) -> dict[str, Any]:
         parameters = inspect.signature(method_class(training.method)).parameters
         _refuse_unknown(given, [n for n, p in parameters.items() if n not in common and p.kind is not p.VAR_KEYWORD])
         return options | given
-    _refuse_unknown(given, [*(name for name in Settings.__dataclass_fields__ if name != "step"), "eta"])
-    if "eta" in given:
-        given = {**given, "step": GradientAscent(eta=given["eta"])}
-        del given["eta"]
+    _refuse_unknown(given, [*Settings.__dataclass_fields__, "eta"])
     if "settings" not in options:
-        return {"settings": Settings.default(**given)}
+        return {"settings": Settings.given(given)}
+    if "eta" in given:
+        given = {**given, "move": replace(options["settings"].move, step=GradientAscent(eta=given["eta"]))}
+        del given["eta"]
     return {"settings": replace(options["settings"], **given)}
 
 

@@ -23,12 +23,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo._checks import LARGEST, as_bounds, as_vector, check_within, natural, not_too_many, one_per_parameter, shown
-from gibo._linalg import Array
+from gibo._linalg import Array, single_thread
 from gibo._serialize import check_plain, register, to_plain
 from gibo.errors import InputError, QueryError
 from gibo.gp import Jacobian
 from gibo.optimizers.log import (
-    AllOrNothing,
     Asked,
     Belief,
     Event,
@@ -42,8 +41,8 @@ from gibo.optimizers.log import (
     last_whole,
     moved_points,
 )
+from gibo.optimizers.model import Model
 from gibo.optimizers.state import STATE_FORMAT, arguments_of, events_from_plain, events_to_plain, make, understood
-from gibo.optimizers.surrogate import Model
 from gibo.outcome import EXTERNAL, Best, Evaluation, Outcome, Query, as_point, read_only, told_outcome
 
 OTHER_QUERIES = "would ask other queries than it did: with another version of gibo or cma?"
@@ -68,8 +67,6 @@ class Optimizer(ABC):
     title: ClassVar[str] = ""
     # Whether a value that arrives after its iteration is over is of any use; see `proceed`.
     uses_late_values: ClassVar[bool] = False
-    # Whether `_propose` or `_update` change something in place; then an interrupted one is made again from the log.
-    changes_in_place: ClassVar[bool] = False
     rounding: Callable[[Array], Array] | None = None  # of a point (d,) the nearest one that can be evaluated
     most_parameters: ClassVar[int | None] = 5000  # most keep d × d matrices; None: any number will do
 
@@ -96,7 +93,6 @@ class Optimizer(ABC):
         self._iterate = self.x0.copy()
         self._iteration = 0
         self.log = Log()  # all that happened; to be read
-        self._broken = False  # interrupted in the middle of a change in place
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.d} parameters, {len(self.log.evaluations)} told, {self._iteration} steps)"
@@ -107,7 +103,7 @@ class Optimizer(ABC):
         """All queries that can run now, all at once if you can. Without a `tell` in between: the same ones again."""
         self.settle()
         if not self.is_pending:
-            with AllOrNothing(self):
+            with single_thread():
                 first = self.log.next_id
                 queries = [self._query(first + i, x, kind) for i, (x, kind) in enumerate(self._propose())]
                 self.log.ask(Asked(tuple(queries), self._whole_memo()))
@@ -176,7 +172,7 @@ class Optimizer(ABC):
         """
         self.settle()
         self._check_proceeding()
-        with AllOrNothing(self):
+        with single_thread():
             self._update(self.log.proceed())
 
     @property
@@ -251,10 +247,9 @@ class Optimizer(ABC):
         of their time.
         """
         self.settle()
-        with AllOrNothing(self):
-            self.log.reparametrize(Reparametrized(transform, move_iterate), self._used_again())
-            if move_iterate:
-                self._iterate = self.clip(moved_points(transform, self._iterate[None])[0])
+        self.log.reparametrize(Reparametrized(transform, move_iterate), self._used_again())
+        if move_iterate:
+            self._iterate = self.clip(moved_points(transform, self._iterate[None])[0])
 
     # -- saving, loading, continuing ----------------------------------------------------------------------------------
 
@@ -286,9 +281,6 @@ class Optimizer(ABC):
     def arguments(self) -> dict[str, Any]:
         """Those of the constructor, as plain data: each option is kept in an attribute of its name."""
         return arguments_of(self)
-
-    def adopt(self, arguments: dict[str, Any]) -> None:  # noqa: B027
-        """For a fresh one: what was left to its default becomes the default of the version that saved `arguments`."""
 
     @classmethod
     def from_arguments(cls, name: str, arguments: dict[str, Any]) -> Self:
@@ -328,14 +320,13 @@ class Optimizer(ABC):
     def recall(self, asked: Asked) -> None:
         """Stand where the optimiser stood when it had proposed this batch, by its memo."""
         memo = asked.memo or {}
-        with AllOrNothing(self):
-            self.log.ask(asked)
-            self._iteration = asked.queries[0].iteration
-            with understood(f"memo: not what {type(self).__name__} leaves"):
-                self._rng.bit_generator.state = memo["generator"]
-                if "iterate" in memo:
-                    self._iterate = as_vector("iterate", memo["iterate"], self.d)
-                self._recall(memo)
+        self.log.ask(asked)
+        self._iteration = asked.queries[0].iteration
+        with understood(f"memo: not what {type(self).__name__} leaves"):
+            self._rng.bit_generator.state = memo["generator"]
+            if "iterate" in memo:
+                self._iterate = as_vector("iterate", memo["iterate"], self.d)
+            self._recall(memo)
 
     def repeat(self, event: Event) -> None:
         """Do what was done."""
@@ -350,11 +341,12 @@ class Optimizer(ABC):
             if event.memo is not None and self._memo() is not None:
                 self.recall(event)
                 return
-            with AllOrNothing(self):
-                self.log.check_next(event.queries)
-                if not self._would_ask(event.queries):
-                    raise InputError(f"{type(self).__name__} {OTHER_QUERIES}")
-                self.log.ask(replace(event, memo=self._whole_memo()))
+            self.log.check_next(event.queries)
+            with single_thread():
+                would_ask = self._would_ask(event.queries)
+            if not would_ask:
+                raise InputError(f"{type(self).__name__} {OTHER_QUERIES}")
+            self.log.ask(replace(event, memo=self._whole_memo()))
 
     # -- for the optimisers -------------------------------------------------------------------------------------------
 
@@ -391,14 +383,9 @@ class Optimizer(ABC):
         return plain
 
     def settle(self) -> None:
-        """Make up for what was interrupted or left, and update if a batch is told, be it by an interrupted `tell`."""
-        if self._broken:  # a change in place was interrupted: make this optimiser again from its log
-            again = type(self).from_arguments(type(self).__name__, self.arguments())
-            again.rounding = self.rounding
-            again.replay(self.log.events)
-            self.__dict__.update(again.__dict__)
+        """Update, if all of the batch is told."""
         if self.log.batch and not self.is_pending:
-            with AllOrNothing(self):
+            with single_thread():
                 self._update(self.log.close())
 
     def _check_proceeding(self) -> None:

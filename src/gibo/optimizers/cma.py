@@ -70,7 +70,6 @@ class CMAES(Optimizer):
 
     method = "cma-es"
     title = "CMA-ES"
-    changes_in_place = True  # the package's strategy
 
     def __init__(
         self,

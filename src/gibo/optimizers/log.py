@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -16,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo._checks import as_points
-from gibo._linalg import Array, single_thread
+from gibo._linalg import Array
 from gibo.errors import InputError, QueryError
 from gibo.outcome import EXTERNAL, Evaluation, Outcome, Query, read_only
 
@@ -173,7 +172,7 @@ class Log:
     def ask(self, asked: Asked) -> None:
         """From now on these queries are pending; they must be those that come next."""
         numbers = self.check_next(asked.queries)
-        self.pending = self.pending | dict(zip(numbers, asked.queries, strict=True))
+        self.pending.update(zip(numbers, asked.queries, strict=True))
         self.batch, self.next_id = tuple(numbers), self.next_id + len(numbers)
         self.events.append(asked)
 
@@ -187,31 +186,18 @@ class Log:
         return numbers
 
     def tell(self, told: Told) -> None:
-        """Keep an evaluation; all of it or, if interrupted, nothing."""
+        """Keep an evaluation."""
         query = self._known(told.query)
         e = Evaluation(query, told.outcome)
-        mark, valued = self.mark(), self.valued
-        try:
-            self.events.append(Told(query, told.outcome))
-            self.evaluations[e.id] = e
-            if e.value is not None:
-                if not valued or valued[-1].id < e.id:
-                    valued.append(e)
-                else:
-                    self.valued = list(valued)
-                    insort(self.valued, e, key=lambda each: each.id)
-                best = self.best_seen
-                if best is None or best.value is None or (e.value, -e.id) > (best.value, -best.id):
-                    self.best_seen = e
-            self.next_id = max(self.next_id, e.id + 1)
-            pending = dict(self.pending)
-            pending.pop(e.id, None)
-            self.pending = pending
-        except BaseException:
-            self.rewind(mark)
-            self.evaluations.pop(e.id, None)
-            self.valued = [each for each in valued if each.id != e.id]
-            raise
+        self.events.append(Told(query, told.outcome))
+        self.evaluations[e.id] = e
+        if e.value is not None:
+            insort(self.valued, e, key=lambda each: each.id)
+            best = self.best_seen
+            if best is None or best.value is None or (e.value, -e.id) > (best.value, -best.id):
+                self.best_seen = e
+        self.next_id = max(self.next_id, e.id + 1)
+        self.pending.pop(e.id, None)
 
     def close(self) -> list[Evaluation]:
         """The batch is over; returns its evaluations, by id, where what is still pending has no value."""
@@ -257,16 +243,6 @@ class Log:
         """What was told with ids above this one."""
         return [e for i in range(number + 1, self.next_id) if (e := self.evaluations.get(i)) is not None]
 
-    def mark(self) -> tuple[dict[str, Any], int, int]:
-        """How things stand, for `rewind`."""
-        return dict(self.__dict__), len(self.events), len(self.iterations)
-
-    def rewind(self, mark: tuple[dict[str, Any], int, int]) -> None:
-        """Forget what was asked, recorded or moved since."""
-        attributes, events, iterations = mark
-        self.__dict__.update(attributes)
-        del self.events[events:], self.iterations[iterations:]
-
     def _known(self, query: Query) -> Query:
         """The pending query that this one is, or a point from elsewhere that comes next; or an error."""
         own = self.pending.get(query.id)
@@ -304,35 +280,3 @@ def _moved(used: list[Evaluation], transform: Transform) -> dict[int, Evaluation
             outcome = replace(outcome, gradient=gradient, gradient_noise=e.gradient_noise @ squares)
         moved[e.id] = Evaluation(replace(e.query, x=read_only(x.copy())), outcome)
     return moved
-
-
-class AllOrNothing:
-    """A computation that is interrupted, by Ctrl-C say, leaves the optimiser as it was and can be repeated.
-
-    For this, optimisers replace their attributes and never change what is in them; those that cannot say so
-    (`Optimizer.changes_in_place`).
-
-    No generator stands behind this context: one that is interrupted just after it was entered is closed whenever the
-    traceback is let go of, and would take back then what was done since.
-    """
-
-    def __init__(self, optimizer: Any) -> None:  # an `Optimizer`
-        self._optimizer = optimizer
-        self._attributes: dict[str, Any] = dict(optimizer.__dict__)
-        self._generator = optimizer._rng.bit_generator.state
-        self._mark = optimizer.log.mark()
-        self._threads: AbstractContextManager[None] = single_thread()
-
-    def __enter__(self) -> None:
-        self._threads.__enter__()
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if kind is not None:
-            optimizer = self._optimizer
-            for name in optimizer.__dict__.keys() - self._attributes.keys():
-                delattr(optimizer, name)
-            optimizer.__dict__.update(self._attributes)
-            optimizer._rng.bit_generator.state = self._generator
-            optimizer.log.rewind(self._mark)
-            optimizer._broken = optimizer.changes_in_place
-        self._threads.__exit__(None, None, None)

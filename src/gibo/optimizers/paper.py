@@ -10,6 +10,7 @@ import numpy as np
 
 from gibo._checks import as_vector, batch_size, finite, positive_int
 from gibo._linalg import Array
+from gibo.optimizers.moves import GradientStep
 from gibo.optimizers.settings import Settings
 from gibo.priors import Uniform
 from gibo.steps import GradientAscent
@@ -47,7 +48,7 @@ def within_model(lengthscale: Sequence[float] | Array) -> Settings:
     """
     ell = as_vector("lengthscale", lengthscale)
     d = len(ell)
-    return Settings(
+    return Settings.paper(
         lengthscale=ell,
         variance=1.0,
         noise=0.1**2,
@@ -58,8 +59,7 @@ def within_model(lengthscale: Sequence[float] | Array) -> Settings:
         delta=0.2,
         delta_unit="absolute",
         fit="never",
-        normalization="paper",
-        step=GradientAscent(eta=0.25),
+        move=GradientStep(GradientAscent(eta=0.25), "paper"),
     )
 
 
@@ -71,5 +71,5 @@ def out_of_model(d: int) -> Settings:
         variance=Uniform(0.1, 5.0),
         fit="each",
         fit_from=1,
-        fit_after_iterate=True,
+        fit_at="iterate",
     )

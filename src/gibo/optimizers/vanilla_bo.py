@@ -26,8 +26,8 @@ from gibo.acquisition.expected_improvement import Improvement, LogExpectedImprov
 from gibo.errors import InputError
 from gibo.gp import GaussianProcess, Jacobian
 from gibo.optimizers.base import Optimizer
+from gibo.optimizers.model import Model, Surrogate
 from gibo.optimizers.settings import Hyperparameter, Settings
-from gibo.optimizers.surrogate import Model, Surrogate
 from gibo.outcome import QUERY, Best, Evaluation
 from gibo.priors import LogNormal, Prior
 
@@ -85,7 +85,7 @@ class VanillaBO(Optimizer):
         scale: npt.ArrayLike = 1.0,
         seed: int = 0,
         kernel: str = "squared_exponential",
-        lengthscale: Hyperparameter = None,
+        lengthscale: Hyperparameter | None = None,
         variance: Prior | float = LogNormal(1.0, 0.7),
         noise: Prior | float = LogNormal(0.01, 1.5),
         mean: float | Literal["estimated"] = 0.0,
@@ -98,14 +98,14 @@ class VanillaBO(Optimizer):
             raise InputError("bounds: this method searches a whole box; give finite bounds, (lower, upper)")
         if standardize is None:
             standardize = isinstance(variance, Prior) and isinstance(noise, Prior)
-        self.settings = Settings(
+        options: dict[str, Any] = {"lengthscale": lengthscale, "fit_from": fit_from}
+        self.settings = Settings.paper(
             kernel=kernel,
-            lengthscale=lengthscale,
             variance=variance,
             noise=noise,
             mean=mean,
             standardize=standardize,
-            fit_from=fit_from,
+            **{name: option for name, option in options.items() if option is not None},
         ).resolve(self.d)
         own = self.settings  # what was given, with the defaults filled in
         self.kernel, self.lengthscale, self.variance, self.noise = own.kernel, own.lengthscale, own.variance, own.noise

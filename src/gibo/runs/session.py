@@ -107,9 +107,6 @@ class Session:
         journal = Journal.open(folder)
         try:
             saved = journal.spec()
-            if saved.optimizer == spec.optimizer:
-                optimizer.adopt(saved.arguments)
-                spec = replace(spec, arguments=optimizer.arguments())
             differing = spec.differences(saved)
             forceable = spec.differences(saved.with_objective_of(spec)) == ""
             if differing and not (force and forceable):

@@ -152,17 +152,22 @@ class _Slicer:
         n, entries = len(at), np.concatenate([at, self.x[i] + self.scale[i] * np.array([-1.0, 0.0, 1.0])])
         X = np.repeat(self.x[None], len(entries), axis=0)
         X[:, i] = entries
-        Z = self.model.coordinates.to(X)
+        Z = X / self.model.scale
         W = solve_lower(conditioned(self.gp)[1].L, self.gp.cross(Z))
         u = self.gp.mean_at(Z) + self.gp.cross(Z).T @ self.gp.a
         S = self.gp.kernel.k(Z, Z) - W.T @ W
-        y, half = self._invert(u), NINETY * np.sqrt(np.maximum(np.diagonal(S), 0.0))
-        low, high = np.sort([self._invert(u - half), self._invert(u + half)], axis=0)
+        variance = np.maximum(np.diagonal(S), 0.0)
+        y, half = self._value(u, variance), NINETY * np.sqrt(variance)
+        low, high = np.sort([self._value(u - half, 0.0), self._value(u + half, 0.0)], axis=0)
 
         def change(a: int, b: int) -> dict[str, float]:
             """From a to b; the deviation is that of the model's own values, on the way back to the user's."""
             doubt = float(np.sqrt(max(S[a, a] + S[b, b] - 2.0 * S[a, b], 0.0)))
-            slope = (y[b] - y[a]) / (u[b] - u[a]) if abs(u[b] - u[a]) > 1e-9 else self.model.units.inverse_slope(u[a])
+            slope = (
+                (y[b] - y[a]) / (u[b] - u[a])
+                if abs(u[b] - u[a]) > 1e-9
+                else self.model.units.mean_slope(u[a], self.gp.noise)
+            )
             return {"change": _short(y[b] - y[a]), "deviation": _short(abs(slope) * doubt)}
 
         far = max((n, n + 2), key=lambda b: abs(y[b] - y[n + 1]))
@@ -194,11 +199,11 @@ class _Slicer:
         ]
 
     def _mean(self, X: Array) -> Array:
-        Z = self.model.coordinates.to(X)
-        return self._invert(self.gp.mean_at(Z) + self.gp.cross(Z).T @ self.gp.a)
+        return self.sign * self.model.mean(X)
 
-    def _invert(self, u: Array) -> Array:
-        return self.sign * self.model.units.invert(u)
+    def _value(self, u: Array, variance: Array | float) -> Array:
+        """The objective's mean where the model's value is normal with this mean and variance."""
+        return self.sign * self.model.units.mean(u, variance + self.gp.noise)
 
     def _values(self, i: int, entries: Array) -> list[float]:
         return [self.naming.value(i, float(entry)) for entry in entries]

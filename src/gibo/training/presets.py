@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from gibo.optimizers.moves import GradientStep
 from gibo.optimizers.settings import Settings
 from gibo.priors import Normal, Uniform
 from gibo.steps import GradientAscent, Piecewise
@@ -21,7 +22,7 @@ from gibo.training.training import Training
 # Where both have the same settings for GIBO, ours have a mean that is fixed at 0.
 def _gibo(source: str, longest: float, noise: float, M: int, N_m: int, delta: float, eta: Any) -> dict[str, Settings]:
     as_in_code = source != "paper"
-    settings = Settings(
+    settings = Settings.paper(
         lengthscale=Uniform(0.01, longest),
         variance=Normal(2.0, 1.0),
         noise=noise,
@@ -32,9 +33,8 @@ def _gibo(source: str, longest: float, noise: float, M: int, N_m: int, delta: fl
         delta=delta,
         delta_unit="absolute",
         fit="full" if as_in_code else "each",
-        fit_after_iterate=True,
-        normalization="published" if as_in_code else "paper",
-        step=GradientAscent(eta=eta),
+        fit_at="iterate",
+        move=GradientStep(GradientAscent(eta=eta), "published" if as_in_code else "paper"),
     )
     return {"settings": settings}
 

@@ -128,7 +128,7 @@ def _nevergrad(task: Task, scale: float, seed: int) -> Optimizer:
 
 METHODS: dict[str, Method] = {
     "GIBO": Method(_plain(GIBO), everywhere=True),
-    "GIBO (gradient steps)": Method(_plain(GIBO, settings=Settings())),
+    "GIBO (gradient steps)": Method(_plain(GIBO, settings=Settings.paper())),
     "GIBO (paper)": Method(_paper, applies=lambda task: _paper_settings(task) is not None),
     "CMA-ES": Method(_plain(CMAES), everywhere=True, needs=("cma",)),
     "CMA-ES (noise handling)": Method(_plain(CMAES, noise_handling=True), needs=("cma",)),

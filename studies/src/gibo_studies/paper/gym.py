@@ -46,7 +46,9 @@ def _ablated(
 ) -> dict[str, Comparison]:
     """Our own settings whole, without normalisation of the gradient, and what else is given."""
     whole = _OWN[environment, "gibo"]
-    without = replace(whole, options={"settings": replace(whole.options["settings"], normalization="off")})
+    settings = whole.options["settings"]
+    unscaled = replace(settings, move=replace(settings.move, normalization="off"))
+    without = replace(whole, options={"settings": unscaled})
     methods = {"GIBO": whole, "without gradient normalisation": without, **(more or {})}
     return {environment: Comparison(budget, marks, methods)}
 

@@ -18,12 +18,15 @@ from gibo.optimizers.ars import ARS
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.cma import CMAES
 from gibo.optimizers.gibo import GIBO
+from gibo.optimizers.moves import GradientStep
 from gibo.optimizers.paper import lengthscale_distribution, mean_distance, out_of_model, within_model
+from gibo.optimizers.queries import Informative, RandomQueries
 from gibo.optimizers.random_search import RandomSearch
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.vanilla_bo import VanillaBO
 from gibo.outcome import Outcome
 from gibo.priors import Uniform
+from gibo.steps import GradientAscent, GradientScaling
 from gibo_studies.engine import Record
 from gibo_studies.options import PER_SEED, Options, choose
 from gibo_studies.paper.problems import NOISE_SD, GPFunction, gp_function
@@ -86,22 +89,28 @@ OUT_OF_MODEL: dict[str, Maker] = {
             "fit_from": 5 * f.d,
         },
     ),
-    "GIBO, our defaults": _maker(GIBO, lambda f: {"scale": 0.1, "settings": Settings()}),
+    "GIBO, our defaults": _maker(GIBO, lambda f: {"scale": 0.1, "settings": Settings.paper()}),
     "Random search": _maker(RandomSearch),
 }
 
-NORMALIZATION = {name: _known(normalization=name) for name in ("paper", "published", "invariant", "off")}
-SAMPLING = {name: _known(sampling=name) for name in ("active", "random")}
+_SCALINGS: tuple[GradientScaling, ...] = ("paper", "published", "invariant", "off")
+_AXES = Informative(plan_steps=60, basis="axes")
+NORMALIZATION: dict[str, Maker] = {
+    name: _known(move=GradientStep(GradientAscent(eta=0.25), name)) for name in _SCALINGS
+}
+SAMPLING = {"active": _known(), "random": _known(queries=RandomQueries())}
 # With hyperparameters that are not known, as in the out-of-model study.
-SAMPLING["our defaults, active"] = _maker(GIBO, lambda f: {"scale": 0.1, "settings": Settings()})
-SAMPLING["our defaults, random"] = _maker(GIBO, lambda f: {"scale": 0.1, "settings": Settings(sampling="random")})
+SAMPLING["our defaults, active"] = _maker(GIBO, lambda f: {"scale": 0.1, "settings": Settings.paper()})
+SAMPLING["our defaults, random"] = _maker(
+    GIBO, lambda f: {"scale": 0.1, "settings": Settings.paper(queries=RandomQueries())}
+)
 
 # When an iteration ends: after M = d queries, or when the next one would say, or the last one said, little.
 STOPPING = {
     "M = d": _known(),
-    "least gain 0.1": _known(least_gain=0.1),
-    "least share 0.02": _known(least_share=0.02),
-    "least share 0.05": _known(least_share=0.05),
+    "least gain 0.1": _known(queries=replace(_AXES, least_gain=0.1)),
+    "least share 0.02": _known(queries=replace(_AXES, least_share=0.02)),
+    "least share 0.05": _known(queries=replace(_AXES, least_share=0.05)),
     "M = d/2": _maker(GIBO, lambda f: {"settings": replace(within_model(f.lengthscale), M=max(1, f.d // 2))}),
 }
 

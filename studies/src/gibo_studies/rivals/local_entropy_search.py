@@ -7,6 +7,7 @@ tell   …values…; the last one:  the iterate is the evaluated point with the 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,11 @@ from gibo._checks import batch_size, positive_int
 from gibo._linalg import Array
 from gibo.errors import InputError
 from gibo.means import Mean
-from gibo.optimizers.surrogate import Model
+from gibo.optimizers.model import Model
+from gibo.optimizers.settings import Settings
 from gibo.outcome import QUERY
 from gibo_studies.rivals.local_entropy import STEPS, Paths, ascents, plan
-from gibo_studies.rivals.local_model import LocalModelSearch
+from gibo_studies.rivals.local_model import STANDARD, LocalModelSearch
 
 
 class LocalEntropySearch(LocalModelSearch):
@@ -38,7 +40,6 @@ class LocalEntropySearch(LocalModelSearch):
 
     method = "local-entropy-search"
     title = "Local entropy search"
-    default_window = 1000  # the method itself has none, but time grows with the cube of it
 
     def __init__(
         self,
@@ -53,20 +54,23 @@ class LocalEntropySearch(LocalModelSearch):
         s = self.settings
         if s.kernel != "squared_exponential" or isinstance(s.mean, Mean):
             raise InputError(
-                "settings: functions can be drawn for the squared exponential kernel alone, "
-                "with a mean that is no function"
+                "settings: functions can be drawn for the squared exponential kernel alone, with a mean that is "
+                "no function"
             )
         self.batch = batch_size("batch", batch)
         self.ways, self.points = positive_int("ways", ways), positive_int("points", points)
         if self.points > STEPS:
             raise InputError(f"points: expected at most {STEPS}, the steps of an ascent, got {self.points}")
 
+    def default_settings(self) -> Settings:
+        return replace(STANDARD, N_m=1000)  # the method itself has no window, but time grows with the cube of it
+
     def _propose(self) -> list[tuple[Array, str]]:
         if self._iteration == 0:
             return [(self._iterate, QUERY)]
-        self._fit_if_due()
+        self._fit()
         unbounded = np.full(self.d, np.inf)
-        Z = self._queries(self._model(), self._within_bounds(-unbounded), self._within_bounds(unbounded))
+        Z = self._queries(self._model(), self._inside(-unbounded), self._inside(unbounded))
         return [(z * self.scale, QUERY) for z in Z]
 
     def _queries(self, model: Model, lower: Array, upper: Array) -> Array:

@@ -18,7 +18,7 @@ from gibo._linalg import Array
 from gibo.acquisition.climb import climb
 from gibo.acquisition.confidence import LowerConfidenceBound
 from gibo.acquisition.information import GradientInformation, plan
-from gibo.optimizers.surrogate import Model
+from gibo.optimizers.model import Model
 from gibo_studies.rivals.local_model import LocalModelSearch
 
 STARTS = 64
@@ -43,7 +43,7 @@ class MinUCB(LocalModelSearch):
 
     def _queries(self, model: Model, lower: Array, upper: Array) -> Array:
         gi = GradientInformation(model.gp, at=self._iterate / self.scale)
-        return plan(gi, lower, upper, self._M, self._rng).X
+        return plan(gi, lower, upper, self.settings.sizes[0], self._rng).X
 
     def _move(self, model: Model) -> Array:
         lower, upper = self._box()

@@ -19,7 +19,7 @@ from gibo._checks import positive, positive_int, shown
 from gibo._linalg import Array
 from gibo.acquisition.climb import climb
 from gibo.errors import InputError
-from gibo.optimizers.surrogate import Model
+from gibo.optimizers.model import Model
 from gibo_studies.rivals.ascent import ExpectedAscent, most_probable_ascent
 from gibo_studies.rivals.local_model import LocalModelSearch
 
@@ -60,7 +60,7 @@ class MPD(LocalModelSearch):
     def _queries(self, model: Model, lower: Array, upper: Array) -> Array:
         gp, t = model.gp, self._iterate / self.scale
         ell, Z = gp.kernel.ell(self.d), []
-        for _ in range(self._M):
+        for _ in range(self.settings.sizes[0]):
             acquisition = ExpectedAscent(gp, t)
             starts = lower + (upper - lower) * self._rng.random((STARTS, self.d))
             z, _ = climb(acquisition, [starts], lower, upper, scale=ell, maximum_steps=20)
@@ -75,5 +75,5 @@ class MPD(LocalModelSearch):
             length = float(np.linalg.norm(direction / ell))
             if probability < self.least_probability or not length > 0.0:
                 break
-            z = self._within_bounds(z + self.step * direction / length)
+            z = self._inside(z + self.step * direction / length)
         return z

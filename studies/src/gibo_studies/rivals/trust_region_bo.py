@@ -25,9 +25,9 @@ from gibo._linalg import Array, single_thread
 from gibo.acquisition.expected_improvement import means_at_data
 from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.surrogate import Model, Surrogate
+from gibo.optimizers.model import Model, Surrogate
 from gibo.outcome import QUERY, Best, Evaluation
-from gibo_studies.rivals.local_model import standard_model
+from gibo_studies.rivals.local_model import STANDARD
 
 SUCCESSES = 3  # batches in a row after which the box grows
 SMALLEST, LARGEST = 2.0**-7, 2.0**6  # of the first half-width; TuRBO's cube has an end, a scale may be far too small
@@ -78,7 +78,7 @@ class TrustRegionBO(Optimizer):
         self._start, self._first = start, self.log.next_id
         self._centre: int | None = None
         self._length, self._successes, self._failures, self._fitted = self.half_width, 0, 0, 0
-        self._surrogate = Surrogate.initial(standard_model(self.d), self.scale)
+        self._surrogate = Surrogate.initial(STANDARD.resolve(self.d), self.scale)
 
     # -- what it knows ------------------------------------------------------------------------------------------------
 
@@ -214,7 +214,7 @@ class TrustRegionBO(Optimizer):
         return {**self._surrogate.memo(), **{name: getattr(self, f"_{name}") for name in names}}
 
     def _recall(self, memo: dict[str, Any]) -> None:
-        self._surrogate = Surrogate.initial(standard_model(self.d), self.scale).recall(memo)
+        self._surrogate = Surrogate.initial(STANDARD.resolve(self.d), self.scale).recall(memo)
         self._start, self._length = np.array(memo["start"], dtype=np.float64), float(memo["length"])
         self._first, self._fitted = int(memo["first"]), int(memo["fitted"])
         self._successes, self._failures = int(memo["successes"]), int(memo["failures"])

@@ -1,0 +1,307 @@
+"""The model of the objective that an optimiser carries: data in the user's units go in, beliefs in them come out.
+
+Inside, the parameters are divided by `scale` (z = x/scale) and the model sees the values in `gibo.optimizers.units`.
+
+    surrogate = surrogate.fit(window)      hyperparameters, from the present ones on
+    model = surrogate.given(window)        the posterior given these evaluations
+    model.mean(X), model.jacobian(x)       what it says, in the user's units
+
+Both are values: nothing is carried along but the hyperparameters, so an optimiser's state is plain data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gibo._checks import as_vector, positive
+from gibo._linalg import Array, solve_lower
+from gibo.errors import InputError
+from gibo.gp import GaussianProcess, Jacobian, conditioned
+from gibo.kernels import KERNELS
+from gibo.map_fit import fit, log_posterior
+from gibo.means import Mean
+from gibo.optimizers.log import Belief
+from gibo.optimizers.settings import Settings
+from gibo.optimizers.units import InUnits, Units
+from gibo.outcome import Best, Evaluation
+from gibo.priors import Prior
+
+# From this many values on a warp is looked for.
+LEAST_VALUES = 4
+# An entry of a gradient whose noise variance is this many times its prior variance says nothing. A gradient without any
+# other entries is left out of the model.
+SAYS_NOTHING = 1e6
+# Standard deviations either way that hold 90 % of a normal distribution.
+Z90 = 1.6448536269514722
+# The value of a recommended point lies below the model's mean, because the point was chosen for that, and farther from
+# it than the model's standard deviation says, because the model was fitted. In standard deviations, and as a factor on
+# them.
+OPTIMISM, OVERCONFIDENCE = 0.5, 2.0
+
+
+class Hyperparameters(NamedTuple):
+    """Lengthscales (d,), variance, noise variance and the kernel's own parameters, in the units that the model sees."""
+
+    lengthscale: Array
+    variance: float
+    noise: float
+    own: dict[str, float]
+
+    @classmethod
+    def initial(cls, settings: Settings, d: int) -> Hyperparameters:
+        """Where they start: at their fixed values, or at their prior's mean."""
+        ell, s2, noise = (
+            np.asarray(h.mean if isinstance(h, Prior) else h, dtype=np.float64)
+            for h in (settings.lengthscale, settings.variance, settings.noise)
+        )
+        return cls(np.broadcast_to(ell, (d,)).copy(), float(s2), float(noise), KERNELS[settings.kernel]().own)
+
+    @classmethod
+    def of(cls, gp: GaussianProcess, d: int) -> Hyperparameters:
+        """Those of a model."""
+        return cls(gp.kernel.ell(d).copy(), gp.kernel.variance, gp.noise, gp.kernel.own)
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A posterior of u as a function of z, and the way back to y and x."""
+
+    gp: GaussianProcess
+    units: Units
+    scale: Array
+
+    def mean(self, X: Array) -> Array:
+        """The believed mean of the objective's values at X (p, d)."""
+        mean, variance = (np.asarray(moment) for moment in self.gp.predict(X / self.scale))
+        return self.units.mean(mean, variance + self.gp.noise)
+
+    def interval(self, x: Array) -> tuple[float, float]:
+        """Where the mean of the objective's values at x (d,) is believed to lie, with 90 % probability.
+
+        For a point that was chosen because it looks high: see `OPTIMISM` and `OVERCONFIDENCE`.
+        """
+        mean, variance = (float(moment) for moment in self.gp.predict(x / self.scale))
+        deviations = np.array([0.0, *(-OPTIMISM + OVERCONFIDENCE * np.array([-Z90, Z90]))])
+        at, low, high = self.units.mean(mean + math.sqrt(variance) * deviations, self.gp.noise).tolist()
+        if self.gp.observations is not None:  # the inverse of a warp would reach farther than all values together
+            y = self.units.invert(self.gp.observations.y)
+            room = float(y.max() - y.min())
+            low, high = min(at, max(low, float(y.min()) - room)), max(at, min(high, float(y.max()) + room))
+        return low, high
+
+    def at(self, x: Array) -> Best:
+        """A point (d,) with what is believed of it."""
+        low, high = self.interval(x)
+        value = float(self.mean(x[None])[0])
+        return Best(x.copy(), value, (min(low, value), max(high, value)))
+
+    def belief(self, best: Best, iterate: Array) -> Belief:
+        """What a journal records of this model, with the recommended point and the iterate."""
+        mean, variance = (float(moment) for moment in self.gp.predict(best.x / self.scale))
+        jacobian = self.jacobian(iterate)
+        return Belief(
+            x=best.x,
+            value=best.value,
+            deviation=self.units.mean_slope(mean, self.gp.noise) * math.sqrt(variance),
+            interval=best.interval or self.interval(best.x),
+            iterate=iterate,
+            gradient=jacobian.mean,
+            gradient_deviation=np.sqrt(np.maximum(np.diagonal(jacobian.covariance), 0.0)),
+            lengthscale=self.gp.kernel.ell(len(self.scale)) * self.scale,
+            noise=self.gp.noise * self.units.spread**2,
+            units=self.units._asdict(),
+        )
+
+    def lower_bound(self, X: Array, caution: float) -> Array:
+        """Mean less `caution` standard deviations at X (p, d), as the model sees it: for comparisons."""
+        mean, variance = self.gp.predict(X / self.scale)
+        return np.asarray(mean - caution * np.sqrt(variance))
+
+    def probability_above(self, x: Array, y: Array) -> float:
+        """Probability that the objective is higher at x than at y, (d,) both; ½ if they are the same point."""
+        Z, gp = np.array([x, y]) / self.scale, self.gp
+        W = solve_lower(conditioned(gp)[1].L, gp.cross(Z))
+        higher, lower = np.asarray(gp.predict(Z).mean)
+        variance = float(np.array([1.0, -1.0]) @ (gp.prior_covariance(Z, Z) - W.T @ W) @ np.array([1.0, -1.0]))
+        if higher == lower or variance <= 0.0:
+            return 0.5 + 0.5 * float(np.sign(higher - lower))
+        return 0.5 * math.erfc((lower - higher) / math.sqrt(2.0 * variance))
+
+    @property
+    def evidence(self) -> float:
+        """How many nats likelier the values are under the model than under noise alone, at its likeliest."""
+        data = self.gp.observations
+        if data is None or not len(data.y):
+            return 0.0
+        n, variance = len(data.y), max(float(data.y.var()), 1e-300)
+        return self.gp.log_likelihood + 0.5 * n * (math.log(2.0 * math.pi * variance) + 1.0)
+
+    def jacobian(self, x: Array) -> Jacobian:
+        """The posterior of the objective's gradient at x (d,)."""
+        return self.in_users_units(self.gp.jacobian(x / self.scale), x)
+
+    def in_users_units(self, internal: Jacobian, x: Array) -> Jacobian:
+        """dy/dx at x from du/dz."""
+        spread = self.units.spread
+        if self.units.warp != "none":
+            spread = self.units.mean_slope(float(self.gp.predict(x / self.scale).mean), self.gp.noise)
+        slope = spread / self.scale
+        return Jacobian(internal.mean * slope, internal.covariance * np.outer(slope, slope))
+
+    def extend(self, e: Evaluation) -> Model:
+        """With one more evaluation; where it failed, the model takes its own mean for the missing value."""
+        z = e.x / self.scale
+        u = self.gp.predict(z).mean if e.value is None else self.units.apply(np.array(e.value))
+        return replace(self, gp=self.gp.extend(z, u))
+
+
+@dataclass(frozen=True, eq=False)
+class Surrogate:
+    """How the objective is modelled, with the present hyperparameters.
+
+    Attributes:
+        settings: resolved, see `Settings.resolve`.
+        scale: (d,) of the parameters.
+        hyperparameters: in the units that the model sees.
+        warning: why the last fit kept the old hyperparameters, or None.
+    """
+
+    settings: Settings
+    scale: Array
+    hyperparameters: Hyperparameters
+    warning: str | None = None
+
+    @classmethod
+    def initial(cls, settings: Settings, scale: Array) -> Surrogate:
+        return cls(settings, scale, Hyperparameters.initial(settings, len(scale)))
+
+    @property
+    def prior(self) -> GaussianProcess:
+        """The model before any data."""
+        return self._prior(Units(0.0, 1.0))
+
+    def _prior(self, units: Units) -> GaussianProcess:
+        ell, variance, noise, own = self.hyperparameters
+        mean = 0.0 if self.settings.mean == "published" else self.settings.mean
+        if isinstance(mean, Mean):
+            mean = InUnits(mean, self.scale, units.shift, units.spread)
+        return GaussianProcess(KERNELS[self.settings.kernel](ell, variance, **own), noise, mean)
+
+    def given(self, evaluations: Sequence[Evaluation], N_g: int = 0) -> Model:
+        """The posterior given evaluations that have values, with the last N_g gradients among them."""
+        y = _values(evaluations)
+        units = Units.of(y, self.settings.standardize)
+        gp = self._prior(units)
+        if not evaluations:
+            return Model(gp, units, self.scale)
+        X, u = np.array([e.x for e in evaluations]) / self.scale, units.apply(y)
+        if N_g == 0 or not any(e.gradient is not None for e in evaluations):  # they would need warping, too
+            return self._likeliest(Model(gp.condition(X, u), units, self.scale), y)
+        known = [(e.x, e.gradient, e.gradient_noise) for e in evaluations if e.gradient is not None]
+        G, g, g_noise = (part[-N_g:] for part in self._gradients(units, known))
+        return Model(gp.condition(X, u, G, g, g_noise), units, self.scale)
+
+    def fit(self, evaluations: Sequence[Evaluation]) -> Surrogate:
+        """MAP hyperparameters, from the present ones on; to the values alone.
+
+        Exact gradients of a gentle slope beside a cliff would outweigh the values, and the lengthscales that they want,
+        and with them the steps, would be far too long.
+        """
+        if self.settings.standardize and len({e.value for e in evaluations}) == 1:
+            return self  # all the same, such as the highest score: any long lengthscale explains it, and says nothing
+        gp = self.given(evaluations).gp
+        if self.settings.mean == "published":
+            gp = replace(gp, mean="estimated")
+        fitted = fit(self._likeliest_start(gp), {**self.settings.priors, **KERNELS[self.settings.kernel].priors})
+        warning = None if fitted.warning is None else fitted.warning.message
+        return replace(self, hyperparameters=Hyperparameters.of(fitted.gp, len(self.scale)), warning=warning)
+
+    def _likeliest_start(self, gp: GaussianProcess) -> GaussianProcess:
+        """The model with the likeliest lengthscales: the present ones, or the prior's median times a factor."""
+        prior, factors = self.settings.priors.get("lengthscale"), self.settings.fit_factors
+        if prior is None or len(factors) == 1:
+            return gp
+        kernel, s2 = gp.kernel, gp.kernel.variance
+        median = np.full(len(self.scale), prior.mean)
+        starts = [gp]
+        starts += [
+            replace(gp, kernel=kernel.with_hyperparameters(factor * median, s2)).given(conditioned(gp)[0])
+            for factor in factors
+        ]
+        return max(starts, key=lambda start: log_posterior(start, {"lengthscale": prior}))
+
+    def expecting_gradient(
+        self, evaluations: Sequence[Evaluation], recent: Sequence[Evaluation], x: Array, noise: Array, N_g: int
+    ) -> GaussianProcess | None:
+        """The model given these evaluations and a value and a gradient at x, whatever they will be.
+
+        What a query would tell about the gradient does not depend on them. None if a gradient with that noise says
+        nothing. If there are no evaluations, the units are those of the recent ones.
+        """
+        model = self.given(evaluations, N_g)
+        units = model.units if model.gp.n else Units.of(_values(recent), self.settings.standardize)
+        _, g, g_noise = self._gradients(units, [(x, np.zeros(len(x)), noise)])
+        z = x / self.scale
+        return model.gp.extend(z, 0.0, z[None], g, g_noise) if len(g) else None
+
+    def memo(self) -> dict[str, Any]:
+        """Hyperparameters and warning, for a log."""
+        given = list(self.hyperparameters) if self.hyperparameters.own else list(self.hyperparameters[:3])
+        return {"hyperparameters": given, "warning": self.warning}
+
+    def recall(self, memo: dict[str, Any]) -> Surrogate:
+        """With those of a memo."""
+        given, variance, noise, *more = memo["hyperparameters"]
+        ell, warning = as_vector("memo: lengthscale", given, len(self.scale)), memo.get("warning")
+        if not (ell > 0.0).all() or not (warning is None or isinstance(warning, str)):
+            raise InputError("memo: expected positive lengthscales, and a text or None as the warning")
+        hyperparameters = Hyperparameters(
+            ell,
+            positive("memo: variance", variance),
+            positive("memo: noise", noise, or_zero=True),
+            {name: positive(f"memo: {name}", (more[0] if more else {}).get(name)) for name in self.hyperparameters.own},
+        )
+        return replace(self, hyperparameters=hyperparameters, warning=warning)
+
+    def _likeliest(self, model: Model, y: Array) -> Model:
+        """With its values y shown in the likeliest way, if they may be warped; one factorisation serves all warps."""
+        if not self.settings.warp or len(y) < LEAST_VALUES or not y.std() > 0.0:
+            return model
+        data, factor = conditioned(model.gp)
+        candidates = list(Units.candidates(y))
+        U = np.array([units.apply(y) for units in candidates])
+        W = solve_lower(factor.L, np.vstack([np.ones(len(y)), U]).T).T
+        e, W = W[0], W[1:]  # L⁻¹ 1 and L⁻¹ u
+        m = (W @ e / (e @ e))[:, None] if model.gp.mean == "estimated" else model.gp.mean
+        slopes = [float(units.log_slope(y).sum()) - len(y) * math.log(units.spread) for units in candidates]
+        scores = slopes - 0.5 * ((W - m * e) ** 2).sum(axis=1)
+        best = int((scores >= scores.max() - 1e-9 * len(y)).argmax())  # the first: of those that change no value, none
+        gp = replace(model.gp, observations=replace(data, y=U[best]))
+        return Model(gp, candidates[best], model.scale)
+
+    def _gradients(self, units: Units, given: list[Any]) -> tuple[Array, Array, Array]:
+        """Of gradients (x, gradient, noise) those that say something, in z and u: where, what and their noise (m, d).
+
+        An entry g with noise v far above its prior variance H says g/v. So does (c/v)·g with the noise c < v, if c is
+        still far above H; and K, whose digits are relative to its largest entry, stays well conditioned.
+        """
+        d = len(self.scale)
+        x, g, v = np.array(given, dtype=np.float64).reshape(-1, 3, d).swapaxes(0, 1)
+        slope = self.scale / units.spread  # du/dz = dy/dx · scale/spread
+        v = v * slope**2
+        c = np.minimum(v, SAYS_NOTHING * self.prior.kernel.gradient_variance(d))
+        mean = self._prior(units).mean
+        expected = mean.gradient(x / self.scale) if isinstance(mean, Mean) else 0.0
+        with np.errstate(invalid="ignore"):  # 0/0 where a gradient is exact
+            g = expected + np.where(c < v, c / v, 1.0) * (g * slope - expected)
+        speaks = (c == v).any(axis=1) & np.isfinite(g).all(axis=1)
+        return x[speaks] / self.scale, g[speaks], c[speaks]
+
+
+def _values(evaluations: Sequence[Evaluation]) -> Array:
+    return np.array([e.value for e in evaluations], dtype=np.float64)

@@ -1,0 +1,194 @@
+"""What optimisers with a model have in common: a window of evaluations, hyperparameters, a box, a recommended point.
+
+The model is never carried along: whenever it is needed it is made from the window and the hyperparameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gibo._checks import shown
+from gibo._linalg import Array, single_thread
+from gibo.errors import InputError, NumericalError
+from gibo.gp import Jacobian
+from gibo.optimizers.base import Optimizer
+from gibo.optimizers.log import Iteration
+from gibo.optimizers.model import Model, Surrogate
+from gibo.optimizers.settings import Settings
+from gibo.outcome import Best, Evaluation
+
+# How probable it must be that another point is better than the start, to be recommended in its place.
+SURELY_BETTER = 0.95
+# And how much likelier than noise alone the model must make the values, in nats. If the values were noise alone, a
+# model would exceed log(1/p) with a probability of at most p, at any time (Ville's inequality), but for what the fit of
+# its hyperparameters gains; see docs/algorithm.md for the measured frequency.
+SURE_SIGNAL = 5.0
+
+
+class ModelBased(Optimizer):
+    """Base of optimisers with a model; see the module's text. A subclass gives `_propose` and `_update`.
+
+    Args:
+        x0, scale, bounds, seed: see `Optimizer`.
+        settings: see `Settings`.
+    """
+
+    def __init__(
+        self,
+        x0: npt.ArrayLike,
+        *,
+        scale: npt.ArrayLike = 1.0,
+        bounds: npt.ArrayLike | None = None,
+        seed: int = 0,
+        settings: Settings | None = None,
+    ) -> None:
+        super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
+        if settings is not None and not isinstance(settings, Settings):
+            raise InputError(f"settings: expected gibo.Settings(...), got {shown(settings)}")
+        self.settings = (settings or self.default_settings()).resolve(self.d)
+        self._surrogate = Surrogate.initial(self.settings, self.scale)
+
+    def default_settings(self) -> Settings:
+        """The settings of an optimiser that is given none."""
+        return Settings()
+
+    # -- what it knows ------------------------------------------------------------------------------------------------
+
+    @property
+    def best(self) -> Best | None:
+        """The recommended point, with the believed mean of the objective's values there.
+
+        If `Settings.only_evaluated`: the evaluated point with the highest mean − caution standard deviations, but the
+        start until the values are surely more than noise and that point surely better than the start. Otherwise the
+        iterate counts as well, and the start is nothing special.
+        """
+        with single_thread():
+            return self._recommended()
+
+    def at_start(self) -> Best | None:
+        with single_thread():
+            return self._judge().at(self.x0) if self.log.valued else None
+
+    def jacobian(self) -> Jacobian:
+        """Posterior of the objective's gradient at the iterate."""
+        with single_thread():
+            return self._model().jacobian(self._iterate)
+
+    def model(self) -> Model | None:
+        with single_thread():
+            return self._model() if self.log.valued else None
+
+    def _recommended(self) -> Best | None:
+        if not self.log.valued:
+            return None
+        judge = self._judge()
+        X = [e.x for e in self._judged() if np.array_equal(self.clip(e.x), e.x)]
+        if not self.settings.only_evaluated and not (X and self._failed_since_window()):
+            X.append(self.evaluated(self._iterate))
+        best: Array = X[int(judge.lower_bound(np.array(X), self.settings.caution).argmax())] if X else self.x0
+        start = self._start()
+        if self.settings.only_evaluated and start is not None:
+            surely_better = judge.evidence >= SURE_SIGNAL and judge.probability_above(best, start.x) >= SURELY_BETTER
+            best = best if surely_better else start.x
+        return judge.at(best)
+
+    def _start(self) -> Evaluation | None:
+        """The first evaluation of the start that has a value."""
+        return next((e for e in self.log.valued if np.array_equal(e.x, self.x0)), None)
+
+    def _judged(self) -> list[Evaluation]:
+        """The window, with the start where points are compared with it."""
+        window, start = self._window(), self._start()
+        return [start, *window] if self.settings.only_evaluated and start and start not in window else window
+
+    def _judge(self) -> Model:
+        """The model that compares points with the start."""
+        return self._given(self._judged())
+
+    def _failed_since_window(self) -> bool:
+        return any(e.value is None for e in self.log.since_id(self._window()[0].id))
+
+    # -- the model ----------------------------------------------------------------------------------------------------
+
+    def _window(self, size: int | None = None) -> list[Evaluation]:
+        """The last evaluations that have a value, by id; N_m of them."""
+        size = self.settings.sizes[2] if size is None else size
+        return self.log.valued[-size:] if size > 0 else []
+
+    def _model(self) -> Model:
+        """The posterior given the window."""
+        return self._given(self._window())
+
+    def _given(self, evaluations: Sequence[Evaluation]) -> Model:
+        """The posterior given these evaluations and the last N_g gradients among them."""
+        return self._surrogate.given(evaluations, self.settings.sizes[3])
+
+    def _fit(self) -> None:
+        """MAP hyperparameters, if there are enough values."""
+        _, _, N_m, _, fit_from = self.settings.sizes
+        needed = {"each": fit_from, "full": N_m}.get(self.settings.fit)
+        window = self._window()
+        if self.settings.priors and needed is not None and len(window) >= needed:
+            self._surrogate = self._surrogate.fit(window)
+
+    def _box(self) -> tuple[Array, Array]:
+        """The box around the iterate, within the bounds; in z."""
+        s, z = self.settings, self._iterate / self.scale
+        ell = self._surrogate.hyperparameters.lengthscale
+        delta = s.width
+        half = delta * ell if s.delta_unit == "lengthscales" else delta / self.scale
+        lower, upper = z - half, z + half
+        if self.bounds is not None:
+            low, high = (bound / self.scale for bound in self.bounds)
+            lower, upper = np.maximum(lower, low), np.minimum(upper, high)
+        if not (lower < upper).all():
+            j = int(np.flatnonzero(~(lower < upper))[0])
+            raise NumericalError(
+                f"parameter {j} is {self._iterate[j]:g}, where floats are too coarse for queries {half[j]:g} scales "
+                "apart; shift the parameters, or give a larger scale"
+            )
+        return lower, upper
+
+    def _inside(self, z: Array) -> Array:
+        """The nearest point within the bounds, in z."""
+        return z if self.bounds is None else np.clip(z, self.bounds[0] / self.scale, self.bounds[1] / self.scale)
+
+    def _record(self, model: Model, before: Array) -> None:
+        """Keep what was known when the iterate moved from `before` to where it is now."""
+        internal = model.gp.jacobian(before / self.scale)
+        jacobian, square = model.in_users_units(internal, before), model.units.spread**2
+        ell, variance, noise, _ = self._surrogate.hyperparameters
+        step = self._iterate - before
+        record = Iteration(
+            number=self._iteration,
+            evaluations=len(self.log.evaluations),
+            x=before,
+            gradient=jacobian.mean,
+            uncertainty=float(jacobian.covariance.trace()),
+            probability_of_ascent=internal.probability_of_ascent(step / self.scale),
+            certainty=internal.certainty(),
+            step=step,
+            lengthscale=ell * self.scale,
+            variance=variance * square,
+            noise=noise * square,
+            jitter=model.gp.jitter * square,
+            warning=self._surrogate.warning,
+        )
+        self.log.step(record)
+
+    def _used_again(self) -> Sequence[Evaluation]:
+        start = self._start()
+        window = self._window()
+        return window if start is None or start in window else [start, *window]
+
+    # -- memo ---------------------------------------------------------------------------------------------------------
+
+    def _memo(self) -> dict[str, Any]:
+        return self._surrogate.memo()
+
+    def _recall(self, memo: dict[str, Any]) -> None:
+        self._surrogate = self._surrogate.recall(memo)

@@ -1,0 +1,65 @@
+"""How the queries of an iteration are chosen in the box around the iterate, in units of `scale`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from gibo._checks import one_of, positive, positive_int
+from gibo._linalg import Array
+from gibo._serialize import Serializable
+from gibo.acquisition.information import BASES, Basis, GradientInformation, plan
+
+
+class Queries(Serializable, ABC):
+    """Base of the ways to choose queries; one of your own derives from it and is a frozen dataclass."""
+
+    @abstractmethod
+    def choose(
+        self, information: GradientInformation, lower: Array, upper: Array, M: int, rng: np.random.Generator
+    ) -> Array:
+        """Up to M queries (M, d) in the box, at least one."""
+
+
+@dataclass(frozen=True)
+class Informative(Queries):
+    """Each query has the most Gradient Information given those before it (Müller et al. 2021, lines 7 to 12).
+
+    Args:
+        least_share: an iteration asks fewer than M queries when the next one would remove less than this share of the
+            gradient's remaining uncertainty.
+        least_gain: or when one has removed less than this of it, in the model's units: the published code's rule.
+        plan_steps: at most so many steps of the climb to a query's place. A query near its best place serves as well.
+        basis: of the directions that are uncertain alike, as all are at first: ``"shuffled"``: the parameters in
+            random order; ``"axes"``: in their order; ``"random"``: directions that change all parameters.
+    """
+
+    least_share: float = 0.0
+    least_gain: float = 0.0
+    plan_steps: int = 8
+    basis: Basis = "shuffled"
+
+    def __post_init__(self) -> None:
+        for name in ("least_share", "least_gain"):
+            object.__setattr__(self, name, positive(name, getattr(self, name), or_zero=True))
+        positive_int("plan_steps", self.plan_steps)
+        one_of("basis", self.basis, BASES)
+
+    def choose(
+        self, information: GradientInformation, lower: Array, upper: Array, M: int, rng: np.random.Generator
+    ) -> Array:
+        ends = (self.least_share, self.least_gain, self.plan_steps)
+        return plan(information, lower, upper, M, rng, *ends, self.basis).X
+
+
+@dataclass(frozen=True)
+class RandomQueries(Queries):
+    """Queries at random in the box: the ablation that shows what choosing is worth."""
+
+    def choose(
+        self, information: GradientInformation, lower: Array, upper: Array, M: int, rng: np.random.Generator
+    ) -> Array:
+        X: Array = lower + (upper - lower) * rng.random((M, len(lower)))
+        return X

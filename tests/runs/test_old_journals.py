@@ -129,9 +129,7 @@ def test_a_run_that_began_with_other_defaults_keeps_them(tmp_path):
     assert (settings.move, settings.scale_search) == ("step", False)
     assert result.evaluations == budget
     with pytest.raises(gibo.InputError, match="holds another run"):
-        gibo.maximize(
-            objective, [0.0, 0.0], budget=60, scale=0.3, seed=3, journal=tmp_path, settings=gibo.Settings()
-        )
+        gibo.maximize(objective, [0.0, 0.0], budget=60, scale=0.3, seed=3, journal=tmp_path, settings=gibo.Settings())
 
 
 def test_a_journal_of_version_2_can_be_read(tmp_path):

@@ -134,7 +134,7 @@ def _settings(given: Mapping[str, Any]) -> Settings:
         if not isinstance(value, simple):
             raise InputError(f"settings.{name}: expected a number, a list of numbers or a name, got {describe(value)}")
     with without_imports():
-        return Settings.given(given)
+        return Settings.given(dict(given))
 
 
 def _known(where: str, data: Mapping[str, Any], names: Sequence[str] | Mapping[str, Any]) -> None:

@@ -1,5 +1,14 @@
 """The errors that gibo raises: each says what was expected, what came and what to do, in one line."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
 # Characters of an error's text that are kept: what it repeats may be somebody's file name, or a file's content.
 LONGEST = 1000
 
@@ -45,6 +54,19 @@ class StudyError(GiboError, RuntimeError):
 
 class MissingExtraError(GiboError, ImportError):
     """An optional dependency is needed and not installed; the message names the extra."""
+
+
+def short_traceback(function: Callable[P, T]) -> Callable[P, T]:
+    """For functions that users call: the traceback of a `GiboError` ends where they called, not deep inside gibo."""
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except GiboError as error:
+            raise error.with_traceback(None) from error.__cause__
+
+    return called
 
 
 def printable(text: str, lines: bool = False) -> str:

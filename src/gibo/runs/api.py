@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo._checks import describe, describe_error, instance
-from gibo.errors import InputError, JournalError
+from gibo.errors import InputError, JournalError, short_traceback
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.settings import Settings
@@ -30,6 +30,7 @@ from gibo.runs.workers import Workers
 NOTICE = "gibo: the run ends when the evaluations that are running have returned; Ctrl-C again ends it at once\n"
 
 
+@short_traceback
 @takes_options(OptionNames)
 def maximize(
     objective: Objective,
@@ -74,6 +75,7 @@ def maximize(
     return run(optimizer, objective, budget=budget, **options)
 
 
+@short_traceback
 @takes_options(OptionNames)
 def minimize(
     objective: Objective,
@@ -116,6 +118,7 @@ def _gibo(
     return GIBO(x0, scale=scale, bounds=bounds, seed=seed, settings=settings)
 
 
+@short_traceback
 @takes_options(StartOptions)
 def resume(
     journal: str | Path, objective: Objective, *, budget: int | None = None, **options: Unpack[StartOptions]
@@ -155,6 +158,7 @@ def resume(
     return run(spec.fresh_optimizer(), objective, **{**of_run, **remembered, **options, "journal": journal})
 
 
+@short_traceback
 @takes_options(OptionNames)
 def run(optimizer: Optimizer, objective: Objective, *, budget: int, **options: Unpack[OptionNames]) -> Result:
     """Run any optimiser on an objective.

@@ -10,7 +10,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 # Characters of an error's text that are kept: what it repeats may be somebody's file name, or a file's content.
-LONGEST = 1000
+LONGEST_MESSAGE = 1000
 
 
 class GiboError(Exception):
@@ -18,7 +18,7 @@ class GiboError(Exception):
 
     def __init__(self, text: str = "") -> None:
         line = printable(text)
-        super().__init__(line if len(line) <= LONGEST else f"{line[: LONGEST - 2]} …")
+        super().__init__(line if len(line) <= LONGEST_MESSAGE else f"{line[: LONGEST_MESSAGE - 2]} …")
 
 
 class InputError(GiboError, ValueError):

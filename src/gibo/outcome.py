@@ -37,7 +37,7 @@ from gibo.errors import InputError
 # In the message about a value that is of another type.
 NO_NUMBER = ": expected a number, got"
 # Characters of a message or traceback, and of an info as JSON, that are kept.
-LONGEST_TEXT = 4_000
+LONGEST_FAILURE = 4_000
 LONGEST_TRACEBACK = 20_000
 LARGEST_INFO = 1 << 20
 # Characters of the name of a measured quantity or of a block, and how many quantities an evaluation may have.
@@ -310,7 +310,7 @@ def _failure(failure: Any, what: str) -> str:
     return str(instance(f"{what.removesuffix('value')}failure", failure, str, "a text"))
 
 
-def _text(text: str, longest: int = LONGEST_TEXT) -> str:
+def _text(text: str, longest: int = LONGEST_FAILURE) -> str:
     """Without halves of characters (in file names, say), which no file could hold, and cut to a size."""
     if len(text) > longest:
         text = f"{text[:longest]} … ({len(text) - longest} more characters)"

@@ -23,27 +23,23 @@ from gibo.runs.spec import Naming
 
 IN_A_ROW = 5  # failures, or uncertain steps
 RECENT = 50  # evaluations whose failures are counted
-OFTEN = 0.3  # share of failures
-UNSURE = 0.6  # probability of ascent; a coin has 0.5
-FAR = 4.0  # factor between lengthscales and what the scale promises
-CLEAR = 1.5  # standard deviations of the noise that the signal has, where lengthscales can be believed
-# Those by which the value changes within one scale, by the model. Seen on −‖x − 1‖² from 0 with noise 0.03, 4 and 12
-# parameters, 80 to 120 values: with a scale of 0.3 more than 13 where the lengthscales are long (a run that has arrived
-# on a hill of 12 parameters fits longer and longer ones), with one of 0.01 less than 0.6.
-VISIBLE = 2.0
-FAINT = 1.0  # the same of the whole signal; on noise alone it stayed below from the fifth step on, on hills above
-# A walk whose net length is more than this share of its path marches on; one of less, whose steps oppose each other
-# (mean cosine), jumps to and fro. Seen on −‖x − 1‖² from 0 with noise 0.03, 4 and 12 parameters, 60 and 96 values, 3
-# seeds each, `Settings(scale_search=False)`: with a scale of 0.3 a share of 0.22 to 0.37; of 0.03, 0.57 to 0.97; of 3,
-# 0.05 to 0.08 with cosines of −0.46 to −0.69. Other walks with too small a scale had as little as 0.27: of those
-# nothing is said, rather than something wrong of one that is right. Every search marches at first: of one that has gone
-# less than so many scales per parameter nothing is said either.
+FAILING_SHARE = 0.3  # of the last evaluations
+UNSURE_ASCENT = 0.6  # probability of ascent; a guess has 0.5
+LENGTHSCALE_RATIO = 4.0  # of the lengthscales found to those that the scale promises
+# Standard deviations of the noise. The figures come from −‖x − 1‖² from 0 with noise 0.03, 4 and 12 parameters and 60 to
+# 120 values, and from noise alone.
+CLEAR_SIGNAL = 1.5  # of the signal: from here on lengthscales can be believed
+VISIBLE_CHANGE = 2.0  # of the value within one scale: above 13 with a scale of 0.3, below 0.6 with one of 0.01
+FAINT_SIGNAL = 1.0  # of the signal: on noise alone below from the fifth step on, on hills above
+# The net length of a walk as a share of its path, and the mean cosine between successive steps. On the same functions
+# (3 seeds, `Settings(scale_search=False)`): a share of 0.22 to 0.37 with a scale of 0.3; 0.57 to 0.97 with 0.03; 0.05 to
+# 0.08 and cosines of −0.46 to −0.69 with 3. Some walks with too small a scale had 0.27; nothing is said about those.
 MARCHING, JUMPING, OPPOSED = 0.55, 0.1, -0.4
-LONG_MARCH = 5.0
+LONG_MARCH = 5.0  # scales per parameter; every search marches in the beginning
 LEAST_STEPS = 6
 LEAST_ALIKE = 3  # equal values that are no accident
 UNLIKELY = 0.00135  # beyond three standard deviations, on one side
-MOST = 0.9  # share of the last values that are better than the first one
+SHARE_ABOVE_FIRST = 0.9  # of the last values are better than the first one
 NINETY, LIKELY = 1.6449, 1.2816  # standard errors that hold 90 % of a normal distribution: on both sides, on one
 
 
@@ -229,7 +225,7 @@ def verdict(facts: Facts, start: Best | None, end: Best | None) -> Advice:
     surely = any(lower_by_chance(*each) < UNLIKELY for each in worse_and_better)
     last = thirds[-1][1] if thirds else known  # a run that soon was at the top has high values in its first third, too
     better = [value < known[0] if facts.minimize else value > known[0] for value in last]
-    risen = risen or sum(better) >= MOST * len(last)
+    risen = risen or sum(better) >= SHARE_ABOVE_FIRST * len(last)
     at_end = "at the recommended point, in the model's 90 % intervals"
     return _compared(facts, begun, reached, "at the start", at_end, risen, surely)
 
@@ -303,7 +299,7 @@ def _failures(facts: Facts) -> Advice | None:
         return Advice("all_failing", f"The last {row} evaluations failed. {reason}")
     if 2 * facts.failures > facts.count:
         return Advice("most_failed", f"{facts.failures} of {facts.count} evaluations failed. {reason}")
-    if len(failures) >= 10 and len(failed) > OFTEN * len(failures):
+    if len(failures) >= 10 and len(failed) > FAILING_SHARE * len(failures):
         return Advice("many_failing", f"{len(failed)} of the last {len(failures)} evaluations failed. {reason}")
     return None
 
@@ -320,10 +316,11 @@ def _alike(facts: Facts) -> Advice | None:
 
 def _ascent(facts: Facts) -> Advice | None:
     last = facts.ascents[-IN_A_ROW:]
-    if len(last) >= IN_A_ROW and all(p is not None and p < UNSURE for p in last):
+    if len(last) >= IN_A_ROW and all(p is not None and p < UNSURE_ASCENT for p in last):
         verb = "descends" if facts.minimize else "ascends"
-        seen = f"The last {IN_A_ROW} steps were hardly better than a guess (each {verb} with less than {UNSURE:.0%})"
-    elif len(facts.steps) >= LEAST_STEPS and _is_fitted(facts) and (facts.signal or math.inf) < FAINT:
+        each = f"each {verb} with less than {UNSURE_ASCENT:.0%}"
+        seen = f"The last {IN_A_ROW} steps were hardly better than a guess ({each})"
+    elif len(facts.steps) >= LEAST_STEPS and _is_fitted(facts) and (facts.signal or math.inf) < FAINT_SIGNAL:
         seen = "The model finds more noise than signal in the values"
     else:
         return None
@@ -334,11 +331,11 @@ def _ascent(facts: Facts) -> Advice | None:
 def _scale(facts: Facts) -> Advice | None:
     """By how the search walks, and, where the values are clear of the noise, by the lengthscales that were found."""
     ratio, (share, cosine, march) = _found(facts), _walk(facts)
-    if ratio is not None and ratio > FAR:
+    if ratio is not None and ratio > LENGTHSCALE_RATIO:
         factor = float(f"{ratio:.1g}")
         text = f"The value hardly changes within one scale: the scale looks too small. Try {factor:g} times it."
         return Advice("scale_small", text)
-    if share > MARCHING and march > LONG_MARCH and (facts.signal or math.inf) > CLEAR:
+    if share > MARCHING and march > LONG_MARCH and (facts.signal or math.inf) > CLEAR_SIGNAL:
         text = "The search still marches in one direction: the scale looks too small. Try 3 to 10 times it, or go on."
         return Advice("scale_small", text)
     if share < JUMPING and cosine < OPPOSED:
@@ -355,10 +352,10 @@ def _is_fitted(facts: Facts) -> bool:
 def _found(facts: Facts) -> float | None:
     """The lengthscales relative to what the settings expect; None where they say nothing, or the value does change."""
     ell, expected, clear = facts.lengthscale, facts.expected, facts.signal
-    if ell is None or expected is None or clear is None or not _is_fitted(facts) or clear <= CLEAR:
+    if ell is None or expected is None or clear is None or not _is_fitted(facts) or clear <= CLEAR_SIGNAL:
         return None
     ratio = median(length / (scale * expected) for length, scale in zip(ell, facts.scale, strict=True))
-    return ratio if clear < VISIBLE * ratio * expected else None
+    return ratio if clear < VISIBLE_CHANGE * ratio * expected else None
 
 
 def _walk(facts: Facts) -> tuple[float, float, float]:

@@ -84,7 +84,7 @@ class Loop:
                 status, reason = Status.INTERRUPTED, ""  # the objective raised it
             finally:
                 self.control.close()
-            lost = self.finish()
+            lost = self.finish() if self.running else ""
             if status is Status.INTERRUPTED:
                 reason = f"interrupted after {self.session.spent} of {self.options.budget} evaluations"
             return status, reason + lost

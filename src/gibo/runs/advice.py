@@ -26,14 +26,14 @@ RECENT = 50  # evaluations whose failures are counted
 FAILING_SHARE = 0.3  # of the last evaluations
 UNSURE_ASCENT = 0.6  # probability of ascent; a guess has 0.5
 LENGTHSCALE_RATIO = 4.0  # of the lengthscales found to those that the scale promises
-# Standard deviations of the noise. The figures come from −‖x − 1‖² from 0 with noise 0.03, 4 and 12 parameters and 60 to
-# 120 values, and from noise alone.
+# Standard deviations of the noise. The figures come from −‖x − 1‖² from 0 with noise 0.03, 4 and 12 parameters and 60
+# to 120 values, and from noise alone.
 CLEAR_SIGNAL = 1.5  # of the signal: from here on lengthscales can be believed
 VISIBLE_CHANGE = 2.0  # of the value within one scale: above 13 with a scale of 0.3, below 0.6 with one of 0.01
 FAINT_SIGNAL = 1.0  # of the signal: on noise alone below from the fifth step on, on hills above
 # The net length of a walk as a share of its path, and the mean cosine between successive steps. On the same functions
-# (3 seeds, `Settings(scale_search=False)`): a share of 0.22 to 0.37 with a scale of 0.3; 0.57 to 0.97 with 0.03; 0.05 to
-# 0.08 and cosines of −0.46 to −0.69 with 3. Some walks with too small a scale had 0.27; nothing is said about those.
+# (3 seeds, `Settings(scale_search=False)`): a share of 0.22 to 0.37 with a scale of 0.3; 0.57 to 0.97 with 0.03; 0.05
+# to 0.08 and cosines of −0.46 to −0.69 with 3. Some walks with too small a scale had 0.27; nothing is said about those.
 MARCHING, JUMPING, OPPOSED = 0.55, 0.1, -0.4
 LONG_MARCH = 5.0  # scales per parameter; every search marches in the beginning
 LEAST_STEPS = 6

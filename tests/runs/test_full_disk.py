@@ -157,7 +157,7 @@ def test_a_run_whose_journal_is_gone_stops_with_the_result_in_hand(lose, options
 
     result = climb(folder, objective, callback=callback, **options)
     assert result.status is Status.ERROR
-    assert re.match(r"stopped: .*journal\.sqlite: .*(was deleted or replaced|a folder|not there any more)", result.reason)
+    assert re.match(r"stopped: .*journal\.sqlite: .*(deleted or replaced|a folder|not there any more)", result.reason)
     expected = climb(budget=12).history.value[: result.evaluations]
     assert result.history.value.tolist() == expected.tolist()
     assert result.evaluations == (6 if "workers" in options else 8)

@@ -287,33 +287,6 @@ def test_the_estimated_mean_is_the_most_likely_one(kernel, data):
     assert gp.predict(np.full(D, 1e3)).mean == pytest.approx(gp.prior_mean)
 
 
-@pytest.mark.parametrize("mean", [0.3, "estimated"])
-def test_log_likelihood_gradient(kernel, data, mean):
-    X, y, *gradients = data
-
-    def likelihood(p):
-        changed = kernel.with_hyperparameters(np.exp(p[:D]), float(np.exp(p[D])))
-        gp = GaussianProcess(changed, noise=float(np.exp(p[D + 1])), mean=mean)
-        return gp.condition(X, y, *gradients).log_likelihood
-
-    p = np.log([*ELL, 1.7, 0.05])
-    by_ell, by_s2, by_noise = GaussianProcess(kernel, noise=0.05, mean=mean).condition(*data).log_likelihood_gradient()
-    numerical = differences(likelihood, p, np.full(D + 2, 1e-5))
-    np.testing.assert_allclose([*by_ell, by_s2, by_noise], numerical, rtol=1e-7, atol=1e-7)
-
-
-def test_log_likelihood_gradient_of_a_shared_lengthscale_is_the_sum(kernel, data):
-    X, y, *gradients = data
-
-    def likelihood(p):
-        changed = kernel.with_hyperparameters(float(np.exp(p[0])), 1.7)
-        return GaussianProcess(changed, noise=0.05).condition(X, y, *gradients).log_likelihood
-
-    shared = GaussianProcess(kernel.with_hyperparameters(0.7, 1.7), noise=0.05).condition(*data)
-    numerical = differences(likelihood, np.log([0.7]), np.array([1e-5]))
-    assert shared.log_likelihood_gradient().lengthscale.sum() == pytest.approx(numerical[0], rel=1e-7)
-
-
 # -- noise that differs between values --------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ L (d, d)             ``diag(1/ell²)``. For the general matrix L of Müller et a
 A kernel is one class with one method, its profile; every derivative below follows from it by the chain rule:
 
     ∂k/∂a      =  2·s2·psi'·r                                        ∂k/∂b = −∂k/∂a
-    ∂²k/∂a∂bᵀ  = −2·s2·psi'·L − 4·s2·psi''·r rᵀ                      ∂²k/∂a∂aᵀ = ∂²k/∂b∂bᵀ = −∂²k/∂a∂bᵀ
+    ∂²k/∂a∂bᵀ  = −2·s2·psi'·L − 4·s2·psi''·r rᵀ
 
 No formula divides by the distance, so all are finite and exact where two points coincide.
 """
@@ -155,10 +155,6 @@ class Kernel(Serializable, ABC):
         outer[..., i, i] += diagonal
         return outer
 
-    def d2k_dada(self, A: Array, B: Array) -> Array:
-        """``∂²k/∂a_i∂a_j``, which equals ``∂²k/∂b_i∂b_j``, for all pairs: (n, m, d, d)."""
-        return -self.d2k_dadb(A, B)
-
     def gradient_variance(self, d: int) -> Array:
         """The diagonal of ``H = ∂²k(t, t')/∂t∂t'`` at t' = t, the prior covariance of the gradient: (d,)."""
         _, dpsi = self.profile(np.zeros(1), 1)
@@ -169,15 +165,6 @@ class Kernel(Serializable, ABC):
         return np.diag(self.gradient_variance(d))
 
     # -- derivatives with respect to the hyperparameters --------------------------------------------------------------
-
-    def dk_dlog_variance(self, A: Array, B: Array) -> Array:
-        """``∂k/∂log s2`` for all pairs: (n, m)."""
-        return self.k(A, B)
-
-    def dk_dlog_lengthscale(self, A: Array, B: Array) -> Array:
-        """``∂k/∂log ell_j`` for all pairs: (n, m, d). A lengthscale shared by all has the sum over j."""
-        r, _, dpsi = self._pairs(A, B, 1)
-        return -2.0 * self.variance * dpsi[..., None] * r * (A[:, None, :] - B[None, :, :])
 
     def hyperparameter_gradient(self, W: Array, X: Array, G: Array) -> tuple[Array, float]:
         """``Σ_ij W_ij·∂K_ij/∂log ell`` (d,) and ``Σ_ij W_ij·∂K_ij/∂log s2``, without forming any ∂K.

@@ -89,15 +89,6 @@ def test_gradient(gp):
         np.testing.assert_allclose(gradient, numerical, rtol=1e-6, atol=1e-7 * gi(candidates(gp)).max())
 
 
-def test_scaled_gradient_is_by_lengthscale_units(gp):
-    gi = GradientInformation(gp, at=T)
-    x = candidates(gp)[0]
-    np.testing.assert_allclose(gi.t + gi._ell * gi.to_scaled(x), x, rtol=1e-14)
-    value, gradient = gi.scaled_value_and_gradient(gi.to_scaled(x))
-    assert value == gi(x)
-    np.testing.assert_allclose(gradient, gi.value_and_gradient(x)[1] * ELL, rtol=1e-14)
-
-
 def test_a_batch_equals_its_points(gp):
     gi = GradientInformation(gp, at=T)
     x = candidates(gp)
@@ -114,22 +105,6 @@ def test_extending_equals_telling_the_model(gp):
     for point, value in zip(x, np.random.default_rng(2).normal(size=len(x)), strict=True):
         gi, told = gi.extend(point), told.extend(point, value)
         same(gi, GradientInformation(told, at=T), x)
-
-
-def test_extending_leaves_the_old_one_alone(gp):
-    gi = GradientInformation(gp, at=T)
-    x = candidates(gp)
-    values, slope, covariance = gi(x), gi.value_and_gradient(x[0])[1], gi.covariance.copy()
-    gi.extend(x[0]).extend(x[1])
-    assert np.array_equal(gi(x), values)
-    assert np.array_equal(gi.value_and_gradient(x[0])[1], slope)
-    assert np.array_equal(gi.covariance, covariance)
-
-
-def test_extending_takes_its_information_off_the_covariance(gp):
-    gi = GradientInformation(gp, at=T)
-    for x in candidates(gp):
-        assert np.trace(gi.covariance) - np.trace(gi.extend(x).covariance) == pytest.approx(gi(x), rel=1e-9, abs=1e-13)
 
 
 def test_the_observed_values_do_not_matter(kernel):

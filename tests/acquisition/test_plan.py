@@ -194,15 +194,6 @@ def test_a_plan_with_gradient_observations_equals_asking_and_telling():
         gp = gp.extend(asked, -5.0)
 
 
-def test_a_plan_leaves_the_acquisition_alone():
-    gp, t, lower, upper = situation(2, d=4)
-    gi = GradientInformation(gp, at=t)
-    before = gi.covariance.copy(), gi(lower)
-    plan(gi, lower, upper, 3, np.random.default_rng(0))
-    assert np.array_equal(gi.covariance, before[0])
-    assert gi(lower) == before[1]
-
-
 def test_the_information_of_a_plan_adds_up():
     gp, t, lower, upper = situation(2, d=4)
     gi = GradientInformation(gp, at=t)

@@ -9,7 +9,7 @@ import pytest
 from gibo import cli
 from gibo.cli import main
 
-OWN = {command for commands in cli.COMMANDS.values() for command in commands}
+OWN = {command for commands in cli.MODULES.values() for command in commands}
 
 
 def choices(parser):
@@ -18,7 +18,7 @@ def choices(parser):
 
 def test_every_command_is_listed_and_is_where_the_table_says():
     assert choices(cli.parser_of()) == choices(cli.parser_of("--help")) == OWN | {"reproduce", "figures"}
-    for commands in cli.COMMANDS.values():
+    for commands in cli.MODULES.values():
         for command in commands:
             assert choices(cli.parser_of(command)) == set(commands)
 

@@ -180,7 +180,7 @@ def test_a_command_waits_for_another_process_and_says_so(words, held, monkeypatc
     folder, let_go = held
     say = gibo.cli.manual._say_waiting
     monkeypatch.setattr(gibo.cli.manual, "_say_waiting", lambda: (say(), let_go()))
-    assert gibo.runs.manual.PATIENCE == 60.0
+    assert gibo.runs.manual.LOCK_PATIENCE == 60.0
     assert main([words[0], str(folder), *words[1:]]) == 0
     assert capsys.readouterr().err == "gibo: another process works on this run; waiting for it\n"
     assert len(told_in(folder)) == (words[0] == "tell")
@@ -189,7 +189,7 @@ def test_a_command_waits_for_another_process_and_says_so(words, held, monkeypatc
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_a_command_that_gives_up_has_an_exit_code_of_its_own(words, held, monkeypatch, capsys):
     folder, _ = held
-    monkeypatch.setattr(gibo.runs.manual, "PATIENCE", 0.1)
+    monkeypatch.setattr(gibo.runs.manual, "LOCK_PATIENCE", 0.1)
     assert main([words[0], str(folder), *words[1:]]) == 3
     waiting, given_up = capsys.readouterr().err.splitlines()
     assert waiting == "gibo: another process works on this run; waiting for it"

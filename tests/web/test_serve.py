@@ -164,7 +164,7 @@ def test_a_hundred_clients_at_once(tmp_path):
 
 def test_while_it_serves_the_run_is_held_and_can_be_read(bench, folder, monkeypatch):
     (first, *_) = bench.ask()["queries"]
-    monkeypatch.setattr(manual, "PATIENCE", 0.0)
+    monkeypatch.setattr(manual, "LOCK_PATIENCE", 0.0)
     with pytest.raises(InUseError):
         manual.tell(folder, first["id"], 1.0)
     assert manual.status(folder).result.evaluations == 0

@@ -19,7 +19,7 @@ from gibo._plugins import load_module
 from gibo.errors import GiboError, InputError, InUseError, printable
 
 # The commands, by the module that has them; it is loaded when one of them is called.
-COMMANDS = {
+MODULES = {
     "train": ("train", "evaluate"),
     "play": ("play",),
     "plot": ("plot",),
@@ -111,8 +111,8 @@ def parser_of(command: str = "") -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"gibo {sys.modules['gibo'].__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    own = [name for name, its in COMMANDS.items() if command in its]
-    for module in own or (*COMMANDS, "others"):
+    own = [name for name, its in MODULES.items() if command in its]
+    for module in own or (*MODULES, "others"):
         importlib.import_module(f"gibo.cli.{module}").add_commands(commands)
     return parser
 

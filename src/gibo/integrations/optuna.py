@@ -54,7 +54,7 @@ PIECE = 30_000  # characters; a text of MySQL holds 65,535
 
 # A query whose trial is still running is passed over once this many extra trials per running one have finished: its
 # process may have been killed. If its value comes after all, it is used from then on.
-PATIENCE = 2
+EXTRA_ROUNDS = 2
 
 _logger = optuna.logging.get_logger(__name__)
 
@@ -299,7 +299,7 @@ def _taken(trials: list[FrozenTrial], token: str) -> set[int]:
 def _waited_enough(trials: list[FrozenTrial], token: str, own: FrozenTrial) -> bool:
     running = sum(t.state == TrialState.RUNNING and t.number != own.number for t in trials)
     extras = sum(t.system_attrs.get(EXTRA) == token and t.state.is_finished() for t in trials)
-    return bool(extras >= PATIENCE * running)
+    return bool(extras >= EXTRA_ROUNDS * running)
 
 
 def _set(study: Study, trial: FrozenTrial, key: str, value: Any) -> None:

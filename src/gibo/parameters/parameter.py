@@ -27,7 +27,7 @@ SHARE = 0.1
 # The words by which a saved parameter is known; anything else in its table is an error.
 FIELDS = ("kind", "lower", "upper", "start", "scale", "log")
 
-LARGEST = 2**53  # beyond, floats do not hold every whole number
+LARGEST_WHOLE = 2**53  # beyond, floats do not hold every whole number
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Parameter:
             raise InputError(f"{name}: expected a finite number, got {number}{hint}")
         if self.kind != "integer":
             return number
-        if not number.is_integer() or abs(number) > LARGEST:
+        if not number.is_integer() or abs(number) > LARGEST_WHOLE:
             raise InputError(f"{name}: expected a whole number of at most 2**53, got {shown(value)}")
         return int(number)
 

@@ -33,7 +33,7 @@ from gibo.runs.session import Reparametrizer, Session
 from gibo.runs.spec import Naming, RunSpec
 
 # Two programs that drive one run may meet; each holds the journal for a moment only.
-PATIENCE = 60.0
+LOCK_PATIENCE = 60.0
 
 
 class Overview(NamedTuple):
@@ -91,7 +91,7 @@ class Recorded(NamedTuple):
 
 def ask(folder: Path | str, waiting: Callable[[], None] | None = None) -> Batch:
     """The queries to evaluate next; the same ones until they are told."""
-    with Journal.open(folder, PATIENCE, waiting) as journal:
+    with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
         refuse_normalized(journal)
         if (point := aborted_at(journal)) is not None:
             what = ", ".join(f"{name} = {value:.6g}" for name, value in point.items())
@@ -110,7 +110,7 @@ def tell(
     """Record the value of a query, or why there is none; the very same may be told again."""
     number = natural("number", number)
     _check_telling(value, failed)
-    with Journal.open(folder, PATIENCE, waiting) as journal:
+    with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
         refuse_normalized(journal)
         outcome, asked = _outcome(journal, value, failed), journal.queries()
         told = {e.id: e.outcome for e, _ in journal.evaluations()}
@@ -159,7 +159,7 @@ def undo(
     if natural("count", count) < 1:
         raise InputError(f"count: expected at least 1, got {count}")
     instance("reason", reason, (str, NoneType), "a text")
-    with Journal.open(folder, PATIENCE, waiting) as journal:
+    with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
         taken = [row.query for row in journal.undo(count, reason)]
         Session.of(journal).start_at_best()
         return taken
@@ -182,7 +182,7 @@ def correct(
     _check_telling(value, failed)
     if not instance("reason", reason, str, "a text").strip():
         raise InputError("correct: say why, for the record")
-    with Journal.open(folder, PATIENCE, waiting) as journal:
+    with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
         journal.correct(number, _outcome(journal, value, failed), reason)
         return Recorded(True, sorted(journal.queries().keys() - {e.id for e, _ in journal.evaluations()}))
 
@@ -210,7 +210,7 @@ def tell_elsewhere(
 
     A value that the run has at the same point is known already and is left out, unless it is to be recorded `again`.
     """
-    with Journal.open(folder, PATIENCE, waiting) as journal:
+    with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
         refuse_normalized(journal)
         session = Session.of(journal)
         new = data if again else unknown_values(session, data)
@@ -259,7 +259,7 @@ def abort(
 ) -> dict[str, float]:
     """End a run; returns what to set on the machine: a point that is safe, the start if none is named."""
     instance("reason", reason, str, "a text")
-    with Journal.open(folder, PATIENCE, waiting) as journal:
+    with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
         spec, starts = journal.spec(), journal.starts()
         x = as_vector("x0", spec.arguments["x0"]) if point is None else spec.naming.point(point)
         journal.acted(("abort", {"reason": reason, "x": x.tolist()}))
@@ -270,7 +270,7 @@ def abort(
 
 def go_on(folder: Path | str, waiting: Callable[[], None] | None = None) -> None:
     """Go on with a run by hand that was aborted."""
-    with Journal.open(folder, PATIENCE, waiting) as journal:
+    with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
         if aborted_at(journal) is None:
             raise InputError(f"{folder}: this run was not aborted")
         journal.acted(("continued", {}))

@@ -85,7 +85,8 @@ class RunOptions:
             objective is called with a keyword argument for each parameter or, if it takes none of these names, with a
             dictionary. `Result.parameters` has the recommended values.
         data: what is known before the run: pairs of a point (a vector or a dictionary by name) and its value. They are
-            told before anything is evaluated, and are not counted; a journal keeps them.
+            told before anything is evaluated, and are not counted; a journal keeps them. The search starts at the
+            best of them that lies within the bounds.
         target: stop when the model believes that the value of the best point has reached this.
         least_certainty: stop when the model's certainty that the gradient is not zero was below this (for example 0.9)
             five times in a row.

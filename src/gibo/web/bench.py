@@ -51,7 +51,7 @@ class ManualBench:
             self._let_go()
 
     def _opened(self, waiting: Callable[[], None] | None = None) -> Session | None:
-        journal = Journal.open(self.folder, manual.PATIENCE, waiting)
+        journal = Journal.open(self.folder, manual.LOCK_PATIENCE, waiting)
         try:
             spec = journal.spec()
             if spec.training is not None:

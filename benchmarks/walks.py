@@ -49,16 +49,22 @@ def maximize() -> Callable[[], Any]:
 
 def train() -> Callable[[], Any]:
     """`gibo train`."""
-    return lambda: command(["train", "CartPole-v1", "--budget", "20", "--out", "trained"])
+    return lambda: succeed("train", "CartPole-v1", "--budget", "20", "--out", "trained")
 
 
 def ask() -> Callable[[], Any]:
     """`gibo ask` for the first queries of a run by hand."""
-    command(["init", "bench", "--dim", "3", "--scale", "0.1"])
-    return lambda: command(["ask", "bench"])
+    succeed("init", "bench", "--dim", "3", "--scale", "0.1", "--maximize")
+    return lambda: succeed("ask", "bench")
 
 
 WALKS = {"iteration": iteration, "maximize": maximize, "train": train, "ask": ask}
+
+
+def succeed(*words: str) -> None:
+    """Run a command of gibo; one that fails is no walk."""
+    if command(list(words)) != 0:
+        raise RuntimeError(f"gibo {' '.join(words)} failed")
 
 
 def hill(x: Any) -> float:

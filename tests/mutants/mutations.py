@@ -34,10 +34,14 @@ MUTATIONS: list[Mutation] = [
         gp_likelihood_without_2_pi=("len(self.a) * math.log(2.0 * math.pi)", "len(self.a) * math.log(math.pi)"),
         gp_likelihood_gradient_by_noise=("by_noise = self.noise * float(", "by_noise = float("),
         gp_extension_without_noise=(" + np.diag(new.noise(self.noise))", ""),
+        gp_certainty_of_ascent=("for k in range(start, d, 2))", "for k in range(start, d - 2, 2))"),
+    ),
+    *of(
+        "src/gibo/observations.py",
+        "tests/test_gp.py",
         gp_gradients_without_noise=("[self.g_noise.ravel(), noise * self", "[0.0 * self.g_noise.ravel(), noise * self"),
         gp_known_noise_is_forgotten=("noise * self.noise_scale + self.known_noise]", "noise * self.noise_scale]"),
         gp_repeats_have_the_noise_of_one=("noise * self.noise_scale + self.known_noise]", "noise + self.known_noise]"),
-        gp_certainty_of_ascent=("for k in range(start, d, 2))", "for k in range(start, d - 2, 2))"),
     ),
     *of(
         "src/gibo/gp.py",
@@ -70,10 +74,7 @@ MUTATIONS: list[Mutation] = [
         "tests/acquisition/test_information.py",
         "tests/acquisition/test_plan.py",
         information_ignores_data=("c -= w.dot(self._V)", "c -= 0.0 * w.dot(self._V)"),
-        information_without_noise=(
-            "v = max(s2 - float(w.dot(w)), 0.0) + self._least_variance()",
-            "v = max(s2 - float(w.dot(w)), 1e-9)",
-        ),
+        information_without_noise=("- float(w.dot(w)), 0.0) + self._least_variance()", "- float(w.dot(w)), 1e-9)"),
         information_gradient=(
             "(2.0 * float(by_q[d + 1]) - bend * float(u.dot(e))) * u",
             "2.0 * float(by_q[d + 1]) * u",

@@ -182,9 +182,8 @@ def minimize(
         at = x.tobytes()
         return found
 
-    def slope(
-        x: Array,
-    ) -> Array:  # asked for where the value just was; SciPy's own memory of it costs a tenth of a plan
+    # SciPy asks for the gradient right after the value at the same point. Its own memory of it costs a tenth of a plan.
+    def slope(x: Array) -> Array:
         if x.tobytes() != at:
             value(x)
         return gradient

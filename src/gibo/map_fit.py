@@ -23,7 +23,7 @@ from gibo.observations import Observations
 from gibo.priors import Prior
 
 # Where a prior has no bounded support, the search stays within this factor of the prior's mean.
-WIDEST = 1e6
+SEARCH_FACTOR = 1e6
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class _Space:
         bounds: list[tuple[float, float]] = []
         for name in names:
             (lower, upper), mean = priors[name].support, priors[name].mean
-            lower, upper = max(lower, mean / WIDEST), min(upper, mean * WIDEST)
+            lower, upper = max(lower, mean / SEARCH_FACTOR), min(upper, mean * SEARCH_FACTOR)
             bounds += [(math.log(lower), math.log(upper))] * np.size(gp.hyperparameters[name])
         low, high = np.array(bounds).T
         return cls(gp, priors, names, sizes, (low, high))

@@ -127,9 +127,7 @@ class LogNormal(Prior):
 
     @property
     def mean(self) -> float:
-        return self.median * math.exp(
-            min(0.5 * self.log_sd * self.log_sd, 50.0)
-        )  # cut off where no float would be left
+        return self.median * math.exp(min(0.5 * self.log_sd * self.log_sd, 50.0))  # the limit keeps it a float
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ SERIES_BELOW = -300.0
 SOBOL_POINTS = 128
 CENTRES = 4
 RADII = (0.1, 0.3, 1.0)  # in lengthscales
-MAXIMUM_STEPS = 40
+CLIMB_STEPS = 40
 
 
 _Z = TypeVar("_Z", Array, np.float64)
@@ -178,7 +178,7 @@ def maximize(log_ei: Improvement, lower: Array, upper: Array, rng: np.random.Gen
         *_around_the_best(log_ei.gp, d, rng),
     ]
     groups = [np.clip(group, lower, upper) for group in groups]
-    return climb(log_ei, groups, lower, upper, scale=log_ei.gp.kernel.ell(d), maximum_steps=MAXIMUM_STEPS)
+    return climb(log_ei, groups, lower, upper, scale=log_ei.gp.kernel.ell(d), maximum_steps=CLIMB_STEPS)
 
 
 @lru_cache(maxsize=64)

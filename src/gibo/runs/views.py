@@ -155,7 +155,7 @@ class _Slicer:
         Z = X / self.model.scale
         W = solve_lower(conditioned(self.gp)[1].L, self.gp.cross(Z))
         u = self.gp.mean_at(Z) + self.gp.cross(Z).T @ self.gp.a
-        S = self.gp.kernel.k(Z, Z) - W.T @ W
+        S = self.gp.prior_covariance(Z, Z) - W.T @ W
         variance = np.maximum(np.diagonal(S), 0.0)
         y, half = self._value(u, variance), NINETY * np.sqrt(variance)
         low, high = np.sort([self._value(u - half, 0.0), self._value(u + half, 0.0)], axis=0)

@@ -1,6 +1,6 @@
 """Takes the pictures of the page that docs/watch.md shows, anew: ``python docs/images/screenshots.py [FOLDER]``.
 
-Needs chromium and playwright, and for the trials gymnasium, pygame and pillow.
+Needs chromium, playwright and pillow, and for the trials gymnasium and pygame.
 """
 
 import shutil
@@ -10,54 +10,64 @@ import threading
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
 import gibo
+from gibo.parameters import Parameters, integer, linear, log
+from gibo.runs import manual
 from gibo.runs.control import control_of
-from gibo.runs.manual import Description
-from gibo.runs.spec import RunSpec
 from gibo.training.training import Training, train
 from gibo.web.watch import Watch
 
-NAMES = ["kp", "ki", "kd", "filter", "feedforward", "deadband"]
-BEST = np.array([1.4, 0.5, 0.2, 0.8, 1.1, 0.1])
+PARAMETERS = Parameters(
+    kp=log(0.1, 30, start=1),
+    ki=log(0.01, 10, start=0.1),
+    kd=linear(0, 3, start=0.6),
+    filter=integer(1, 12),
+    feedforward=linear(-1, 1),
+    deadband=linear(0, 1),
+)
 
 
-def bench(x, seed):
-    """A controller on a noisy test bench: damping matters most, the deadband hardly."""
+def bench(kp, ki, kd, filter, feedforward, deadband, seed=1):
+    """The settling time of a drive: the gain matters most, the deadband hardly."""
     rng = np.random.default_rng(seed)
-    if rng.random() < 0.04:
+    if seed != 1 and rng.random() < 0.05:
         raise RuntimeError("emergency stop: current limit")
-    weights = np.array([1.0, 0.6, 2.5, 0.4, 0.8, 0.05])
-    return float(9.0 - (weights * (x - BEST) ** 2).sum() + 0.1 * rng.standard_normal())
+    time = 3.0 + 2.0 * np.log(kp / 6.0) ** 2 + 0.5 * np.log(ki / 0.5) ** 2 + 2.5 * (kd - 1.2) ** 2
+    time += 0.1 * (filter - 4) ** 2 + 3.0 * (feedforward - 0.3) ** 2 + 0.05 * deadband
+    return gibo.Outcome(time + 0.2 * rng.standard_normal(), info={"overshoot": 10.0 + 2.0 * kp})
 
 
 def held_after(count, gate, reached):
     """The same, which goes no further than this many evaluations until the gate is open."""
     calls = []
 
-    def objective(x, seed):
+    def objective(seed, **parameters):
         calls.append(seed)
         if len(calls) > count:
             reached.set()
             gate.wait()
-        return bench(x, seed)
+        return bench(**parameters, seed=seed)
 
     return objective
 
 
-def picture(context, address, path, dark=False, width=1280, height=900, replay=False):
+def picture(context, address, path, dark=False, width=1280, height=900, replay=False, whole=False):
     page = context.new_page()
     page.set_viewport_size({"width": width, "height": height})
     page.emulate_media(color_scheme="dark" if dark else "light")
     page.goto(address)
-    page.wait_for_selector("canvas")
+    page.wait_for_selector(".uplot canvas:visible")
     if replay:
         page.click("#replay-show")
         page.wait_for_selector("#replay-picture:visible", timeout=120_000)
-    page.wait_for_timeout(700)
-    page.screenshot(path=path)
+    page.wait_for_timeout(900)
+    page.screenshot(path=path, full_page=whole)
     page.close()
+    with Image.open(path) as whole_colours:
+        whole_colours.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
 
 
 def main():
@@ -67,21 +77,27 @@ def main():
             Path(base) / "profile", executable_path=shutil.which("chromium"), headless=True, args=["--no-sandbox"]
         )
         folder, gate, reached = Path(base) / "press-3", threading.Event(), threading.Event()
-        description = Description(NAMES, [0.6] * 6, [0.2] * 6, [0.0] * 6, [3.0] * 6)
-        spec = RunSpec.of(description.optimizer(), names=NAMES)
-        gibo.Journal.create(folder, spec).close()
-        objective = held_after(148, gate, reached)
-        run = threading.Thread(target=gibo.resume, args=(folder, objective), kwargs={"budget": 300}, daemon=True)
+        options = {"parameters": PARAMETERS, "budget": 150, "journal": folder, "seed": 1}
+        run = threading.Thread(target=gibo.minimize, args=(held_after(88, gate, reached),), kwargs=options, daemon=True)
         run.start()
         reached.wait()
         control_of(folder).remark("oil at 60 degrees from here on")
         with Watch(folder, control=control_of) as watch:
-            picture(context, watch.page_address, out / "watch-running.png")
+            picture(context, watch.page_address, out / "watch-running.png", whole=True)
             picture(context, watch.page_address, out / "watch-dark.png", dark=True)
             picture(context, watch.page_address, out / "watch-narrow.png", width=390, height=844)
         control_of(folder).stop()
         gate.set()
         run.join()
+        hand = Path(base) / "drive"
+        manual.create(hand, manual.Description.of(PARAMETERS, minimize=True))
+        for _ in range(5):
+            batch = manual.ask(hand)
+            for query in batch.queries:
+                manual.tell(hand, query.id, bench(**batch.naming(query.x)).value)
+        manual.ask(hand)
+        with Watch(hand, control=control_of) as watch:
+            picture(context, watch.page_address, out / "watch-hand.png", width=390, height=844)
         trained = Path(base) / "CartPole-v1"
         for seed in range(3):
             train(Training("CartPole-v1", "linear"), trained / f"trial-{seed:02d}", budget=60, seed=seed)

@@ -253,15 +253,14 @@ def test_parameters_are_copied_in_forms_that_read_back(finished, tab):
     with Watch(finished) as watch:
         tab.goto(watch.page_address)
         drawn(tab, 60)
-        forms = (
-            "Object.fromEntries(Object.entries(FORMS).map(([name, form]) => [name, form([['gain', 1e-7], ['on', 2]])]))"
-        )
+        pairs = "[['gain', 1e-7], ['on', 2], ['n', 2, true]]"
+        forms = f"Object.fromEntries(Object.entries(FORMS).map(([name, form]) => [name, form({pairs})]))"
         found = tab.evaluate(forms)
         ticks = "charts[0]?.plot?.axes[0]._splits?.every((tick) => tick >= 0 && Number.isInteger(tick))"
         until(tab, ticks)  # evaluations are counted
-    assert json.loads(found["JSON"]) == {"gain": 1e-7, "on": 2.0}
-    assert found["YAML"] == 'gain: 1.0e-7\n"on": 2.0\n'  # YAML 1.1 takes 1e-7 for a text, and on for true
-    assert ast.literal_eval(found["Python"]) == {"gain": 1e-7, "on": 2.0}
+    assert repr(json.loads(found["JSON"])) == repr({"gain": 1e-7, "on": 2.0, "n": 2})
+    assert found["YAML"] == 'gain: 1.0e-7\n"on": 2.0\n"n": 2\n'  # YAML 1.1 takes 1e-7 for a text, on and n for truth
+    assert repr(ast.literal_eval(found["Python"])) == repr({"gain": 1e-7, "on": 2.0, "n": 2})
 
 
 def test_a_start_that_is_recommended_is_called_so(tmp_path, tab):

@@ -37,12 +37,14 @@ def next_step(s: dict[str, Any]) -> str:
         return "Nothing new begins until the run is continued."
     if s["state"] == "running":
         left = s["rate"]["seconds_left"]
-        return "Nothing: the run goes on." if left is None else f"Nothing: the run ends in about {_duration(left)}."
+        return "Nothing to do." if left is None else f"Nothing to do. The run ends in about {_duration(left)}."
     if s["state"] == "waiting":
         if not pending:
             return "Run gibo ask (or POST /ask) for the next parameters to measure."
         first, more = s["pending"][0]["id"], f"; {pending - 1} more wait after it" if pending > 1 else ""
         return f"Set the parameters of query {first}, measure, and tell its value{more}."
+    if "training" in s["settings"]:
+        return "Measure the policy: gibo evaluate. To train it further, start the same command with a larger budget."
     if s["verdict"] is not None and s["verdict"]["code"] == "improved":
         return "Set the recommended parameters. Measure there a few times before you rely on the value."
     return "Read the advice below, or continue the run with a larger budget."

@@ -62,15 +62,16 @@ class Recorded:
         return {kind: json.loads(body) for kind, body in rows}, mark
 
     def recommended(
-        self, last: dict[str, Any] | None, verdict: dict[str, Any] | None, has_value: bool
+        self, last: dict[str, Any] | None, verdict: dict[str, Any] | None, has_value: bool, running: bool
     ) -> dict[str, Any] | None:
         """The recommended point: ``{"x": as the optimiser has it, "value", "sd", "low", "high"}``, None where unknown.
 
-        At the end of a run its verdict is younger than what the model said after the last update.
+        At the end of a run its verdict is younger than what the model said after the last update. While it is running
+        the verdict may be some seconds older; then all that is shown is of the verdict's moment.
         """
         best = None if verdict is None else verdict["best"]
         young = verdict is not None and (last is None or verdict["evaluations"] > last["evaluations"])
-        if best is not None and young:
+        if best is not None and (young or running):
             known = None if best["low"] is None else (best["high"] - best["low"]) / (2.0 * NINETY)
             return {**best, "sd": known}
         if last is not None:

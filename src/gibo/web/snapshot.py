@@ -163,7 +163,7 @@ class Reader:
         budget = starts[-1].options.get("budget") if starts else None
         views, viewed = self.recorded.views()
         verdict, last = views.get("verdict"), self.recorded.last()
-        recommended = self.recorded.recommended(last, verdict, count > failures)
+        recommended = self.recorded.recommended(last, verdict, count > failures, state in ("running", "paused"))
         found = {
             "format": FORMAT,
             "kind": "run",

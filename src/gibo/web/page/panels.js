@@ -68,17 +68,18 @@ function showTiles(run) {
 const PLAIN = /^[A-Za-z_][A-Za-z0-9_.-]*$/;
 const YAML_WORDS = /^(y|n|yes|no|on|off|true|false|null|nan|inf|infinity)$/i;
 
-/** Numbers with all digits, as a float in every language. */
-function exact(x) {
+/** Numbers with all digits, as a float in every language; whole numbers of a whole parameter. */
+function exact(x, whole = false) {
   const text = String(x);
+  if (whole) return text;
   if (/^-?\d+$/.test(text)) return `${text}.0`;
   return text.replace(/^(-?\d+)e/, "$1.0e");
 }
 
 const FORMS = {
-  JSON: (pairs) => `{\n${pairs.map(([name, x]) => `  ${JSON.stringify(name)}: ${exact(x)}`).join(",\n")}\n}`,
-  YAML: (pairs) => pairs.map(([name, x]) => `${PLAIN.test(name) && !YAML_WORDS.test(name) ? name : JSON.stringify(name)}: ${exact(x)}`).join("\n") + "\n",
-  Python: (pairs) => `{${pairs.map(([name, x]) => `${JSON.stringify(name)}: ${exact(x)}`).join(", ")}}`,
+  JSON: (pairs) => `{\n${pairs.map(([name, x, whole]) => `  ${JSON.stringify(name)}: ${exact(x, whole)}`).join(",\n")}\n}`,
+  YAML: (pairs) => pairs.map(([name, x, whole]) => `${PLAIN.test(name) && !YAML_WORDS.test(name) ? name : JSON.stringify(name)}: ${exact(x, whole)}`).join("\n") + "\n",
+  Python: (pairs) => `{${pairs.map(([name, x, whole]) => `${JSON.stringify(name)}: ${exact(x, whole)}`).join(", ")}}`,
 };
 
 function showBest(run) {
@@ -86,7 +87,7 @@ function showBest(run) {
   const point = head.belief ?? head.best_seen;
   const pairs = () => {
     const now = run.head.belief ?? run.head.best_seen;
-    return run.head.parameters.map((parameter, i) => [parameter.name, now.x[i]]);
+    return run.head.parameters.map((parameter, i) => [parameter.name, now.x[i], parameter.integer]);
   };
   if (!$("copies").childElementCount) {
     replace($("copies"), ...Object.entries(FORMS).map(([name, form]) =>
@@ -97,8 +98,8 @@ function showBest(run) {
   const heads = ["parameter", "start", "recommended", "range"].map((text, i) => el("th", {scope: "col", class: i === 1 || i === 2 ? "number" : ""}, text));
   replace($("best"), el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...pairs().map(([name, x], i) => {
     const {start} = head.parameters[i];
-    return el("tr", {}, el("th", {scope: "row", title: name}, name), el("td", {class: "number muted", title: exact(start)}, figure(start, 4)),
-      el("td", {class: "number", title: exact(x)}, el("b", {}, figure(x, 5))), el("td", {}, rangeBar(head.parameters[i], x)));
+    return el("tr", {}, el("th", {scope: "row", title: name}, name), el("td", {class: "number muted", title: exact(start, head.parameters[i].integer)}, figure(start, 4)),
+      el("td", {class: "number", title: exact(x, head.parameters[i].integer)}, el("b", {}, figure(x, 5))), el("td", {}, rangeBar(head.parameters[i], x)));
   })));
 }
 

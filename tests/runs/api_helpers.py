@@ -3,11 +3,12 @@
 import itertools
 
 from gibo import Settings, maximize
+from gibo.optimizers.moves import GradientStep
 from gibo.steps import GradientAscent
 
 # Cheap, and with two queries after each iterate.
 SETTINGS = Settings(
-    lengthscale=1.0, variance=1.0, noise=0.01, mean=0.0, M=2, N_m=12, normalization="paper", step=GradientAscent(0.3)
+    lengthscale=1.0, variance=1.0, noise=0.01, mean=0.0, M=2, M_first=2, N_m=12, move=GradientStep(GradientAscent(0.3))
 )
 X0 = [0.0, 0.0]
 

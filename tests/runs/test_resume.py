@@ -67,7 +67,7 @@ pytestmark = pytest.mark.usefixtures("known_versions")
 
 OPTIMIZERS = {
     "GIBO": lambda: GIBO(X0, scale=0.3, seed=2),
-    "GIBO-iterate-first": lambda: GIBO(X0, scale=0.3, seed=2, settings=Settings(fit_after_iterate=True)),
+    "GIBO-iterate-first": lambda: GIBO(X0, scale=0.3, seed=2, settings=Settings(fit_at="iterate")),
     "ARS": lambda: ARS(X0, scale=0.3, seed=2, directions=2),
     "CMAES": lambda: CMAES(X0, scale=0.3, seed=2),
     "VanillaBO": lambda: VanillaBO(X0, scale=0.3, seed=2, bounds=(-1.0, 1.0)),

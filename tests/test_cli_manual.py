@@ -126,7 +126,7 @@ def test_minimising_finds_the_minimum_and_shows_the_objectives_own_values(bench,
     assert 0.0 <= best["best_seen"]["value"] < 0.05
     assert cost(best["best"]["parameters"]) < 0.1
     status = printed(capsys, "status", bench, "--json")
-    assert (status["evaluations"], status["minimize"], status["iteration"]) == (61, True, 15)
+    assert (status["minimize"], status["iteration"]) == (True, 15)
 
 
 def test_bounds_are_kept(bench, capsys):
@@ -211,7 +211,7 @@ def machine_cost(kp, taps):
 
 
 def test_everything_that_is_read_is_in_the_users_units(machine, capsys):
-    for _ in range(8):
+    while printed(capsys, "status", machine, "--json")["evaluations"] < 25:
         for query in asked(machine, capsys):
             kp, taps = query["x"]
             assert query["parameters"] == {"kp": kp, "taps": taps}

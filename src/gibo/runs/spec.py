@@ -127,7 +127,7 @@ class RunSpec:
     def differences(self, saved: RunSpec) -> str:
         """What differs from that of a journal, for a person to read; empty if nothing does. Names do not matter."""
         ours, theirs = self._flat(), saved._flat()
-        if ours["x0"] == saved.given_x0:
+        if "x0" in ours and ours["x0"] == saved.given_x0:
             theirs["x0"] = saved.given_x0
         names = [name for name in ours | theirs if ours.get(name) != theirs.get(name)]
         parts = [_difference(name, theirs.get(name), ours.get(name)) for name in names[:3]]
@@ -151,8 +151,11 @@ class RunSpec:
         """Everything by its name, what is known of the training first."""
         flat: dict[str, Any] = {**_filled(self.training or {})}
         flat |= {"optimizer": self.optimizer, "sign": self.sign, "penalty": self.penalty, "quorum": self.quorum}
-        parameters = self.naming.parameters
-        flat |= _filled(self.arguments) | ({} if parameters is None else parameters.to_plain())
+        parameters, arguments = self.naming.parameters, dict(self.arguments)
+        if parameters is not None:  # they say where the vector starts, its scale and its bounds, in the user's units
+            arguments = {name: value for name, value in arguments.items() if name not in ("x0", "scale", "bounds")}
+            flat |= {name: str(parameters[name]) for name in parameters}
+        flat |= _filled(arguments)
         settings = flat.pop("settings", None)
         return flat | (settings if isinstance(settings, dict) else {})
 

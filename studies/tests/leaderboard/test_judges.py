@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from gibo.cli import main
-from gibo_studies.leaderboard.judges import coco, gains, judge, policies
+from gibo_studies.leaderboard.judges import coco, gains, judge, policies, simopt
+from gibo_studies.leaderboard.judges.tables import _mean_ranks
 from gibo_studies.leaderboard.run import CANDIDATES, REPEATS, look_at_a_run, prepared
 from gibo_studies.leaderboard.task import Problem, Task
 
@@ -121,6 +122,37 @@ def test_a_delay_delays():
     assert [delay(value) for value in (1.0, 2.0, 3.0)] == [0.0, 0.0, 1.0]
 
 
+# -- simopt -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(find_spec("simopt") is None, reason="needs simoptlib")
+def test_problems_of_simopt_follow_the_rule():
+    from simopt.base import ConstraintType, VariableType
+    from simopt.directory import problem_directory
+
+    found = {}
+    for name, kind in problem_directory.items():
+        try:
+            problem = kind()
+        except FileNotFoundError:  # a problem without its data
+            continue
+        free = problem.constraint_type in (ConstraintType.BOX, ConstraintType.UNCONSTRAINED)
+        if free and problem.variable_type is VariableType.CONTINUOUS and problem.n_objectives == 1 < problem.dim:
+            found[name] = problem.dim
+    assert found == {name: d for name, (d, _) in simopt.PROBLEMS.items()}
+
+
+@pytest.mark.skipif(find_spec("simopt") is None, reason="needs simoptlib")
+@pytest.mark.parametrize("name", ["EXAMPLE-1", "SAN-1"])
+def test_a_problem_of_simopt_starts_where_the_library_does(name):
+    task, problem = prepared(next(task for task in simopt.tasks() if task.name == name), 0)
+    lower, upper, start = simopt._box(name)
+    assert lower + task.start * (upper - lower) == pytest.approx(start)
+    assert np.isfinite([lower, upper]).all()
+    assert problem.truth(task.start) < problem.reference
+    assert problem.evaluate(task.start, 1) == problem.evaluate(task.start, 1) != problem.evaluate(task.start, 2)
+
+
 # -- policies ---------------------------------------------------------------------------------------------------------
 
 
@@ -219,6 +251,16 @@ def test_a_run_is_recorded_and_other_methods_rows_stay(tmp_path, monkeypatch, ca
     start = prepared(gains.tasks()[0], 0)
     worth = start[1].truth(start[0].start)
     assert float(row["share"]) == pytest.approx((float(row["true"]) - worth) / (start[1].reference - worth), rel=1e-3)
+
+
+def test_methods_are_ranked_over_the_runs_that_all_of_them_had():
+    """One that stopped half-way counts there; one with a single run is not ranked."""
+
+    def row(method, trial, share):
+        return {"task": "t", "trial": str(trial), "method": method, "share": str(share)}
+
+    rows = [row("a", i, 0.5) for i in range(4)] + [row("b", 0, 0.9), row("b", 1, 0.1), row("c", 0, 1.0)]
+    assert _mean_ranks(rows, ["a", "b", "c"]) == {"a": 1.5, "b": 1.5}
 
 
 def test_new_rows_replace_those_of_the_same_run():

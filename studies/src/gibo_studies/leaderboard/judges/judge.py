@@ -88,6 +88,12 @@ JUDGES = {
             f"{_HERE}.gains:tasks", 20,
         ),
         Judge(
+            "simopt",
+            "all problems of simoptlib with two or more continuous variables between bounds, 10 trials; "
+            "after 5d, 10d and 30d values",
+            f"{_HERE}.simopt:tasks", 10, (), ("simopt",),
+        ),
+        Judge(
             "policies",
             "linear policies and perceptrons with 4 to 110 parameters in Gymnasium's classic control and MuJoCo "
             "environments, linear ones in dm_control's benchmarking suite; 10 trials with the parameters in random "

@@ -92,13 +92,13 @@ def by_task(shares: Mapping[tuple[str, int], float]) -> dict[str, Array]:
 
 
 def _mean_ranks(rows: Sequence[Row], methods: Sequence[str]) -> dict[str, float]:
-    """Among the methods that ran all that any of them ran."""
+    """Over the runs that all had, of those methods that ran at least half as much as the one that ran most."""
     by_method = {method: by_trial([row for row in rows if row["method"] == method]) for method in methods}
     most = max(map(len, by_method.values()))
-    whole = [method for method in methods if len(by_method[method]) == most]
-    runs = set.intersection(*(set(by_method[method]) for method in whole))
-    ranks = np.array([average_ranks([by_method[method][run] for method in whole]) for run in sorted(runs)])
-    return dict(zip(whole, ranks.mean(axis=0).tolist(), strict=True)) if len(runs) else {}
+    ranked = [method for method in methods if 2 * len(by_method[method]) >= most]
+    runs = set.intersection(*(set(by_method[method]) for method in ranked))
+    ranks = np.array([average_ranks([by_method[method][run] for method in ranked]) for run in sorted(runs)])
+    return dict(zip(ranked, ranks.mean(axis=0).tolist(), strict=True)) if len(runs) else {}
 
 
 def _task_table(rows: Sequence[Row], tasks: Sequence[str], methods: Sequence[str]) -> str:

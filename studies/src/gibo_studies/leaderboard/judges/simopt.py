@@ -76,7 +76,7 @@ def _value(name: str, x: Array, seed: np.random.SeedSequence, replications: int)
     places = [[stream, substream + i, 0] for i in range(problem.model.n_rngs)]
     solution.attach_rngs([streams.MRG32k3a(s_ss_sss_index=place) for place in places], copy=False)
     problem.simulate(solution, replications)
-    return float(solution.objectives_mean[0]) * problem.minmax[0]
+    return float(solution.objectives_mean[0] * problem.minmax[0])
 
 
 def _box(name: str) -> tuple[Array, Array, Array]:

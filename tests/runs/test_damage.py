@@ -65,7 +65,7 @@ NOT_JOURNALS = {
     "header-only": (lambda path: path.write_bytes(b"SQLite format 3\0"), "journal.sqlite: "),
     "newer": (of_the_future, "a journal of version 4, and this gibo knows versions up to 3; update gibo"),
     "version-0": (of_no_version, "a journal of version 0"),
-    "older-by-its-word": (said_to_be_older, "the journal is damaged (its tables are not those of version 1)"),
+    "older-by-its-word": (said_to_be_older, "the journal is damaged (gibo did not make its table views)"),
     "lost-table": (without_a_table, "no such table: facts"),
 }
 

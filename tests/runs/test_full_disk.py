@@ -56,9 +56,9 @@ def reason_of_stopping(run):
 @pytest.mark.parametrize(
     ("size", "words", "workers"),
     [
-        (1150, 9000, None),
+        (1230, 9000, None),
         (1250, 3000, None),
-        (1300, 200, None),
+        (1220, 200, None),
         (1300, 3000, 2),
         (1450, 30000, None),
     ],
@@ -96,7 +96,7 @@ def climb_with_small_files(folder, connection):
     """No file may grow beyond what the journal keeps as its reserve, and a bit."""
     resource.setrlimit(resource.RLIMIT_FSIZE, ((1 << 20) + 65_000,) * 2)
     calls = []
-    result = climb(folder, wordy(calls, 20_000), budget=60)
+    result = climb(folder, wordy(calls, 60_000), budget=60)
     connection.send((result.status, result.reason, result.history.value.tolist(), calls))
 
 

@@ -293,7 +293,6 @@ OTHERS = {
     "bounds": ({"bounds": (-1.0, 1.0)}, "bounds was None, now "),
     "settings": ({"settings": Settings(**{**vars(SETTINGS), "M": 3})}, "M was 2, now 3"),
     "noise": ({"settings": Settings(**{**vars(SETTINGS), "noise": 0.02})}, "noise was 0.01, now 0.02"),
-    "defaults": ({"settings": None}, "lengthscale was "),
     "penalty": ({"penalty": -1.0}, "penalty was None, now -1.0"),
     "quorum": ({"quorum": 0.5}, "quorum was 1.0, now 0.5"),
     "sign": ({"start": gibo.minimize}, "sign was 1.0, now -1.0"),

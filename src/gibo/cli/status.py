@@ -76,8 +76,8 @@ def _say_one(s: Overview) -> None:
     pending = f", {_count(len(s.pending), 'query', 'queries')} pending" if s.state != "ended" else ""
     told = _count(result.evaluations, "evaluation", "evaluations")
     say(f"{told} ({len(result.failures)} failed){pending}, iteration {result.iterations}")
-    for advice in result.advice:
-        say(printable(advice.text))
+    for text in (*result.notes, *(advice.text for advice in result.advice)):
+        say(printable(text))
     if result.best is not None:
         value = estimate(result.best) or format(result.value, ".6g")
         say(f"value {value} by the model at the recommended point (gibo best)")
@@ -146,6 +146,7 @@ def _plain(s: Overview) -> dict[str, Any]:
         "probability_of_ascent": ascent,
         "certainty": certainty,
         "advice": [{"code": advice.code, "text": advice.text} for advice in result.advice],
+        "notes": list(result.notes),
         "aborted": s.aborted,
         "may_stop": None if s.stopping is None or s.stopping.code == "go_on" else s.stopping.text,
         "reason": s.starts[-1].reason if s.starts else None,

@@ -61,6 +61,7 @@ class Optimizer(ABC):
     """
 
     registry: ClassVar[dict[str, type[Optimizer]]] = {}
+    given: frozenset[str]  # the names of the options that the caller gave
 
     # How the command line and files name it, and how figures do; None: not offered there.
     method: ClassVar[str | None] = None
@@ -74,6 +75,11 @@ class Optimizer(ABC):
         super().__init_subclass__(**kwargs)
         register(Optimizer.registry, cls.__name__, cls)
         cls.title = vars(cls).get("title", cls.__name__)
+
+    def __new__(cls, *arguments: Any, **options: Any) -> Self:
+        optimizer = super().__new__(cls)
+        optimizer.given = frozenset(name for name, option in options.items() if option is not None)
+        return optimizer
 
     def __init__(
         self, x0: npt.ArrayLike, *, scale: npt.ArrayLike = 1.0, bounds: npt.ArrayLike | None = None, seed: int = 0

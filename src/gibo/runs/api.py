@@ -199,7 +199,7 @@ def run(optimizer: Optimizer, objective: Objective, *, budget: int, **options: U
         if session.journal is not None:
             closing.callback(session.journal.close)
             changed = session.check_objective(known, chosen.force)
-            session.journal.begin(chosen.remembered() | ({} if known is None else {"objective": known}))
+            session.start(chosen.remembered() | ({} if known is None else {"objective": known}))
             if changed:
                 session.journal.acted(("remark", {"text": f"went on with another objective: {changed}"}))
         if not optimizer.log.events:  # a run that is continued has been told

@@ -23,22 +23,21 @@ import numpy as np
 from gibo._checks import as_path, instance
 from gibo._linalg import Array
 from gibo._serialize import to_plain
-from gibo.errors import InputError, JournalError, MissingExtraError
+from gibo.errors import InputError, JournalError, MissingExtraError, QueryError
 from gibo.optimizers.log import Asked, Event, Iteration, Proceeded, Stepped, Told
 from gibo.optimizers.state import iteration_from_plain, outcome_from_plain, query_from_plain
 from gibo.outcome import DETAILS, EXTERNAL, Evaluation, Outcome, Query
 from gibo.runs import records
 from gibo.runs.beliefs import Update, checked_belief
+from gibo.runs.database import FILE, is_there, sound
+from gibo.runs.legacy import current_settings
 from gibo.runs.lock import is_held
-from gibo.runs.records import AFTER, BY_HAND, OLD_EXTERNAL, Action, Row, Start
+from gibo.runs.records import AFTER, BY_HAND, Action, Row, Start
 from gibo.runs.spec import RunSpec
-from gibo.runs.store import COLUMNS, FILE, Store, is_there, sound
+from gibo.runs.store import COLUMNS, Store
 from gibo.runs.table import Columns, Line, columns_of, data_frame
 
 Deed = tuple[str, dict[str, Any]]  # what a person did: kind and body of an action
-
-# Words of the file that the program says otherwise.
-IN_FILE = {"quorum": "share", "training": "task"}
 
 
 class Journal:
@@ -47,6 +46,7 @@ class Journal:
     def __init__(self, store: Store) -> None:
         self._store, self.folder = store, store.folder
         self._spec: RunSpec | None = None  # once it was read
+        self._lost_settings: list[str] = []  # the names of those that this version of gibo does not have
         self._start: int | None = None
         self._full: JournalError | None = None  # once the reserve was needed
 
@@ -60,11 +60,13 @@ class Journal:
         try:
             with store:
                 for field in fields(spec):
-                    store.insert("facts", IN_FILE.get(field.name, field.name), json.dumps(getattr(spec, field.name)))
+                    store.insert("facts", field.name, json.dumps(getattr(spec, field.name)))
         except BaseException:
             store.close()
             raise
-        return cls(store)
+        journal = cls(store)
+        journal._spec = spec
+        return journal
 
     @classmethod
     def open(cls, folder: Path | str, patience: float = 0.0, waiting: Callable[[], None] | None = None) -> Journal:
@@ -183,26 +185,30 @@ class Journal:
             with self._store:
                 self._replace_facts(arguments=spec.arguments, given_x0=spec.given_x0)
 
+    def keep_settings(self) -> None:
+        """Record the settings as this version of gibo has them, where it does not have all of the run's."""
+        if self._lost_settings:
+            spec = self.spec()
+            with self._store:
+                self._replace_facts(arguments=spec.arguments, training=spec.training)
+
     def _replace_facts(self, **facts: Any) -> None:
-        self._spec, known = None, [name for name, _ in self._store.rows("facts")]
-        for name, value in ((IN_FILE.get(field, field), value) for field, value in facts.items()):
-            if name in known:
-                self._store.delete("facts", name)
+        self._spec = None
+        for name, value in facts.items():
+            self._store.delete("facts", name)
             self._store.insert("facts", name, json.dumps(value))
 
     def undo(self, count: int, reason: str | None = None) -> list[Row]:
         """Take the last outcomes back, while nothing was asked since; the queries are pending again."""
-        with self._store:
+        with self._store, sound(self.folder, InputError, QueryError):
             return records.undo(self._store, count, reason)
 
     def correct(self, query: int, outcome: Outcome, reason: str) -> None:
         """What was told of a query is this now; see `gibo.runs.records`."""
-        with self._store:
+        with self._store, sound(self.folder, InputError, QueryError):
             records.correct(self._store, query, outcome.value, outcome.failure, reason)
 
     def _record_query(self, query: Query) -> None:
-        if query.id < self._store.count("queries"):
-            return  # the first version recorded one query ahead of its batch
         self._store.insert("queries", query.id, query.iteration, query.kind, query.seed, _cell(query.x))
 
     def _record_told(self, evaluations: Sequence[Evaluation], actions: Sequence[Deed]) -> None:
@@ -244,11 +250,20 @@ class Journal:
     def spec(self) -> RunSpec:
         """What the run is."""
         if self._spec is None:
-            in_program = {theirs: ours for ours, theirs in IN_FILE.items()}
             with sound(self.folder):
-                found = {in_program.get(name, name): json.loads(text) for name, text in self._store.rows("facts")}
-                self._spec = RunSpec(**found)
+                facts = {name: json.loads(text) for name, text in self._store.rows("facts")}
+                plain, self._lost_settings = current_settings(facts)
+                self._spec = RunSpec(**plain)
         return self._spec
+
+    def news(self) -> list[str]:
+        """What a person should know before the run is continued by this process."""
+        starts, spec = self.starts(), self.spec()
+        news = [] if not starts else records.other_versions(starts[-1].versions, spec)
+        if self._lost_settings:
+            lost = ", ".join(dict.fromkeys(self._lost_settings))
+            news.append(f"this version of gibo does not have all settings of the run; it goes on without {lost}"[:500])
+        return news
 
     def starts(self) -> list[Start]:
         """The processes that worked on the run."""
@@ -285,8 +300,7 @@ class Journal:
         asked = self._queries()
         with sound(self.folder):
             times = {first + i: at for _, _, first, size, at, *_ in self._batches(asked) for i in range(size)}
-            # One that was recorded ahead of its batch, by the first version, will be asked again.
-            return {i: (q, times.get(i)) for i, q in asked.items() if i in times or q.kind == EXTERNAL}
+            return {i: (query, times.get(i)) for i, query in asked.items()}
 
     def iterates(self) -> dict[int, Array]:
         """Where the optimiser stood when it asked, by the id of the batch's first query."""
@@ -329,13 +343,12 @@ class Journal:
             return list(self._events())
 
     def _events(self) -> Iterator[Event]:
-        asked, moves, told = self._queries(), dict(self._store.rows("moves")), self._store.rows("evaluations")
-        details = self._details()
+        asked, told, details = self._queries(), self._store.rows("evaluations"), self._details()
+        moves: dict[int, int] = dict(self._store.rows("moves"))
         batches, steps = deque(self._batches(asked)), deque(self._store.rows("iterations"))
         if any(not 0 <= after < len(told) for after in moves):
             raise ValueError("an iteration went on after an evaluation that is not there")
-        # Of the memos that hold all that is needed only the last one is of use.
-        whole = max((number for number, *_, memo in batches if '"iterate"' in memo), default=None)
+        last = len(batches) - 1  # of the memos only the last one is of use
         known = 0  # queries so far
 
         def steps_before(iteration: int, evaluations: int) -> Iterator[Event]:
@@ -346,7 +359,7 @@ class Journal:
             nonlocal known
             number, iteration, first, size, _, _, thought = batches.popleft()
             yield from steps_before(iteration, 0)
-            memo = json.loads(thought) if whole in (None, number) else {}
+            memo = json.loads(thought) if number == last else {}
             memo.pop(AFTER, None)
             yield Asked(tuple(asked[first + i] for i in range(size)), memo or None)
             known = first + size
@@ -372,8 +385,7 @@ class Journal:
             d = len(spec.arguments["x0"])
             found = {}
             for number, iteration, kind, seed, x in self._store.rows("queries"):
-                known = EXTERNAL if kind == OLD_EXTERNAL else kind
-                data = {"id": number, "iteration": iteration, "kind": known, "seed": seed, "x": json.loads(x)}
+                data = {"id": number, "iteration": iteration, "kind": kind, "seed": seed, "x": json.loads(x)}
                 found[number] = query_from_plain(data, d)
             return found
 

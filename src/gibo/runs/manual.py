@@ -97,6 +97,9 @@ def ask(folder: Path | str, waiting: Callable[[], None] | None = None) -> Batch:
             what = ", ".join(f"{name} = {value:.6g}" for name, value in point.items())
             raise InputError(f"{folder}: this run was aborted; set {what}. To go on: gibo abort {folder} --revoke")
         session = Session.of(journal)
+        if session.news or journal.news():
+            session.start(journal.starts()[-1].options)
+            journal.end(BY_HAND)
         return Batch(session.ask(), session.naming, stopping(session))
 
 

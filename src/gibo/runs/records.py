@@ -29,14 +29,14 @@ from typing import Any, NamedTuple
 from gibo._checks import describe, finite
 from gibo.errors import InputError, QueryError
 from gibo.outcome import EXTERNAL
+from gibo.runs.spec import RunSpec
 from gibo.runs.store import Store
 
 # A run that was made by `gibo init` has no process of its own; it waits for somebody to tell.
 BY_HAND = "made for evaluations by hand"
-# In a batch's memo: how many evaluations there were by then. Without it, a late value counts as told before the batch.
+# In a batch's memo: how many evaluations there were when it was asked.
 AFTER = "after"
-OLD_EXTERNAL = "told"  # the first version's word for a point from elsewhere
-LATEST = 1e11  # seconds after 1970; calendars end somewhat later
+LATEST = 1e11  # seconds after 1970, or before it on a machine whose clock is wrong; calendars end somewhat later
 LARGEST_BODY = 1 << 16  # characters of an action's body as JSON
 LONGEST_TEXT = 2000  # characters of a text in it
 MOST_NUMBERS = 1000  # of a point, for the record of it
@@ -114,8 +114,8 @@ def action(at: Any, after: Any, kind: Any, body: Any) -> Action:
 
 
 def _check_time(at: Any) -> float:
-    if not 0.0 <= finite("a time", at) < LATEST:
-        raise ValueError("no time at which anybody could have done something")
+    if abs(finite("a time", at)) > LATEST:
+        raise ValueError("a time that no calendar has")
     return float(at)
 
 
@@ -129,6 +129,22 @@ def versions() -> dict[str, str]:
         with suppress(PackageNotFoundError):
             found[name] = version(name)
     return found
+
+
+def other_versions(before: dict[str, str], spec: RunSpec) -> list[str]:
+    """A sentence, if what computes here has another version than it had before."""
+    names = ["gibo", "numpy", "scipy"]
+    names += ["cma"] if spec.optimizer == "CMAES" else []
+    names += ["gymnasium", "mujoco"] if spec.training is not None else []
+    now = versions()
+    parts = [
+        f"{name} {before[name]:.20}, now {now[name]}"
+        for name in names
+        if before.get(name, now.get(name)) != now.get(name)
+    ]
+    if not parts:
+        return []
+    return [f"continued with other versions ({'; '.join(parts)}): the run may ask other queries than it would have"]
 
 
 # -- taken back or corrected ------------------------------------------------------------------------------------------
@@ -164,7 +180,7 @@ def undo(store: Store, count: int, reason: str | None) -> list[Row]:
     taken = rows[len(rows) - count :][::-1]
     for row in taken:
         body: dict[str, Any] = {"id": row.query, **_outcome(row), "told": row.told}
-        if queries[row.query][2] in (EXTERNAL, OLD_EXTERNAL):  # it was told with its query, the last one
+        if queries[row.query][2] == EXTERNAL:  # it was told with its query, the last one
             x = json.loads(queries[row.query][4])
             body["x"] = x if len(x) <= MOST_NUMBERS else None
             store.delete("queries", row.query)
@@ -183,7 +199,7 @@ def correct(store: Store, query: int, value: float | None, failure: str | None, 
         raise QueryError(f"query {query} was not told yet; tell it without a correction")
     since = _asked(store, rows)
     if row.number < since:
-        if not any('"iterate"' in memo for *_, memo in store.rows("batches")[-1:]):
+        if json.loads(store.rows("batches")[-1][-1]).keys() == {AFTER}:
             raise QueryError(
                 f"query {query}: its iteration is over, and this optimiser computes what followed from its values "
                 "again; only what was told since the last ask can be corrected"
@@ -210,11 +226,10 @@ def _asked(store: Store, rows: list[Row]) -> int:
     batches = store.rows("batches")
     if not batches:
         return 0
-    *_, first, _, _, _, memo = batches[-1]
-    after = json.loads(memo).get(AFTER)
-    if isinstance(after, int) and 0 <= after <= len(rows):
-        return after
-    return max((row.number + 1 for row in rows if row.query < first), default=0)
+    after = json.loads(batches[-1][-1])[AFTER]
+    if not isinstance(after, int) or not 0 <= after <= len(rows):
+        raise ValueError("a batch that was asked after evaluations that are not there")
+    return after
 
 
 def _forget_steps(store: Store, evaluations: int) -> None:

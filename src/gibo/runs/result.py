@@ -113,6 +113,7 @@ class Result:
         status: why the run ended, for a program; see `Status`.
         reason: why the run ended, for a person to read.
         iterations: of the optimiser, that were finished.
+        notes: how a continued run differs from one that was not stopped: other versions, settings that are gone.
         failures: the evaluations that failed, by id: ``failure`` says why, ``outcome.traceback`` where.
         warnings: what the model had to do to carry on, such as a fit that was passed over; and why there is no value.
         start: x0, and what is believed of it; None while the run goes on, and without a model.
@@ -129,6 +130,7 @@ class Result:
     reason: str
     start: Best | None
     iterations: int
+    notes: tuple[str, ...]
     _evaluations: tuple[Evaluation, ...] = field(repr=False)
     _steps: tuple[Iteration, ...] = field(repr=False)
     _sign: float = field(repr=False)
@@ -154,6 +156,7 @@ class Result:
             reason=reason,
             start=start,
             iterations=optimizer.iteration,
+            notes=tuple(session.notes),
             _evaluations=tuple(optimizer.evaluations),
             _steps=tuple(optimizer.log.iterations),
             _sign=session.sign,

@@ -7,6 +7,7 @@ sign, and it is turned here and nowhere else.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,7 +28,8 @@ from gibo.outcome import EXTERNAL, Best, Evaluation, Outcome, Query, as_point, c
 from gibo.runs.beliefs import Update, belief_to_plain
 from gibo.runs.fingerprint import differences
 from gibo.runs.journal import Journal, has_journal
-from gibo.runs.spec import Naming, RunSpec, parameter_names
+from gibo.runs.legacy import replay
+from gibo.runs.spec import Naming, RunSpec, parameter_names, take_ungiven
 from gibo.runs.views import Views
 
 
@@ -60,6 +62,7 @@ class Session:
         lock: who changes the run from a thread holds it; the loop does but while it waits for evaluations.
         spent: evaluations so far, of earlier starts too, without points from elsewhere.
         failures: those among them that failed.
+        notes: how a continued run differs from one that was not stopped: other versions, settings that are gone.
     """
 
     def __init__(
@@ -78,6 +81,8 @@ class Session:
         self.penalty = penalty if journal is None else journal.spec().penalty
         self.lock = threading.RLock()
         self.spent = self.failures = 0
+        self.notes: list[str] = []
+        self.news: list[str] = []  # notes that are not recorded yet
         self._infos: dict[int, Mapping[str, Any]] = {}  # of the iteration so far
         self._learnt = optimizer.iteration
         self._recorded = len(optimizer.log.events)
@@ -107,6 +112,9 @@ class Session:
         journal = Journal.open(folder)
         try:
             saved = journal.spec()
+            if saved.is_search_of(spec):
+                take_ungiven(optimizer, saved.arguments)
+                spec = replace(spec, arguments=optimizer.arguments())
             differing = spec.differences(saved)
             forceable = spec.differences(saved.with_objective_of(spec)) == ""
             if differing and not (force and forceable):
@@ -134,10 +142,11 @@ class Session:
             elif spec.given_x0 is not None:
                 optimizer.start_at(spec.arguments["x0"])
             session = cls(optimizer, spec.sign, reparametrizer, journal)
-            session.optimizer.replay(session.lesson(journal.events()))
+            session.news += replay(session.optimizer, list(session.lesson(journal.events())))
             session._learn_if_over()
             session._recorded = len(session.optimizer.log.events)
         session._count(session.optimizer.evaluations)
+        session.notes = [each.body["text"] for each in journal.actions() if each.body.get("by") == "gibo"]
         return session
 
     @classmethod
@@ -157,7 +166,7 @@ class Session:
                 seen = event.queries[0].iteration
                 yield spent, iterates[event.queries[0].id]
         with journal.explained():
-            session.optimizer.replay(events)
+            replay(session.optimizer, events)
             session._learn_if_over()
         if session.optimizer.iteration > seen:
             yield spent, session.optimizer.iterate
@@ -175,6 +184,19 @@ class Session:
                 "go on with force=True: then the run has the values of both"
             )
         return changed
+
+    def start(self, options: dict[str, Any]) -> None:
+        """Record that this process works on the run, and how it goes on; the latter is said once."""
+        if self.journal is None:
+            return
+        news = [*self.journal.news(), *self.news]
+        self.journal.begin(options)
+        if news:
+            self.journal.keep_settings()
+            self.journal.acted(*(("remark", {"text": note, "by": "gibo"}) for note in news))
+        for note in news:
+            sys.stderr.write(f"gibo: {note}\n")
+        self.notes, self.news = [*self.notes, *news], []
 
     # -- asking and telling -------------------------------------------------------------------------------------------
 

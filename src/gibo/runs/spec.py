@@ -9,10 +9,8 @@ from typing import Any
 
 from gibo._checks import as_number, as_vector, finite, shown
 from gibo._linalg import Array
-from gibo._serialize import to_plain
 from gibo.errors import InputError
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.settings import Settings
 from gibo.outcome import Query
 from gibo.parameters import Parameters
 
@@ -124,6 +122,11 @@ class RunSpec:
         optimizer.rounding = self.naming.rounding
         return optimizer
 
+    def is_search_of(self, other: RunSpec) -> bool:
+        """Whether another one has the same optimiser and the same start."""
+        start = self.given_x0 or self.arguments["x0"]
+        return self.optimizer == other.optimizer and start == other.arguments["x0"]
+
     def differences(self, saved: RunSpec) -> str:
         """What differs from that of a journal, for a person to read; empty if nothing does. Names do not matter."""
         ours, theirs = self._flat(), saved._flat()
@@ -149,26 +152,34 @@ class RunSpec:
 
     def _flat(self) -> dict[str, Any]:
         """Everything by its name, what is known of the training first."""
-        flat: dict[str, Any] = {**_filled(self.training or {})}
+        flat: dict[str, Any] = {**(self.training or {})}
         flat |= {"optimizer": self.optimizer, "sign": self.sign, "penalty": self.penalty, "quorum": self.quorum}
         parameters, arguments = self.naming.parameters, dict(self.arguments)
         if parameters is not None:  # they say where the vector starts, its scale and its bounds, in the user's units
             arguments = {name: value for name, value in arguments.items() if name not in ("x0", "scale", "bounds")}
             flat |= {name: str(parameters[name]) for name in parameters}
-        flat |= _filled(arguments)
+        flat |= arguments
         settings = flat.pop("settings", None)
         return flat | (settings if isinstance(settings, dict) else {})
+
+
+def take_ungiven(optimizer: Optimizer, arguments: dict[str, Any]) -> None:
+    """For a fresh one: what its caller did not give is what these arguments, of one like it, have."""
+    own = optimizer.arguments()
+    ungiven = {name: each for name, each in arguments.items() if name not in optimizer.given and name != "x0"}
+    if own != {**own, **ungiven}:
+        start_again(optimizer, {**own, **ungiven})
+
+
+def start_again(optimizer: Optimizer, arguments: dict[str, Any]) -> None:
+    """Make it a fresh one with these arguments."""
+    kind = type(optimizer)
+    optimizer.__dict__.update(kind.from_arguments(kind.__name__, arguments).__dict__)
 
 
 def parameter_names(d: int) -> list[str]:
     """Those of parameters that have none of their own."""
     return [f"x{i}" for i in range(d)]
-
-
-def _filled(data: dict[str, Any]) -> dict[str, Any]:
-    """With settings that are younger than the data at their default, which is what the data meant."""
-    filled = {name: _filled(part) if isinstance(part, dict) else part for name, part in data.items()}
-    return {**to_plain(Settings()), **filled} if data.get("type") == Settings.__name__ else filled
 
 
 def _difference(name: str, was: Any, now: Any) -> str:

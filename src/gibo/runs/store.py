@@ -1,6 +1,6 @@
 """Where a journal is kept: one SQLite file, rows with checksums, one writer at a time, readers at any time.
 
-    facts         what the run is: optimiser and its arguments, sign, names (`RunSpec`)
+    facts         what the run is: the fields of `RunSpec`
     starts, ends  each process that worked on it: when, where, how it ended
     batches       what was asked together, where the optimiser stood, and its memo of what was slow to compute
     queries       each query when it is asked
@@ -14,11 +14,12 @@
     views         what a page draws of the model after the last update, one row per kind, as JSON (since version 3)
 
 Vectors are JSON texts, which hold floats exactly; times are seconds since 1970; values are the objective's own, also
-where it is minimised.
+where it is minimised. Rows of earlier versions are read as today's; see `gibo.runs.legacy`.
 
 Each row carries a checksum of its content and a tally counts the rows of each table, so damage that SQLite cannot see
 is seen here. SQLite's write-ahead log lets others read while a run is writing. Each transaction is on the disk when it
-returns. Nothing but regular files is opened, and no link is followed.
+returns, and in the main file soon after. Nothing but regular files is opened, no link is followed, and a file with a
+table, a view, a trigger or an index that gibo did not make is refused.
 """
 
 from __future__ import annotations
@@ -26,20 +27,31 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from gibo.errors import GiboError, InputError, JournalError
+from gibo.errors import InputError, JournalError
+from gibo.runs.database import (
+    FILE,
+    bounded,
+    check_files,
+    connect,
+    connect_to_read,
+    damaged,
+    explained,
+    is_there,
+    sound,
+)
 from gibo.runs.lock import in_use, locked, open_regular, regular
 
-FILE = "journal.sqlite"
 APPLICATION = 0x6769626F  # "gibo", in the file's header
 # Kept on the disk so that what is being evaluated when it fills up can still be recorded.
 RESERVE = 1 << 20
-SMALLEST = 512  # bytes of a page of SQLite
+CHECKPOINT_AFTER = 0.05  # seconds after which what was recorded is moved from the write-ahead log to the main file
 
 
 SCHEMA = 3
@@ -69,7 +81,18 @@ SINCE = {
     "details": 3,
     "views": 3,
 }  # the version of the journal that began with a table; all others are in the first one, too
+MADE = {name: f"CREATE TABLE {name} ({columns}, crc INTEGER NOT NULL)" for name, columns in TABLES.items()}
+MADE["tally"] = "CREATE TABLE tally (content TEXT NOT NULL, crc INTEGER NOT NULL)"
+INDEXED = ("facts", "evaluations", "views")  # SQLite makes an index of its own for a key that is no whole number
 COLUMNS = {table: [column.split()[0] for column in columns.split(", ")] for table, columns in TABLES.items()}
+
+
+Row = tuple[Any, ...]
+
+
+def tables_of(version: int) -> set[str]:
+    """Those that a journal of this version has, besides the tally."""
+    return {table for table in TABLES if SINCE.get(table, 1) <= version}
 
 
 class Store:
@@ -82,10 +105,12 @@ class Store:
         self.folder = folder
         self._version = 0  # of the file
         self._connection, self._closing = connection, ExitStack()
-        self._written: dict[Path, tuple[int, int]] = {}  # which files: journal and, once there is one, write-ahead log
+        self._file: tuple[int, int] | None = None  # of a writer: device and inode
+        self._log_size = 0  # of the write-ahead log, which does not shrink while somebody writes
+        self._checkpointed = 0.0
         self._tally: dict[str, int] = {}
         self._inserted: dict[str, int] = {}  # rows, in the present transaction
-        self._read: dict[str, list[tuple[Any, ...]]] = {}  # of a reader, or of a writer that has not written yet
+        self._read: dict[str, list[Row]] = {}  # of a reader, or of a writer that has not written yet
 
     # -- open and close -----------------------------------------------------------------------------------------------
 
@@ -115,14 +140,14 @@ class Store:
             if not new and not is_there(folder):
                 raise InputError(f"{folder}: there is no run; expected a folder with {FILE}")
             folder.mkdir(parents=True, exist_ok=True)
-            _check_files(folder)
+            check_files(folder)
             path = folder / FILE
             closing.enter_context(locked(path, create=new, patience=patience, waiting=waiting))
-            store = cls(folder, _connect(folder, closing))
+            store = cls(folder, connect(folder, closing))
             found = path.lstat()
             if found.st_nlink > 1:  # SQLite would keep a write-ahead log for each of its names
                 raise JournalError(f"{path}: the file has a second name (a hard link); copy it instead")
-            store._written[path] = (found.st_dev, found.st_ino)
+            store._file = (found.st_dev, found.st_ino)
             if new:
                 if is_there(folder):
                     raise InputError(f"{folder}: there is a run already; continue it, or name another folder")
@@ -140,19 +165,33 @@ class Store:
     def _lay_out(self) -> None:
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("BEGIN IMMEDIATE")
-        self._connection.execute("CREATE TABLE tally (content TEXT NOT NULL, crc INTEGER NOT NULL)")
+        self._connection.execute(MADE["tally"])
         self._connection.execute("INSERT INTO tally VALUES ('{}', ?)", (_checksum("tally", ["{}"]),))
         # In the same transaction, which the first record commits: either the whole journal is there or nothing.
         self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
 
     def _upgrade(self, there: set[str]) -> None:
-        """Add the tables that the file's version has not; in a transaction, so with the first record."""
-        for name in [name for name in TABLES if name not in there]:
-            self._connection.execute(f"CREATE TABLE {name} ({TABLES[name]}, crc INTEGER NOT NULL)")
+        """Lay out today's tables, with the rows of an earlier version; in the transaction of the first record."""
+        upgraded = self._upgraded(there) if there else {}
+        for table in [table for table in TABLES if table not in there]:
+            self._connection.execute(MADE[table])
+        for table, rows in upgraded.items():
+            if rows != self._checked_rows(table):
+                self._connection.execute(f"DELETE FROM {table}")
+                self._inserted[table] = -self._tally[table]
+                for row in rows:
+                    self.insert(table, *row)
         self._connection.execute(f"PRAGMA user_version = {SCHEMA}")
 
+    def _upgraded(self, there: set[str]) -> dict[str, list[Row]]:
+        """The rows of an earlier version, which has these tables, as today's."""
+        from gibo.runs.legacy import upgraded  # here, because only old journals need it
+
+        with sound(self.folder):
+            return upgraded({table: self._checked_rows(table) if table in there else [] for table in TABLES})
+
     def _check(self, whole: bool = True) -> None:
-        """That this is a journal, of a version that is known, and whole: every row of it is read."""
+        """That this is a journal of a version that is known, made by gibo alone, and whole: every row is read."""
         (application,) = self._connection.execute("PRAGMA application_id").fetchone()
         (found,) = self._connection.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION:
@@ -163,15 +202,32 @@ class Store:
                 "update gibo"
             )
         self._version = found
-        if whole:
-            (state,) = self._connection.execute("PRAGMA quick_check(1)").fetchone()
-            if state != "ok":
-                raise damaged(self.folder, state)
+        there = tables_of(found)
+        with bounded(self._connection, self.folder):
+            self._check_objects(there)
+            if whole:
+                (state,) = self._connection.execute("PRAGMA quick_check(1)").fetchone()
+                if state != "ok":
+                    raise damaged(self.folder, state)
         with sound(self.folder):
-            if self._read_tally() != {table for table in TABLES if SINCE.get(table, 1) <= self._version}:
-                raise damaged(self.folder, f"its tables are not those of version {self._version}")
-        if whole:
-            self._read = {table: self.rows(table) for table in TABLES}
+            if self._read_tally() != there:
+                raise damaged(self.folder, f"its tables are not those of version {found}")
+        if found < SCHEMA:
+            self._read = self._upgraded(there)
+        elif whole:
+            self._read = {table: self._checked_rows(table) for table in TABLES}
+
+    def _check_objects(self, tables: set[str]) -> None:
+        """That the file has the tables that gibo makes and nothing else: views and triggers are programs."""
+        expected: set[tuple[str, str, str | None]] = {("table", name, MADE[name]) for name in (*tables, "tally")}
+        expected |= {("index", f"sqlite_autoindex_{name}_1", None) for name in INDEXED if name in tables}
+        found = set(self._connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall())
+        wrong = sorted(found - expected, key=lambda each: each[:2], reverse=True)
+        missing = sorted(expected - found, key=lambda each: each[:2], reverse=True)
+        if wrong:
+            raise damaged(self.folder, f"gibo did not make its {wrong[0][0]} {wrong[0][1]}")
+        if missing:
+            raise damaged(self.folder, f"no such {missing[0][0]}: {missing[0][1]}")
 
     def _read_tally(self) -> set[str]:
         """How many rows each table has; returns the tables that are counted."""
@@ -186,7 +242,8 @@ class Store:
         path = self.folder / "reserve"
         found = regular(path)
         if found is None or found.st_size < RESERVE:
-            descriptor = open_regular(path, os.O_WRONLY | os.O_CREAT)
+            path.unlink(missing_ok=True)  # rather than write to it: it may be another file's second name
+            descriptor = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(b"\0" * RESERVE)
                 file.flush()
@@ -194,19 +251,20 @@ class Store:
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
-    def rows(self, table: str) -> list[tuple[Any, ...]]:
+    def rows(self, table: str) -> list[Row]:
         """All rows of a table, by its first column; each was checked against its checksum."""
-        if table in self._read:
-            return self._read[table]
-        if SINCE.get(table, 1) > self._version:
-            return []
-        with explained(self.folder):
+        if 0 < self._version < SCHEMA and not self._read and not self._connection.in_transaction:
+            self._read = self._upgraded(tables_of(self._version))  # what a first record changed was taken back
+        return self._read[table] if table in self._read else self._checked_rows(table)
+
+    def _checked_rows(self, table: str) -> list[Row]:
+        with explained(self.folder), bounded(self._connection, self.folder):
             found = self._connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall()
         with sound(self.folder):
             for row in found:
                 if len(row) != len(COLUMNS[table]) + 1 or row[-1] != _checksum(table, row[:-1]):
                     raise damaged(self.folder, f"a row of {table} does not match its checksum")
-            if len(found) != self._tally[table]:
+            if len(found) != self.count(table):
                 raise damaged(self.folder, f"rows of {table} are missing")
         return [row[:-1] for row in found]
 
@@ -249,15 +307,17 @@ class Store:
                 self._connection.execute("UPDATE tally SET content = ?, crc = ?", row)
                 self._connection.execute("COMMIT")
                 self._tally, self._version = tally, SCHEMA
-                if len(self._written) == 1:
-                    found = (log := self.folder / f"{FILE}-wal").lstat()
-                    self._written[log] = (found.st_dev, found.st_ino)
             except BaseException:
                 with suppress(sqlite3.Error):  # SQLite has done it itself after some errors
                     self._connection.execute("ROLLBACK")
                 raise
             finally:
                 self._inserted = {}
+            if time.monotonic() - self._checkpointed > CHECKPOINT_AFTER:
+                with suppress(sqlite3.Error):  # of a full disk, say; it is recorded nevertheless
+                    self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                self._checkpointed = time.monotonic()
+            self._log_size = (self.folder / f"{FILE}-wal").lstat().st_size
 
     def use_reserve(self) -> None:
         """Give the disk's space back that was kept for what is being evaluated."""
@@ -267,114 +327,16 @@ class Store:
 
     def _still_there(self) -> None:
         """A file that was deleted or replaced can be written to, and nobody would ever see it."""
-        if not self._written:
+        if self._file is None:
             raise JournalError(f"{self.folder}: the journal was opened for reading")
-        for path, identity in self._written.items():
-            with suppress(FileNotFoundError):
-                found = path.lstat()
-                if (found.st_dev, found.st_ino) == identity:
-                    continue
+        path, log = self.folder / FILE, self.folder / f"{FILE}-wal"
+        found, log_found = regular(path), regular(log)
+        if found is None or (found.st_dev, found.st_ino) != self._file:
             raise JournalError(f"{path}: it was deleted or replaced during the run")
-
-
-def is_there(folder: Path) -> bool:
-    """Whether a run has begun in this folder; a file without any table is left by a start that ended at once."""
-    path = folder / FILE
-    with explained(folder), ExitStack() as closing:
-        found = regular(path)
-        if found is None:
-            return False
-        _check_files(folder)
-        wal = regular(folder / f"{FILE}-wal")
-        if not found.st_size and (wal is None or not wal.st_size):
-            return False
-        if 0 < found.st_size < SMALLEST:
-            return True  # SQLite would take it for empty, and write over what somebody else has written
-        closing.enter_context(in_use(path))
-        try:
-            (tables,) = connect_to_read(folder, closing).execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except (sqlite3.DatabaseError, UnicodeDecodeError):
-            return True  # something is there, and who opens it will be told what
-        return bool(tables)
-
-
-def _check_files(folder: Path) -> None:
-    for ending in ("", "-wal", "-shm", "-journal"):
-        regular(folder / f"{FILE}{ending}")
-    regular(folder / "reserve")
-
-
-def _connect(folder: Path, closing: ExitStack) -> sqlite3.Connection:
-    connection = sqlite3.connect(folder / FILE, isolation_level=None, timeout=10.0, check_same_thread=False)
-    closing.callback(connection.close)
-    connection.execute("PRAGMA synchronous = FULL")  # a commit is on the disk when it returns
-    return connection
-
-
-def connect_to_read(folder: Path, closing: ExitStack) -> sqlite3.Connection:
-    """Without writing; on a disk that cannot be written to, SQLite must be told so."""
-    path = folder / FILE
-    if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
-        raise JournalError(f"{path}: cannot be read: Permission denied")
-    address = path.absolute().as_uri()
-    connection = sqlite3.connect(
-        f"{address}?mode=ro", uri=True, isolation_level=None, timeout=10.0, check_same_thread=False
-    )
-    try:
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.OperationalError as error:
-        wal = regular(folder / f"{FILE}-wal")
-        connection.close()
-        if "open" not in str(error) and "readonly" not in str(error):
-            raise
-        if wal is not None and wal.st_size:
-            raise JournalError(
-                f"{folder}: the run did not end by itself, and what it wrote last cannot be read where nothing can be "
-                "written; copy the folder"
-            ) from None
-        connection = sqlite3.connect(f"{address}?immutable=1", uri=True, isolation_level=None, check_same_thread=False)
-    closing.callback(connection.close)
-    return connection
-
-
-@contextmanager
-def explained(folder: Path) -> Iterator[None]:
-    """SQLite's and the system's errors in our words."""
-    try:
-        yield
-    except OSError as error:
-        raise JournalError(f"{error.filename or folder}: cannot be read or written: {error.strerror}") from None
-    except sqlite3.OperationalError as error:
-        text = str(error)
-        if text.startswith("Could not decode"):  # what follows is the row's content, whatever words are in it
-            raise damaged(folder, "unreadable text") from None
-        if "full" in text or "I/O" in text:
-            raise JournalError(f"{folder}: nothing can be written there, the disk may be full ({text})") from None
-        if any(word in text for word in ("locked", "readonly", "unable to open")):
-            raise JournalError(f"{folder / FILE}: {text}") from None
-        raise damaged(folder, text) from None
-    except sqlite3.Error as error:
-        raise damaged(folder, str(error)) from None
-    except UnicodeDecodeError:  # in SQLite's own message
-        raise damaged(folder, "unreadable text") from None
-
-
-@contextmanager
-def sound(folder: Path, *otherwise: type[GiboError]) -> Iterator[None]:
-    """What cannot be made sense of is damage, but for errors of these kinds."""
-    try:
-        yield
-    except (GiboError, LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
-        if isinstance(error, (JournalError, *otherwise)):
-            raise
-        raise damaged(folder, f"{type(error).__name__}: {error}") from None
-
-
-def damaged(folder: Path, how: str) -> JournalError:
-    """An error that says so."""
-    return JournalError(
-        f"{folder / FILE}: the journal is damaged ({' '.join(how.split())[:160]}); restore a copy of it"
-    )
+        if self._log_size and log_found is None:
+            raise JournalError(f"{log}: it was deleted or replaced during the run")
+        if log_found is not None and log_found.st_size < self._log_size:
+            raise JournalError(f"{log}: it was cut off during the run; what was recorded last may be lost")
 
 
 def _checksum(table: str, values: Sequence[Any]) -> int:

@@ -51,12 +51,14 @@ from gibo.errors import GiboError, JournalError
 from gibo.outcome import EXTERNAL, ITERATE, QUERY
 from gibo.runs.advice import RECENT
 from gibo.runs.control import held_here
+from gibo.runs.database import FILE, connect_to_read
 from gibo.runs.journal import Journal
+from gibo.runs.legacy import OLD_EXTERNAL
 from gibo.runs.lock import in_use
 from gibo.runs.pools import Underway
-from gibo.runs.records import BY_HAND, OLD_EXTERNAL, Action, Start, action
+from gibo.runs.records import BY_HAND, Action, Start, action
 from gibo.runs.spec import RunSpec
-from gibo.runs.store import FILE, SINCE, connect_to_read
+from gibo.runs.store import SINCE
 from gibo.web.advice import advice, next_step
 from gibo.web.recorded import Recorded, vector_bounds
 

@@ -1,0 +1,160 @@
+"""The SQLite file of a journal: how it is opened, what SQLite may do for it, and its errors in our words.
+
+A file may come from anywhere. Nothing but regular files is opened and no link is followed; SQLite runs no function that
+the file names, reads no cell without end and does no more than a file of its size can need.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from gibo.errors import GiboError, JournalError
+from gibo.runs.lock import in_use, regular
+
+FILE = "journal.sqlite"
+SMALLEST = 512  # bytes of a page of SQLite
+# What SQLite may do for a file from elsewhere: bytes of a cell and of a statement, instructions per byte of the file.
+LONGEST_CELL, LONGEST_STATEMENT = 1 << 28, 1 << 16
+MOST_INSTRUCTIONS, INSTRUCTIONS_PER_BYTE, COUNTED_AT_ONCE = 10_000_000, 100, 100_000
+LIMITS = {
+    sqlite3.SQLITE_LIMIT_LENGTH: LONGEST_CELL,
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: LONGEST_STATEMENT,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
+}
+
+
+def is_there(folder: Path) -> bool:
+    """Whether a run has begun in this folder; a file without any table is left by a start that ended at once."""
+    path = folder / FILE
+    with explained(folder), ExitStack() as closing:
+        found = regular(path)
+        if found is None:
+            return False
+        check_files(folder)
+        wal = regular(folder / f"{FILE}-wal")
+        if not found.st_size and (wal is None or not wal.st_size):
+            return False
+        if 0 < found.st_size < SMALLEST:
+            return True  # SQLite would take it for empty, and write over what somebody else has written
+        closing.enter_context(in_use(path))
+        try:
+            connection = connect_to_read(folder, closing)
+            with bounded(connection, folder):
+                (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
+            return True  # something is there, and who opens it will be told what
+        return bool(tables)
+
+
+def check_files(folder: Path) -> None:
+    for ending in ("", "-wal", "-shm", "-journal"):
+        regular(folder / f"{FILE}{ending}")
+    regular(folder / "reserve")
+
+
+def connect(folder: Path, closing: ExitStack) -> sqlite3.Connection:
+    connection = sqlite3.connect(folder / FILE, isolation_level=None, timeout=10.0, check_same_thread=False)
+    closing.callback(connection.close)
+    _restrict(connection)
+    connection.execute("PRAGMA synchronous = FULL")  # a commit is on the disk when it returns
+    return connection
+
+
+def _restrict(connection: sqlite3.Connection) -> None:
+    """Whoever made the file, SQLite runs no function for it and reads no cell without end."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    for limit, value in LIMITS.items():
+        connection.setlimit(limit, value)
+
+
+@contextmanager
+def bounded(connection: sqlite3.Connection, folder: Path) -> Iterator[None]:
+    """In this block SQLite may do as much as a file of this size can need; a tree of pages may lead in a circle."""
+    size = sum(found.st_size for name in (FILE, f"{FILE}-wal") if (found := regular(folder / name)) is not None)
+    left = (MOST_INSTRUCTIONS + INSTRUCTIONS_PER_BYTE * size) // COUNTED_AT_ONCE
+
+    def count() -> bool:
+        nonlocal left
+        left -= 1
+        return left < 0  # True ends the statement
+
+    connection.set_progress_handler(count, COUNTED_AT_ONCE)
+    try:
+        yield
+    finally:
+        connection.set_progress_handler(None, 0)
+
+
+def connect_to_read(folder: Path, closing: ExitStack) -> sqlite3.Connection:
+    """Without writing; on a disk that cannot be written to, SQLite must be told so."""
+    path = folder / FILE
+    if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise JournalError(f"{path}: cannot be read: Permission denied")
+    address = path.absolute().as_uri()
+    connection = sqlite3.connect(
+        f"{address}?mode=ro", uri=True, isolation_level=None, timeout=10.0, check_same_thread=False
+    )
+    try:
+        with bounded(connection, folder):
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError as error:
+        wal = regular(folder / f"{FILE}-wal")
+        connection.close()
+        if "open" not in str(error) and "readonly" not in str(error):
+            raise
+        if wal is not None and wal.st_size:
+            raise JournalError(
+                f"{folder}: the run did not end by itself, and what it wrote last cannot be read where nothing can be "
+                "written; copy the folder"
+            ) from None
+        connection = sqlite3.connect(f"{address}?immutable=1", uri=True, isolation_level=None, check_same_thread=False)
+    closing.callback(connection.close)
+    _restrict(connection)
+    return connection
+
+
+@contextmanager
+def explained(folder: Path) -> Iterator[None]:
+    """SQLite's and the system's errors in our words."""
+    try:
+        yield
+    except OSError as error:
+        raise JournalError(f"{error.filename or folder}: cannot be read or written: {error.strerror}") from None
+    except sqlite3.OperationalError as error:
+        text = str(error)
+        if text.startswith("Could not decode"):  # what follows is the row's content, whatever words are in it
+            raise damaged(folder, "unreadable text") from None
+        if text == "interrupted":
+            raise damaged(folder, "reading it has no end") from None
+        if "full" in text or "I/O" in text:
+            raise JournalError(f"{folder}: nothing can be written there, the disk may be full ({text})") from None
+        if any(word in text for word in ("locked", "readonly", "unable to open")):
+            raise JournalError(f"{folder / FILE}: {text}") from None
+        raise damaged(folder, text) from None
+    except sqlite3.Error as error:
+        raise damaged(folder, str(error)) from None
+    except UnicodeDecodeError:  # in SQLite's own message
+        raise damaged(folder, "unreadable text") from None
+
+
+@contextmanager
+def sound(folder: Path, *otherwise: type[GiboError]) -> Iterator[None]:
+    """What cannot be made sense of is damage, but for errors of these kinds."""
+    try:
+        yield
+    except (GiboError, LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
+        if isinstance(error, (JournalError, *otherwise)):
+            raise
+        raise damaged(folder, f"{type(error).__name__}: {error}") from None
+
+
+def damaged(folder: Path, how: str) -> JournalError:
+    """An error that says so."""
+    return JournalError(
+        f"{folder / FILE}: the journal is damaged ({' '.join(how.split())[:160]}); restore a copy of it"
+    )

@@ -1,0 +1,113 @@
+"""Journals of earlier versions of gibo in today's words; nothing else in gibo knows of them.
+
+    version 1   facts called "share" and "task"; points from elsewhere called "told"; a query could be recorded before
+                its batch; memos had neither the iterate nor the number of evaluations
+    version 2   the facts of version 1
+    settings    before gibo 0.2 they had other names
+
+The rows of versions 1 and 2 are read as rows of today's version, and a journal that is written to is rewritten so, in
+the transaction of the first record. Where a run cannot go on exactly as it would have, it goes on from its recorded
+values and its iterate, and says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from gibo._checks import as_vector
+from gibo._serialize import to_plain
+from gibo.errors import InputError
+from gibo.optimizers.base import Optimizer
+from gibo.optimizers.log import Asked, Event, last_whole
+from gibo.optimizers.settings import Settings
+from gibo.outcome import EXTERNAL
+from gibo.runs.spec import start_again
+
+Rows = list[tuple[Any, ...]]
+
+AFTER = "after"  # version 2 added it to a memo: how many evaluations there were when the batch was asked
+OLD_FACTS = {"share": "quorum", "task": "training"}
+OLD_EXTERNAL = "told"
+ROUGHLY = (
+    "this version of gibo cannot use what the optimiser remembered: the run goes on from its recorded values and its "
+    "iterate, and may ask other queries than it would have"
+)
+
+
+def upgraded(tables: dict[str, Rows]) -> dict[str, Rows]:
+    """All rows of a journal of version 1 or 2 as rows of today's version."""
+    batches = [_batch(row, tables["evaluations"]) for row in tables["batches"]]
+    asked = {first + i for _, _, first, size, *_ in batches for i in range(size)}
+    queries = [(n, m, EXTERNAL if kind == OLD_EXTERNAL else kind, *rest) for n, m, kind, *rest in tables["queries"]]
+    return {
+        **tables,
+        "facts": [(OLD_FACTS.get(name, name), content) for name, content in tables["facts"]],
+        "batches": batches,
+        "queries": [row for row in queries if row[0] in asked or row[2] == EXTERNAL],
+    }
+
+
+def _batch(row: tuple[Any, ...], evaluations: Rows) -> tuple[Any, ...]:
+    *head, first, size, at, iterate, thought = row
+    told = max((number + 1 for number, query, *_ in evaluations if query < first), default=0)
+    memo = {AFTER: told, **json.loads(thought)}
+    if memo.keys() != {AFTER}:
+        memo = {"iterate": json.loads(iterate), **memo}
+    return (*head, first, size, at, iterate, json.dumps(memo))
+
+
+# -- settings ---------------------------------------------------------------------------------------------------------
+
+
+def current_settings(data: Any) -> tuple[Any, list[str]]:
+    """Plain data with today's names of all settings in them, and the names of those that have no counterpart."""
+    if isinstance(data, list):
+        parts = [current_settings(part) for part in data]
+        return [part for part, _ in parts], [name for _, names in parts for name in names]
+    if not isinstance(data, dict):
+        return data, []
+    found = {name: current_settings(part) for name, part in data.items()}
+    plain, lost = {name: part for name, (part, _) in found.items()}, [n for _, names in found.values() for n in names]
+    if plain.get("type") != Settings.__name__:
+        return plain, lost
+    known = {field.name for field in fields(Settings)}
+    lost += [name for name in plain if name not in known and name != "type"]
+    return {**to_plain(Settings()), **{name: part for name, part in plain.items() if name not in lost}}, lost
+
+
+# -- a run that cannot go on exactly ----------------------------------------------------------------------------------
+
+
+def replay(optimizer: Optimizer, events: Sequence[Event]) -> list[str]:
+    """For a fresh one: stand where events end, exactly or, if that cannot be, roughly; returns what to say of it."""
+    try:
+        optimizer.replay(events)
+    except InputError:
+        start_again(optimizer, optimizer.arguments())
+        replay_roughly(optimizer, events)
+        return [ROUGHLY]
+    return []
+
+
+def replay_roughly(optimizer: Optimizer, events: Sequence[Event]) -> None:
+    """For a fresh one: stand where events end, with the iterate of the last memo and nothing else of it.
+
+    One that leaves no memos takes the queries that were asked for its own.
+    """
+    last = last_whole(events)
+    for i, event in enumerate(events):
+        if i < last:
+            optimizer.load(event)
+        elif not isinstance(event, Asked):
+            optimizer.repeat(event)
+        else:
+            if event.memo is not None and "iterate" in event.memo:
+                optimizer._iterate = as_vector("iterate", event.memo["iterate"], optimizer.d)
+            else:
+                optimizer.settle()
+                optimizer._propose()
+            optimizer._iteration = event.queries[0].iteration
+            optimizer.log.ask(event)

@@ -62,7 +62,6 @@ class Optimizer(ABC):
 
     registry: ClassVar[dict[str, type[Optimizer]]] = {}
     given: frozenset[str]  # the names of the options that the caller gave
-
     # How the command line and files name it, and how figures do; None: not offered there.
     method: ClassVar[str | None] = None
     title: ClassVar[str] = ""

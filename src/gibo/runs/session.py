@@ -113,6 +113,7 @@ class Session:
         try:
             saved = journal.spec()
             if saved.is_search_of(spec):
+                saved = replace(saved, arguments=saved.fresh_optimizer().arguments())  # as this version writes them
                 take_ungiven(optimizer, saved.arguments)
                 spec = replace(spec, arguments=optimizer.arguments())
             differing = spec.differences(saved)

@@ -149,7 +149,7 @@ def policy_file(folder):
     return str(folder / "policy.json")
 
 
-def toml_file(folder, text="[parameters.gain]\nkind = 'log'\nlow = 0.1\nhigh = 100\n"):
+def toml_file(folder, text="[parameters.gain]\nkind = 'log'\nlower = 0.1\nupper = 100\n"):
     (folder / "parameters.toml").write_text(text)
     return folder / "parameters.toml"
 
@@ -393,27 +393,27 @@ TARGETS = {
     ),
     "gibo.runs.manual.status": lambda folder: Call(manual.status, {"folder": finished(folder)}),
     "gibo.runs.description.read_description": lambda folder: Call(
-        read_description, {"path": toml_file(folder, "[parameters.gain]\nstart = 1.0\n")}
+        read_description, {"path": toml_file(folder, "minimize = true\n[parameters.gain]\nstart = 1.0\n")}
     ),
     # Parameters with names.
     "gibo.parameters.Parameter": fixed(
         Parameter,
         lambda p: [p.inner_start, str(p), p.value(0.3)],
         kind="log",
-        low=0.1,
-        high=10.0,
+        lower=0.1,
+        upper=10.0,
         start=1.0,
         scale=2.0,
         log=True,
     ),
     "gibo.parameters.linear": fixed(
-        linear, lambda p: [p.inner_start, p.inner_scale], low=0.1, high=10.0, start=1.0, scale=2.0
+        linear, lambda p: [p.inner_start, p.inner_scale], lower=0.1, upper=10.0, start=1.0, scale=2.0
     ),
     "gibo.parameters.log": fixed(
-        log, lambda p: [p.inner_start, p.inner_scale], low=0.1, high=10.0, start=1.0, scale=2.0
+        log, lambda p: [p.inner_start, p.inner_scale], lower=0.1, upper=10.0, start=1.0, scale=2.0
     ),
     "gibo.parameters.integer": fixed(
-        integer, lambda p: [p.inner_start, p.inner_scale], low=1, high=10, start=2, scale=2.0
+        integer, lambda p: [p.inner_start, p.inner_scale], lower=1, upper=10, start=2, scale=2.0
     ),
     "gibo.parameters.free": fixed(free, lambda p: [p.inner_start, p.inner_scale], start=1.0, scale=2.0),
     "gibo.parameters.Parameters": fixed(

@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 import pytest
 
+from gibo.optimizers.moves import GradientStep
 from gibo.priors import Normal, Uniform
 from gibo.steps import GradientAscent, Piecewise
 from gibo.training.presets import BUDGETS, PRESETS
@@ -15,34 +16,39 @@ from gibo.training.presets import BUDGETS, PRESETS
 GYM = {
     "variance": Normal(2.0, 1.0),  # table 3
     "standardize": False,
-    "N_g": None,
     "delta_unit": "absolute",
-    "fit_from": None,
-    "fit_after_iterate": True,  # algorithm 1
+    "fit_at": "iterate",  # algorithm 1
 }
-TABLE = GYM | {"mean": 0.0, "fit": "each", "normalization": "paper"}
-CODE = GYM | {"mean": "published", "fit": "full", "normalization": "published"}  # src/model.py, src/optimizers.py
+TABLE = GYM | {"mean": 0.0, "fit": "each"}
+CODE = GYM | {"mean": "published", "fit": "full"}  # src/model.py, src/optimizers.py
 OURS = CODE | {"mean": 0.0}
 POLE = {"lengthscale": Uniform(0.01, 0.3), "noise": 0.5, "M": 8, "N_m": 20, "delta": 0.1}  # table 3
 SWIMMER = {"lengthscale": Uniform(0.01, 0.3), "noise": 0.01, "M": 16, "N_m": 32, "delta": 0.1}  # table 3
 HOPPER = {"lengthscale": Uniform(0.01, 0.5), "delta": 0.2}  # table 3
-POLE_STEPS = GradientAscent(eta=Piecewise(((0, 0.8), (3, 0.3))))  # cartpole/gibo_10runs.yaml
-HOPPER_STEPS = GradientAscent(eta=Piecewise(((0, 0.6), (1000, 0.5), (2000, 0.3))))  # hopper/gibo_10runs.yaml
+POLE_STEPS = Piecewise(((0, 0.8), (3, 0.3)))  # cartpole/gibo_10runs.yaml
+HOPPER_STEPS = Piecewise(((0, 0.6), (1000, 0.5), (2000, 0.3)))  # hopper/gibo_10runs.yaml
 BIG = {"M": 32, "N_m": 128}  # hopper/gibo_10runs.yaml
 
+
+def paper_step(eta):
+    return GradientStep(GradientAscent(eta=eta), "paper")
+
+
+def published_step(eta):
+    return GradientStep(GradientAscent(eta=eta), "published")
+
+
 GIBO_PRESETS = {
-    ("paper", "CartPole-v1"): TABLE | POLE | {"step": GradientAscent(eta=1.0)},
-    ("paper", "Swimmer-v5"): TABLE | SWIMMER | {"step": GradientAscent(eta=0.5)},
-    ("paper", "Hopper-v5"): TABLE | HOPPER | {"noise": 0.01, "M": 8, "N_m": 48, "step": GradientAscent(eta=0.5)},
-    ("published", "CartPole-v1"): CODE | POLE | {"step": POLE_STEPS},
-    ("published", "Swimmer-v5"): CODE | SWIMMER | {"step": GradientAscent(eta=0.5)},  # swimmer/gibo_10runs.yaml
-    ("published", "Hopper-v5"): CODE | HOPPER | BIG | {"noise": 0.02, "step": HOPPER_STEPS},
-    ("gibo", "CartPole-v1"): OURS | POLE | {"step": POLE_STEPS},
-    ("gibo", "Swimmer-v5"): OURS | SWIMMER | {"step": GradientAscent(eta=0.5)},
-    ("gibo", "Hopper-v5"): OURS | HOPPER | BIG | {"noise": 0.01, "variance": 0.05, "step": GradientAscent(eta=0.6)},
-    ("gibo", "HalfCheetah-v5"): (
-        OURS | HOPPER | BIG | {"noise": 0.02, "variance": 0.05, "step": GradientAscent(eta=0.6)}
-    ),
+    ("paper", "CartPole-v1"): TABLE | POLE | {"move": paper_step(1.0)},
+    ("paper", "Swimmer-v5"): TABLE | SWIMMER | {"move": paper_step(0.5)},
+    ("paper", "Hopper-v5"): TABLE | HOPPER | {"noise": 0.01, "M": 8, "N_m": 48, "move": paper_step(0.5)},
+    ("published", "CartPole-v1"): CODE | POLE | {"move": published_step(POLE_STEPS)},
+    ("published", "Swimmer-v5"): CODE | SWIMMER | {"move": published_step(0.5)},  # swimmer/gibo_10runs.yaml
+    ("published", "Hopper-v5"): CODE | HOPPER | BIG | {"noise": 0.02, "move": published_step(HOPPER_STEPS)},
+    ("gibo", "CartPole-v1"): OURS | POLE | {"move": published_step(POLE_STEPS)},
+    ("gibo", "Swimmer-v5"): OURS | SWIMMER | {"move": published_step(0.5)},
+    ("gibo", "Hopper-v5"): OURS | HOPPER | BIG | {"noise": 0.01, "variance": 0.05, "move": published_step(0.6)},
+    ("gibo", "HalfCheetah-v5"): (OURS | HOPPER | BIG | {"noise": 0.02, "variance": 0.05, "move": published_step(0.6)}),
 }
 # Table 3, and configs/rl_experiment/*/rs_10runs.yaml; ddof 1 is that of torch.std in src/optimizers.py.
 POLE_ARS = {"step_size": 0.025, "noise": 0.02, "directions": 8, "top": 4}

@@ -68,11 +68,11 @@ def test_the_saved_policy_is_the_one_that_was_found(tmp_path):
     assert saved(observation).tolist() == trial.policy(observation).tolist()
 
 
-@pytest.mark.parametrize("budget", [11, 12])  # in the middle of an iteration, and after its end
+@pytest.mark.parametrize("budget", [11, 13])  # in the middle of an iteration, and after its end
 def test_the_last_episode_is_the_one_that_was_recorded(tmp_path, budget):
     train(PENDULUM, tmp_path, budget=budget)
     last = last_episode(tmp_path)
-    assert (last.evaluation.id, last.evaluation.kind) == (8, "iterate")
+    assert (last.evaluation.id, last.evaluation.kind) == (9, "iterate")
     assert last.policy.normalization.mean.tolist() != read_trial(tmp_path).policy.normalization.mean.tolist() or (
         budget == 11
     )
@@ -104,14 +104,14 @@ def test_without_iterates_the_last_episode_is_the_last_of_all(tmp_path):
 
 
 def test_the_statistics_are_those_of_all_episodes_of_finished_iterations(tmp_path):
-    train(PENDULUM, tmp_path, budget=10)  # two iterations of 4, and half a third
+    train(PENDULUM, tmp_path, budget=11)  # iterations of 5 and 4, and half a third
     with PENDULUM.task() as task, Journal.read(tmp_path) as journal:
         normalizer = PENDULUM.normalizer(task.architecture)
         Session.of(journal, normalizer)
     expected = Statistics.empty(3)
-    for _, _, info in records(tmp_path)[:8]:
+    for _, _, info in records(tmp_path)[:9]:
         expected = expected.merge(Statistics.from_plain(info["statistics"]))
-    assert normalizer.statistics.count == expected.count == 8 * 30
+    assert normalizer.statistics.count == expected.count == 9 * 30
     np.testing.assert_array_equal(normalizer.statistics.mean, expected.mean)
     np.testing.assert_array_equal(normalizer.normalization.std, expected.std)
 

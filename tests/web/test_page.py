@@ -205,7 +205,9 @@ def test_a_person_tells_a_value_on_the_first_screen_of_a_telephone(tmp_path, tab
         box = field.bounding_box()
         assert box["y"] + box["height"] < 844
         field.fill("-1,5")
-        field.press("Enter")
+        with tab.expect_response("**/api/control*") as answer:
+            field.press("Enter")
+        assert answer.value.json() == {"ok": True, "recorded": True}
         drawn(tab, 1)
         until(tab, f"document.activeElement.dataset.id === '{first.id + 1}'")  # the next one can be typed
     (each,) = told(tmp_path / "run")
@@ -303,6 +305,7 @@ def test_runs_side_by_side(finished, tmp_path, tab):
         drawn(tab, 20)
         tab.click("#up")
         tab.wait_for_selector("#chart-trials canvas")
+        until(tab, "[...chosen].every((name) => loaded.get(name))")  # nothing is being read any more
 
 
 AB = gibo.parameters.Parameters(a=gibo.parameters.log(0.1, 10), b=gibo.parameters.linear(-1, 1, start=0.5))

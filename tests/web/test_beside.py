@@ -45,6 +45,7 @@ def test_the_page_is_there_while_the_run_goes_on(tmp_path, capfd):
     assert look.counts[0] == 0
     assert look.counts[-1] > 0
     assert look.counts == sorted(look.counts)
+    assert "#" not in look.address  # no token without control
     with pytest.raises(urllib.error.URLError):
         read(look.address)
     alone = gibo.maximize(lambda x: -float((x**2).sum()), [1.0, 2.0], budget=12)
@@ -89,12 +90,6 @@ def test_it_ends_with_a_run_that_raises(tmp_path, capfd):
         tmp_path / "run", lambda x: -float(x @ x), budget=3, watch=True, force=True
     )  # nothing is held any more
     assert again.evaluations == 3
-
-
-def test_with_workers_the_port_is_free_again(tmp_path, capfd):
-    gibo.maximize(lambda x: -float(x @ x), [1.0], budget=6, journal=tmp_path / "run", watch=True, workers=2)
-    port = int(page_of(capfd.readouterr().err).split(":")[-1].rstrip("/"))
-    Watch(tmp_path / "run", port).server_close()
 
 
 @pytest.mark.parametrize("options", [{"watch": True}, {"watch": "yes", "journal": "run"}])
@@ -148,12 +143,6 @@ def test_with_control_the_page_acts_on_its_run(tmp_path, capfd):
         assert [each.kind for each in journal.actions()] == ["remark", "stop"]
 
 
-def test_without_control_its_address_has_no_token(tmp_path, capfd):
-    look = Looking(capfd)
-    gibo.maximize(look, [1.0], budget=2, journal=tmp_path / "run", watch=True)
-    assert "#" not in look.address
-
-
 @pytest.fixture
 def episodes(monkeypatch):
     """What is called in each episode of a training."""
@@ -173,13 +162,6 @@ def episodes(monkeypatch):
 
 def training(tmp_path, *words):
     return main(["train", "CartPole-v1", "--max-steps", "20", "--out", str(tmp_path / "out"), *words])
-
-
-def test_training_with_the_page_beside_it(tmp_path, capfd, episodes):
-    seen = []
-    episodes.append(lambda: seen or seen.append(json.loads(read(f"{page_of(capfd.readouterr().err)}api/snapshot"))))
-    assert training(tmp_path, "--budget", "4", "--watch") == 0
-    assert (seen[0]["kind"], seen[0]["name"]) == ("run", "trial-00")
 
 
 def test_several_trials_have_one_page(tmp_path, capfd, episodes):

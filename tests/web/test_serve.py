@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from gibo.cli import main
-from gibo.errors import InputError, InUseError, JournalError
+from gibo.errors import InUseError, JournalError
 from gibo.runs import manual
 from gibo.runs.description import read_description
 from gibo.runs.journal import Journal
@@ -174,17 +174,6 @@ def test_while_it_serves_the_run_is_held_and_can_be_read(bench, folder, monkeypa
         assert again.tell({"id": first["id"], "value": 1.0})["recorded"] is False
 
 
-def test_its_memory_is_what_a_journal_gives(bench, folder):
-    for _ in range(5):
-        for query in bench.ask()["queries"]:
-            bench.tell({"id": query["id"], "value": sum(x * x for x in query["x"])})
-    asked, status = bench.ask(), bench.status()
-    bench.close()
-    with ManualBench(folder) as again:
-        assert again.ask() == asked
-        assert again.status() == status
-
-
 def test_the_last_value_of_a_batch_is_answered_before_the_step_and_nothing_is_lost(bench, folder, tmp_path):
     def value(query):
         return sum(x * x for x in query["x"])
@@ -222,12 +211,8 @@ def test_what_the_disk_did_not_take_is_not_said_to_be_recorded(bench, folder, mo
     assert told(folder) == {}
     assert bench.tell(request)["recorded"] is True
     assert told(folder)[first["id"]].value == 1.0
-
-
-def test_what_was_not_recorded_as_asked_is_not_asked(bench, folder, monkeypatch):
-    def full(self, *_):
-        raise JournalError("the disk is full")
-
+    for query in bench.ask()["queries"]:
+        bench.tell({"id": query["id"], "value": 1.0})
     with monkeypatch.context() as broken:
         broken.setattr(Journal, "asked", full)
         for _ in range(2):
@@ -263,23 +248,20 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("request_", "status"), WRONG)
-def test_wrong_tells_get_a_clear_answer(server, folder, request_, status):
-    call(server, "POST", "/ask", {})
-    found, answer = call(server, "POST", "/tell", request_)
-    assert found == status
-    assert answer["error"]
-    (line,) = lines(server.bench, {"do": "tell", **request_})
-    assert line == {"ok": False, "error": answer["error"]}
-    assert told(folder) == {}
+NO_OBJECTS = [b'{"id": 0, "val', b"\xff\xfe", b"[" * 100_000, b'{"id": 0, "value": NaN}', b"7"]
 
 
-@pytest.mark.parametrize("raw", [b'{"id": 0, "val', b"\xff\xfe", b"[" * 100_000, b'{"id": 0, "value": NaN}', b"7"])
-def test_what_is_no_json_object(server, folder, raw):
+def test_wrong_tells_get_a_clear_answer(server, folder):
     call(server, "POST", "/ask", {})
-    status, answer = call(server, "POST", "/tell", raw=raw)
-    assert (status, "JSON" in answer["error"]) == (400, True)
-    assert lines(server.bench, raw + b"\n", {"do": "status"})[1]["ok"]
+    for request, status in WRONG:
+        found, answer = call(server, "POST", "/tell", request)
+        assert (found, bool(answer["error"])) == (status, True), request
+        assert lines(server.bench, {"do": "tell", **request}) == [{"ok": False, "error": answer["error"]}]
+    for raw in NO_OBJECTS:
+        status, answer = call(server, "POST", "/tell", raw=raw)
+        assert (status, "JSON" in answer["error"]) == (400, True), raw[:20]
+        assert lines(server.bench, raw + b"\n", {"do": "status"})[1]["ok"]
+    assert lines(server.bench, b'{"do": "tell", "id": 0, "value": 1')[0]["ok"] is False  # half a line
     assert told(folder) == {}
 
 
@@ -314,13 +296,6 @@ def test_a_line_that_is_too_long_is_passed_over(bench):
     assert str(LARGEST_BODY) in first["error"]
 
 
-def test_half_a_line_is_answered_and_not_done(bench, folder):
-    lines(bench, {"do": "ask"})
-    (answer,) = lines(bench, b'{"do": "tell", "id": 0, "value": 1')
-    assert answer["ok"] is False
-    assert told(folder) == {}
-
-
 def test_a_client_that_leaves_before_the_answer(server, folder):
     call(server, "POST", "/ask", {})
     body = b'{"id": 0, "value": 1.5}'
@@ -350,11 +325,6 @@ def test_an_error_of_ours_ends_one_request_alone(folder, capfd):
         assert call(server, "GET", "/best")[0] == 500
         assert call(server, "GET", "/status")[0] == 200
     assert "ZeroDivisionError" in capfd.readouterr().err
-
-
-def test_a_folder_without_a_run(tmp_path):
-    with pytest.raises(InputError, match="there is no run"):
-        ManualBench(tmp_path)
 
 
 # -- the guide's programs ---------------------------------------------------------------------------------------------

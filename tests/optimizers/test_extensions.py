@@ -76,11 +76,11 @@ class Signs(StepRule):
 
 
 SETTINGS = {
-    "kernel": Settings(kernel="cauchy"),
-    "prior": Settings(lengthscale=Exponential(0.4), noise=Exponential(10.0)),
+    "kernel": Settings.paper(kernel="cauchy"),
+    "prior": Settings.paper(lengthscale=Exponential(0.4), noise=Exponential(10.0)),
     "schedule": Settings(move=GradientStep(GradientAscent(eta=Cosine(0.5, updates=10)))),
     "rule": Settings(move=GradientStep(Signs(0.2))),
-    "all": Settings(kernel="cauchy", lengthscale=Exponential(0.4), move=GradientStep(Signs(0.2, (0.3, 0.7)))),
+    "all": Settings.paper(kernel="cauchy", lengthscale=Exponential(0.4), move=GradientStep(Signs(0.2, (0.3, 0.7)))),
 }
 each = pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS.keys())
 

@@ -8,6 +8,7 @@ from gibo import InputError, Settings, out_of_model, within_model
 from gibo.optimizers.moves import BoundStep, GradientStep
 from gibo.optimizers.paper import lengthscale_distribution, mean_distance
 from gibo.optimizers.queries import Informative
+from gibo.optimizers.scale import ScaleSearch
 from gibo.optimizers.settings import PowerLaw
 from gibo.priors import LogNormal, Uniform
 from gibo.steps import Adam, GradientAscent
@@ -41,7 +42,7 @@ from gibo.steps import Adam, GradientAscent
         ({"move": 0.5}, "move: expected BoundStep"),
         ({"queries": "lazy"}, "queries: expected Informative"),
         ({"fit_at": "plan"}, "fit_at: expected one of"),
-        ({"fit_factors": [1.0, 0.0]}, "fit_factors: expected a positive"),
+        ({"scale_rule": "widen"}, "scale_rule: expected ScaleSearch"),
         ({"standardize": False}, "warp: values are warped before they are standardised"),
         ({"delta": 0.0}, "delta: expected a positive"),
     ],
@@ -99,6 +100,7 @@ def test_lengthscales_may_be_an_array():
         (lambda: Informative(least_gain=-0.1), "least_gain: expected a non-negative"),
         (lambda: Informative(plan_steps=0), "plan_steps: expected"),
         (lambda: Informative(basis="diagonal"), "basis: expected"),
+        (lambda: ScaleSearch(widen=0.0), "ScaleSearch.widen: expected a positive"),
         (lambda: PowerLaw(0.0), "PowerLaw.factor: expected a positive"),
         (lambda: Settings.paper(etas=1), "a setting: expected one of"),
     ],
@@ -152,8 +154,8 @@ def test_both_studies_follow_the_papers_table(d):
         assert settings.move == GradientStep(GradientAscent(eta=0.25), "paper")
         assert settings.noise == pytest.approx(0.01)  # the standard deviation is 0.1
         assert settings.queries == Informative(plan_steps=60, basis="axes")
-        assert (settings.fit_factors, settings.warp, settings.only_evaluated, settings.caution) == (
-            (1.0,),
+        assert (settings.scale_rule, settings.warp, settings.only_evaluated, settings.caution) == (
+            None,
             False,
             False,
             0,

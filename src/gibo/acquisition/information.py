@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from copy import copy
 from functools import lru_cache
-from typing import Literal, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,6 @@ from gibo._checks import (
     batch_size,
     instance,
     moderate,
-    one_of,
     one_or_many,
     positive,
     positive_int,
@@ -48,9 +47,6 @@ from gibo.blocks import QueryBlock
 from gibo.errors import InputError, NumericalError
 from gibo.gp import GaussianProcess, schur_complement
 from gibo.kernels import Kernel
-
-Basis = Literal["axes", "shuffled", "random"]
-BASES = ("axes", "shuffled", "random")
 
 _EPS = float(np.finfo(np.float64).eps)
 _ZERO = np.zeros(())  # an array, because NumPy takes longer for a number
@@ -63,8 +59,6 @@ EIGENVECTORS = 3
 LENGTHS = (0.5, 1.0, 2.0)
 EVEN_POINTS = 8
 MIRROR_ROUNDS = 3
-# How much more the first of a few random directions counts than the others, where these are drawn.
-LEAN = 1.0
 
 
 class _Sites(NamedTuple):
@@ -271,7 +265,7 @@ def plan(
     least_share: float = 0.0,
     least_gain: float = 0.0,
     maximum_steps: int = MAXIMUM_STEPS,
-    basis: Basis = "axes",
+    basis: Array | None = None,
 ) -> Plan:
     """The next M queries in the box, each the most informative one given those before it.
 
@@ -289,7 +283,6 @@ def plan(
         raise InputError("lower, upper: expected lower below upper in every dimension")
     M, least_share = batch_size("M", M), positive("least_share", least_share, or_zero=True)
     steps = positive_int("maximum_steps", maximum_steps)
-    one_of("basis", basis, BASES)
     X: list[Array] = []
     information: list[float] = []
     for _ in range(M):
@@ -311,7 +304,7 @@ def maximize(
     upper: Array,
     rng: np.random.Generator,
     maximum_steps: int = MAXIMUM_STEPS,
-    basis: Basis = "axes",
+    basis: Array | None = None,
 ) -> tuple[Array, float]:
     """The most informative point of the box, and its α, by a climb from the best of several starts.
 
@@ -320,9 +313,8 @@ def maximize(
     and the best is climbed from. In a box that is small against the lengthscales α is nearly convex and its maxima are
     corners; where the climb ends on faces of the box, the points mirrored across it are tried.
 
-    Where directions are uncertain alike, as all of them are before there are data, any `basis` of them tells as much:
-    ``"axes"`` is the parameters, one after the other, ``"shuffled"`` the same in random order and with random signs,
-    ``"random"`` mixes all of them anew for each query.
+    Where directions are uncertain alike, as all of them are before there are data, the columns of `basis` (d, d), an
+    orthogonal matrix, are taken in turn; None: the parameters.
     """
     low, high = gi.to_scaled(lower), gi.to_scaled(upper)
     starts = _starts(gi, low, high, rng, basis)
@@ -366,9 +358,9 @@ class _Relative(NamedTuple):
         return best, value * self.unit
 
 
-def _starts(gi: GradientInformation, low: Array, high: Array, rng: np.random.Generator, basis: Basis) -> Array:
+def _starts(gi: GradientInformation, low: Array, high: Array, rng: np.random.Generator, basis: Array | None) -> Array:
     S = gi.covariance
-    leading = {"axes": _leading_eigenvectors, "shuffled": _leading_shuffled, "random": _leading_of_some}[basis](S, rng)
+    leading = _leading_eigenvectors(S, basis)
     directions = gi.to_scaled(gi.t + leading)
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     directions = np.concatenate([directions, -directions])
@@ -397,37 +389,16 @@ def _first_of_best(points: Array, alphas: Array) -> Array:
     return first
 
 
-def _leading_shuffled(S: Array, rng: np.random.Generator) -> Array:
-    """As rows: `_leading_eigenvectors` with the parameters in random order and with random signs.
-
-    So nothing depends on the order in which a user names parameters.
-    """
-    order = rng.permutation(len(S))
-    found = _leading_eigenvectors(S[np.ix_(order, order)], rng)
-    leading = np.empty_like(found)
-    leading[:, order] = found * rng.choice((-1.0, 1.0), size=(len(found), 1))
-    return leading
-
-
-def _leading_eigenvectors(S: Array, _: np.random.Generator) -> Array:
+def _leading_eigenvectors(S: Array, basis: Array | None) -> Array:
     """As rows, approximately, and such that rounding in S does not decide which ones they are.
 
     Where eigenvalues coincide, as they do before there are data, any basis of their space would do. Weights that differ
-    by a thousandth per dimension select one, and a fixed direction gives the sign.
+    by a thousandth per direction of the basis select one, and a fixed direction gives the sign.
     """
     d = len(S)
     weight = 1.0 + 1e-3 * np.arange(d, 0, -1) / d
+    S = S if basis is None else basis.T @ S @ basis
     leading = linalg.leading_eigenvectors(S * np.sqrt(np.outer(weight, weight)), EIGENVECTORS)
     sign = np.sign(np.sin(1.0 + np.arange(d)) @ leading)
-    return (np.where(sign == 0.0, 1.0, sign) * leading).T
-
-
-def _leading_of_some(S: Array, rng: np.random.Generator) -> Array:
-    """As rows: the leading eigenvectors where a few random directions weigh up to `1 + LEAN` times as much."""
-    Q, R = np.linalg.qr(rng.standard_normal((len(S), min(EIGENVECTORS, len(S)))))
-    Q *= np.sign(R.diagonal())  # without it one entry of each direction would always be negative
-    weight = 1.0 + LEAN * np.arange(Q.shape[1], 0, -1) / Q.shape[1]
-    root = np.eye(len(S)) + Q * (np.sqrt(weight) - 1.0) @ Q.T
-    leading = linalg.leading_eigenvectors(root @ S @ root, EIGENVECTORS)
-    sign = np.sign(Q.sum(axis=1) @ leading)
-    return (np.where(sign == 0.0, 1.0, sign) * leading).T
+    leading = np.where(sign == 0.0, 1.0, sign) * leading
+    return (leading if basis is None else basis @ leading).T

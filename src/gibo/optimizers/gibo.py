@@ -72,6 +72,8 @@ class GIBO(ModelBased):
         super().__init__(x0, scale=scale, bounds=bounds, seed=seed, settings=settings)
         self._iterate_asked = False
         self._move_state = self.settings.move.init(self.d)
+        self._scale_found = not self._surrogate.can_be_rescaled
+        self._directions = self.settings.queries.directions(self.d, self.seed)
 
     # -- algorithm 1 --------------------------------------------------------------------------------------------------
 
@@ -87,15 +89,18 @@ class GIBO(ModelBased):
             self._fit()  # line 6
         information = self._information(iterate_comes=bool(batch))
         count = M if self._iteration else M_first
-        Z = self.settings.queries.choose(information, *self._box(), count, self._rng)  # lines 7 to 12
+        # lines 7 to 12
+        Z = self.settings.queries.choose(information, *self._box(), count, self._rng, self._directions)
         self._iterate_asked = True
         return batch + [(self._apart(z * self.scale), QUERY) for z in Z]
 
     def _update(self, batch: list[Evaluation]) -> None:
         if all(e.kind == ITERATE for e in batch):
             return  # the queries of this iteration come next
+        planned = self._surrogate.hyperparameters.lengthscale
         if self.settings.fit_at == "step":
             self._fit()
+        self._correct_scale(batch, planned)
         model, before, retreat = self._model(), self._iterate, self._retreat(batch)
         if retreat is not None:
             self._iterate = retreat
@@ -105,6 +110,22 @@ class GIBO(ModelBased):
         self._record(model, before)
         self._iteration += 1
         self._iterate_asked = False
+
+    def _correct_scale(self, batch: list[Evaluation], planned: Array) -> None:
+        """Rescale the lengthscales and their prior, until the values show a signal."""
+        rule, window = self.settings.scale_rule, self._window()
+        if rule is None or self._scale_found or not window:
+            return
+        valued = [(e.value, np.array_equal(e.x, self._iterate)) for e in batch if e.value is not None]
+        here, around = ([value for value, same in valued if same is which] for which in (True, False))
+        factor = rule.factor(self._model().evidence, len(window), self.d, here, around)
+        if factor is None:
+            self._scale_found = self._iteration > 0
+        elif factor < 1.0:  # less what the fit has shortened the lengthscales already
+            ell = self._surrogate.hyperparameters.lengthscale
+            self._surrogate = self._surrogate.rescaled(min(1.0, factor * float(np.exp(np.log(planned / ell).mean()))))
+        else:
+            self._surrogate = self._surrogate.rescaled(factor)
 
     def _information(self, iterate_comes: bool) -> GradientInformation:
         """What queries tell about the gradient at the iterate, given all else that the next move will see.
@@ -167,11 +188,13 @@ class GIBO(ModelBased):
     # -- memo ---------------------------------------------------------------------------------------------------------
 
     def _memo(self) -> dict[str, Any]:
-        return {**super()._memo(), "step": self._move_state}
+        found = {} if self.settings.scale_rule is None else {"scale_found": self._scale_found}
+        return {**super()._memo(), "step": self._move_state, **found}
 
     def _recall(self, memo: dict[str, Any]) -> None:
         super()._recall(memo)
         self._iterate_asked = True
+        self._scale_found = bool(memo.get("scale_found", self._scale_found))
         state = {name: as_finite(f"step.{name}", value) for name, value in memo.get("step", {}).items()}
         # The names in the state of a user's own move may change from step to step, those of gibo's own do not.
         expected = self.settings.move.init(self.d)

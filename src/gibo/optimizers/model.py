@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibo._checks import as_vector, positive
+from gibo._checks import as_vector, finite, positive
 from gibo._linalg import Array, solve_lower
 from gibo.errors import InputError
 from gibo.gp import GaussianProcess, Jacobian, conditioned
 from gibo.kernels import KERNELS
-from gibo.map_fit import fit, log_posterior
+from gibo.map_fit import fit
 from gibo.means import Mean
 from gibo.optimizers.log import Belief
 from gibo.optimizers.settings import Settings
@@ -31,6 +31,8 @@ from gibo.optimizers.units import InUnits, Units
 from gibo.outcome import Best, Evaluation
 from gibo.priors import Prior
 
+# The scale may be corrected by a factor of 30 either way.
+LARGEST_LOG_FACTOR = math.log(30.0)
 # From this many values on a warp is looked for.
 LEAST_VALUES = 4
 # An entry of a gradient whose noise variance is this many times its prior variance says nothing. A gradient without any
@@ -169,12 +171,14 @@ class Surrogate:
         scale: (d,) of the parameters.
         hyperparameters: in the units that the model sees.
         warning: why the last fit kept the old hyperparameters, or None.
+        log_factor: logarithm of the factor by which the lengthscales, and their prior, were rescaled.
     """
 
     settings: Settings
     scale: Array
     hyperparameters: Hyperparameters
     warning: str | None = None
+    log_factor: float = 0.0
 
     @classmethod
     def initial(cls, settings: Settings, scale: Array) -> Surrogate:
@@ -217,23 +221,9 @@ class Surrogate:
         gp = self.given(evaluations).gp
         if self.settings.mean == "published":
             gp = replace(gp, mean="estimated")
-        fitted = fit(self._likeliest_start(gp), {**self.settings.priors, **KERNELS[self.settings.kernel].priors})
+        fitted = fit(gp, self._priors())
         warning = None if fitted.warning is None else fitted.warning.message
         return replace(self, hyperparameters=Hyperparameters.of(fitted.gp, len(self.scale)), warning=warning)
-
-    def _likeliest_start(self, gp: GaussianProcess) -> GaussianProcess:
-        """The model with the likeliest lengthscales: the present ones, or the prior's median times a factor."""
-        prior, factors = self.settings.priors.get("lengthscale"), self.settings.fit_factors
-        if prior is None or len(factors) == 1:
-            return gp
-        kernel, s2 = gp.kernel, gp.kernel.variance
-        median = np.full(len(self.scale), prior.mean)
-        starts = [gp]
-        starts += [
-            replace(gp, kernel=kernel.with_hyperparameters(factor * median, s2)).given(conditioned(gp)[0])
-            for factor in factors
-        ]
-        return max(starts, key=lambda start: log_posterior(start, {"lengthscale": prior}))
 
     def expecting_gradient(
         self, evaluations: Sequence[Evaluation], recent: Sequence[Evaluation], x: Array, noise: Array, N_g: int
@@ -249,10 +239,29 @@ class Surrogate:
         z = x / self.scale
         return model.gp.extend(z, 0.0, z[None], g, g_noise) if len(g) else None
 
+    @property
+    def can_be_rescaled(self) -> bool:
+        """Whether the lengthscales have a prior that can move."""
+        return hasattr(self.settings.lengthscale, "median")
+
+    def rescaled(self, factor: float) -> Surrogate:
+        """With lengthscales, and their prior, that are so many times as long; within `LARGEST_LOG_FACTOR`."""
+        log_factor = float(np.clip(self.log_factor + math.log(factor), -LARGEST_LOG_FACTOR, LARGEST_LOG_FACTOR))
+        ell = self.hyperparameters.lengthscale * math.exp(log_factor - self.log_factor)
+        return replace(self, hyperparameters=self.hyperparameters._replace(lengthscale=ell), log_factor=log_factor)
+
+    def _priors(self) -> dict[str, Prior]:
+        priors = {**self.settings.priors, **KERNELS[self.settings.kernel].priors}
+        ell: Any = priors.get("lengthscale")
+        if not self.log_factor or ell is None:
+            return priors
+        return {**priors, "lengthscale": replace(ell, median=ell.median * math.exp(self.log_factor))}
+
     def memo(self) -> dict[str, Any]:
         """Hyperparameters and warning, for a log."""
         given = list(self.hyperparameters) if self.hyperparameters.own else list(self.hyperparameters[:3])
-        return {"hyperparameters": given, "warning": self.warning}
+        found: dict[str, Any] = {"hyperparameters": given, "warning": self.warning}
+        return found | ({"log_factor": self.log_factor} if self.log_factor else {})
 
     def recall(self, memo: dict[str, Any]) -> Surrogate:
         """With those of a memo."""
@@ -266,7 +275,10 @@ class Surrogate:
             positive("memo: noise", noise, or_zero=True),
             {name: positive(f"memo: {name}", (more[0] if more else {}).get(name)) for name in self.hyperparameters.own},
         )
-        return replace(self, hyperparameters=hyperparameters, warning=warning)
+        log_factor = finite("memo: log_factor", memo.get("log_factor", 0.0))
+        if abs(log_factor) > LARGEST_LOG_FACTOR or (log_factor and not self.can_be_rescaled):
+            raise InputError("memo: its log_factor does not fit the settings")
+        return replace(self, hyperparameters=hyperparameters, warning=warning, log_factor=log_factor)
 
     def _likeliest(self, model: Model, y: Array) -> Model:
         """With its values y shown in the likeliest way, if they may be warped; one factorisation serves all warps."""

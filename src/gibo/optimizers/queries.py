@@ -4,21 +4,33 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from gibo._checks import one_of, positive, positive_int
 from gibo._linalg import Array
 from gibo._serialize import Serializable
-from gibo.acquisition.information import BASES, Basis, GradientInformation, plan
+from gibo.acquisition.information import GradientInformation, plan
 
 
 class Queries(Serializable, ABC):
     """Base of the ways to choose queries; one of your own derives from it and is a frozen dataclass."""
 
+    def directions(self, d: int, seed: int) -> Array | None:
+        """The columns of an orthogonal matrix (d, d), fixed for a run, in whose order directions that are uncertain
+        alike are asked for; None: the parameters."""
+        return None
+
     @abstractmethod
     def choose(
-        self, information: GradientInformation, lower: Array, upper: Array, M: int, rng: np.random.Generator
+        self,
+        information: GradientInformation,
+        lower: Array,
+        upper: Array,
+        M: int,
+        rng: np.random.Generator,
+        directions: Array | None,
     ) -> Array:
         """Up to M queries (M, d) in the box, at least one."""
 
@@ -32,26 +44,40 @@ class Informative(Queries):
             gradient's remaining uncertainty.
         least_gain: or when one has removed less than this of it, in the model's units: the published code's rule.
         plan_steps: at most so many steps of the climb to a query's place. A query near its best place serves as well.
-        basis: of the directions that are uncertain alike, as all are at first: ``"shuffled"``: the parameters in
-            random order; ``"axes"``: in their order; ``"random"``: directions that change all parameters.
+        basis: of the directions that are uncertain alike, as all are at first: ``"orthogonal"``: random ones, each of
+            which changes all parameters, so that nothing depends on the order of the parameters; ``"axes"``: the
+            parameters in their order, as in the paper.
     """
 
     least_share: float = 0.0
     least_gain: float = 0.0
     plan_steps: int = 8
-    basis: Basis = "shuffled"
+    basis: Literal["orthogonal", "axes"] = "orthogonal"
 
     def __post_init__(self) -> None:
         for name in ("least_share", "least_gain"):
             object.__setattr__(self, name, positive(name, getattr(self, name), or_zero=True))
         positive_int("plan_steps", self.plan_steps)
-        one_of("basis", self.basis, BASES)
+        one_of("basis", self.basis, ("orthogonal", "axes"))
+
+    def directions(self, d: int, seed: int) -> Array | None:
+        if self.basis == "axes":
+            return None
+        Q, R = np.linalg.qr(np.random.default_rng([seed, d]).standard_normal((d, d)))
+        basis: Array = Q * np.sign(R.diagonal())  # uniform over the orthogonal matrices (Mezzadri 2007)
+        return basis
 
     def choose(
-        self, information: GradientInformation, lower: Array, upper: Array, M: int, rng: np.random.Generator
+        self,
+        information: GradientInformation,
+        lower: Array,
+        upper: Array,
+        M: int,
+        rng: np.random.Generator,
+        directions: Array | None,
     ) -> Array:
         ends = (self.least_share, self.least_gain, self.plan_steps)
-        return plan(information, lower, upper, M, rng, *ends, self.basis).X
+        return plan(information, lower, upper, M, rng, *ends, directions).X
 
 
 @dataclass(frozen=True)
@@ -59,7 +85,13 @@ class RandomQueries(Queries):
     """Queries at random in the box: the ablation that shows what choosing is worth."""
 
     def choose(
-        self, information: GradientInformation, lower: Array, upper: Array, M: int, rng: np.random.Generator
+        self,
+        information: GradientInformation,
+        lower: Array,
+        upper: Array,
+        M: int,
+        rng: np.random.Generator,
+        directions: Array | None,
     ) -> Array:
         X: Array = lower + (upper - lower) * rng.random((M, len(lower)))
         return X

@@ -33,12 +33,13 @@ from gibo.kernels import kernel_name
 from gibo.means import Mean
 from gibo.optimizers.moves import BoundStep, GradientStep, Move
 from gibo.optimizers.queries import Informative, Queries
+from gibo.optimizers.scale import ScaleRule, ScaleSearch
 from gibo.priors import LogNormal, Prior, SharedLogNormal
 
 
 @dataclass(frozen=True)
 class PowerLaw(Serializable):
-    """A setting that depends on the number of parameters d: ``factor·d^power``, within limits; counts are rounded down.
+    """A setting that depends on the number of parameters d: ``factor·d^power``, within limits; counts are rounded.
 
     Example:
         >>> PowerLaw(10, least=100)(4), PowerLaw(10, least=100)(36)
@@ -49,8 +50,10 @@ class PowerLaw(Serializable):
     power: float = 1.0
     least: float = 0.0
     most: float | None = None
+    rounding: Literal["up", "down"] = "up"
 
     def __post_init__(self) -> None:
+        one_of("PowerLaw.rounding", self.rounding, ("up", "down"))
         object.__setattr__(self, "factor", positive("PowerLaw.factor", self.factor))
         object.__setattr__(self, "power", finite("PowerLaw.power", self.power))
         object.__setattr__(self, "least", positive("PowerLaw.least", self.least, or_zero=True))
@@ -60,6 +63,10 @@ class PowerLaw(Serializable):
     def __call__(self, d: int) -> float:
         grown = math.sqrt(d) if self.power == 0.5 else float(d) ** self.power
         return min(max(self.factor * grown, self.least), math.inf if self.most is None else self.most)
+
+    def count(self, d: int) -> int:
+        """As a whole number."""
+        return math.ceil(self(d) - 1e-9) if self.rounding == "up" else math.floor(self(d) + 1e-9)
 
 
 Hyperparameter: TypeAlias = Prior | PowerLaw | float | Sequence[float] | Array
@@ -94,8 +101,7 @@ class Settings(Serializable):
             are planned, from what was told before; ``"iterate"``: once the iterate's value is there, as in algorithm 1:
             then the iterate is evaluated alone.
         fit_from: see `fit`.
-        fit_factors: a fit starts from the likeliest lengthscales: the present ones, or the prior's median times one of
-            these factors. So a `scale` that is wrong is found out.
+        scale_rule: how a `scale` that is wrong is found out: `ScaleSearch`, or None.
         M: queries per iteration.
         M_first: queries of the first iteration, when nothing is known, if more than M.
         N_m: the model sees the last N_m evaluations. Time and memory grow with its square.
@@ -116,8 +122,8 @@ class Settings(Serializable):
     """
 
     kernel: str = "squared_exponential"
-    lengthscale: Hyperparameter = PowerLaw(1.5, 0.5)
-    shared_log_sd: float = 1.0
+    lengthscale: Hyperparameter = PowerLaw(0.9, 0.8)
+    shared_log_sd: float = 0.7
     variance: Prior | float = LogNormal(1.0, 0.7)
     noise: Prior | float = LogNormal(1.0, 1.5)
     mean: float | Literal["estimated", "published"] | Mean = "estimated"
@@ -126,12 +132,12 @@ class Settings(Serializable):
     fit: Literal["each", "full", "never"] = "each"
     fit_at: Literal["step", "queries", "iterate"] = "step"
     fit_from: Count = 4
-    fit_factors: Sequence[float] = (1 / 30, 0.1, 1 / 3, 1.0, 3.0, 10.0, 30.0)
+    scale_rule: ScaleRule | None = ScaleSearch()
     M: Count = PowerLaw(1.0, 0.5)
     M_first: Count = PowerLaw(1.0)
     N_m: Count = PowerLaw(10.0, least=100.0, most=2000.0)
-    N_g: Count = PowerLaw(2000.0, -1.0, least=1.0, most=5.0)
-    delta: float | PowerLaw = 1.5
+    N_g: Count = PowerLaw(2000.0, -1.0, least=1.0, most=5.0, rounding="down")
+    delta: float | PowerLaw = PowerLaw(2.5, -0.3)
     delta_unit: Literal["lengthscales", "absolute"] = "lengthscales"
     queries: Queries = Informative()
     move: Move = BoundStep()
@@ -152,8 +158,9 @@ class Settings(Serializable):
         put("shared_log_sd", positive("shared_log_sd", self.shared_log_sd))
         for name in ("lengthscale", "variance", "noise"):
             put(name, _hyperparameter(name, getattr(self, name)))
-        factors = as_vector("fit_factors", self.fit_factors)
-        put("fit_factors", tuple(positive("fit_factors", factor) for factor in factors))
+        if self.scale_rule is not None:
+            rule = instance("scale_rule", self.scale_rule, ScaleRule, "ScaleSearch() or None")
+            check_serializable("scale_rule", rule)
         if self.warp and not self.standardize:
             raise InputError("warp: values are warped before they are standardised; set warp=False or standardize=True")
         if isinstance(self.mean, Mean):
@@ -191,13 +198,13 @@ class Settings(Serializable):
         """
         _known_names(changes)
         paper: dict[str, Any] = {
-            "shared_log_sd": 0.7,
+            "lengthscale": PowerLaw(1.5, 0.5),
             "noise": LogNormal(0.1, 1.5),
             "warp": False,
             "fit_at": "queries",
-            "fit_from": PowerLaw(0.5, least=4.0),
-            "fit_factors": (1.0,),
-            "M": PowerLaw(0.5, least=1.0),
+            "fit_from": PowerLaw(0.5, least=4.0, rounding="down"),
+            "scale_rule": None,
+            "M": PowerLaw(0.5, least=1.0, rounding="down"),
             "M_first": 1,
             "N_m": PowerLaw(5.0, least=20.0, most=2000.0),
             "delta": 1.0,
@@ -226,7 +233,7 @@ class Settings(Serializable):
 
         def count(name: str) -> int:
             value = getattr(self, name)
-            return int(value(d) + 1e-9) if isinstance(value, PowerLaw) else value
+            return value.count(d) if isinstance(value, PowerLaw) else value
 
         M, N_m = max(1, count("M")), count("N_m")
         M_first = max(M, count("M_first"))

@@ -194,7 +194,7 @@ MUTATIONS: list[Mutation] = [
         f"{BOARD_TESTS}/test_judges.py::test_the_value_without_noise_is_that_of_the_noise_free_function",
         f"{BOARD_TESTS}/test_judges.py::test_the_mean_of_what_is_told_is_that_of_many_values",
         f"{BOARD_TESTS}/test_judges.py::test_noise_is_repeated_with_the_run_and_differs_between_runs",
-        coco_noise_in_the_truth=("values.most_common(1)[0][0]", "max(values)"),
+        coco_noise_in_the_truth=("values.most_common(1)[0][0]", "min(values)"),
         coco_mean_without_noise=("math.exp(0.5 * beta**2)", "1.0"),
         coco_noise_of_all_runs_alike=("% SKIPPED", "% 1"),
     ),

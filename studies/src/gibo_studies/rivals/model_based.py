@@ -68,6 +68,8 @@ class PyBOBYQA(Calling):
 class PyBADS(Calling):
     """PyBADS (Singh and Acerbi 2024), told that values are noisy; recommended is its incumbent.
 
+    While its initial design is evaluated, its incumbent is the start; recommended is the best value seen then.
+
     Its plausible box is `REACH` scales to either side of the start, within the bounds; without bounds, it may go three
     times as far.
     """
@@ -84,8 +86,9 @@ class PyBADS(Calling):
         solver: Any = None
 
         def noting(z: Array) -> float:
-            if solver is not None:
-                shared["favourite"] = solver.var_transf.inverse_transf(solver.u[None])[0]
+            incumbent = start if solver is None else solver.var_transf.inverse_transf(solver.u[None])[0]
+            if not np.allclose(incumbent, start, atol=0.01):  # it moves the start to a grid
+                shared["favourite"] = incumbent
             return cost(z)
 
         with warnings.catch_warnings():

@@ -174,3 +174,75 @@ def test_directions_are_an_orthogonal_matrix_that_the_seed_decides(d):
     assert np.array_equal(Q, Informative().directions(d, 3))
     assert not np.array_equal(Q, Informative().directions(d, 4)) or d == 1
     assert Informative(basis="axes").directions(d, 3) is None
+
+
+def test_a_random_basis_leans_to_what_is_most_uncertain():
+    d, t, box = 10, np.zeros(10), 30.0 * np.ones(10)
+    ell = np.where(np.arange(d) == 4, 1.0, 10.0)
+    gi = GradientInformation(GaussianProcess(SquaredExponential(ell, 1.0), 0.1), at=t)
+    X = [maximize(gi, -box, box, np.random.default_rng(seed), basis="random")[0] / ell for seed in range(10)]
+    assert (np.abs(X).argmax(axis=1) == 4).all()
+
+
+def test_a_plan_with_gradient_observations_equals_asking_and_telling():
+    gp, t, lower, upper = situation(1, d=3)
+    gp = gp.extend(t, 0.1, [t + 0.1, lower], [[1.0, 2.0, 3.0], [0.0, 1.0, 0.0]], 0.1)
+    planned = plan(GradientInformation(gp, at=t), lower, upper, 5, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    for x in planned.X:
+        asked, _ = maximize(GradientInformation(gp, at=t), lower, upper, rng)
+        np.testing.assert_allclose(x, asked, rtol=1e-9, atol=1e-9)
+        gp = gp.extend(asked, -5.0)
+
+
+def test_the_information_of_a_plan_adds_up():
+    gp, t, lower, upper = situation(2, d=4)
+    gi = GradientInformation(gp, at=t)
+    planned = plan(gi, lower, upper, 8, np.random.default_rng(0))
+    after = gp.extend(planned.X, np.zeros(8)).jacobian(t).covariance
+    assert planned.information.sum() == pytest.approx(np.trace(gi.covariance) - np.trace(after), rel=1e-8)
+
+
+def test_a_plan_ends_when_a_query_tells_too_little():
+    gp, t, lower, upper = situation(2, d=4)
+    gi = GradientInformation(gp, at=t)
+    whole = plan(gi, lower, upper, 30, np.random.default_rng(0))
+    assert len(whole.X) == 30
+    remaining = np.trace(gi.covariance) - np.append(0.0, np.cumsum(whole.information))[:-1]
+    share = whole.information / remaining
+    least = float(np.sort(share)[15])
+    expected = 1 + int(np.argmax(share[1:] < least))  # the first one always stays
+    assert 1 <= expected < 30
+    short = plan(gi, lower, upper, 30, np.random.default_rng(0), least_share=least)
+    assert len(short.X) == len(short.information) == expected
+    assert np.array_equal(short.X, whole.X[:expected])
+
+
+def test_a_plan_has_at_least_one_query():
+    gp, t, lower, upper = situation(2, d=4)
+    planned = plan(GradientInformation(gp, at=t), lower, upper, 5, np.random.default_rng(0), least_share=1.1)
+    assert planned.X.shape == (1, 4)
+    assert planned.information.shape == (1,)
+
+
+def test_the_published_rule_ends_with_the_first_query_that_says_little():
+    """src/optimizers.py of the published code: after a query, but the first, whose acquisition changed by less."""
+    gp, t, lower, upper = situation(2, d=4)
+    gi = GradientInformation(gp, at=t)
+    whole = plan(gi, lower, upper, 12, np.random.default_rng(0))
+    least = float(np.sort(whole.information[1:])[4])
+    last = 1 + int(np.flatnonzero(whole.information[1:] < least)[0])
+    assert 1 < last < 11
+    short = plan(gi, lower, upper, 12, np.random.default_rng(0), least_gain=least)
+    np.testing.assert_array_equal(short.X, whole.X[: last + 1])
+    assert len(plan(gi, lower, upper, 5, np.random.default_rng(0), least_gain=1e9).X) == 2
+
+
+def test_a_short_climb_ends_between_its_start_and_the_best_place():
+    gp, t, lower, upper = situation(2, d=8)
+    gi = GradientInformation(gp, at=t)
+    found = [maximize(gi, lower, upper, np.random.default_rng(0), steps)[1] for steps in (1, 3, 8, 60)]
+    assert found == sorted(found)
+    assert found[0] < 0.999 * found[-1]
+    planned = [plan(gi, lower, upper, 1, np.random.default_rng(0), maximum_steps=n).information[0] for n in (1, 60)]
+    assert planned == [found[0], found[-1]]

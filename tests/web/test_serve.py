@@ -22,6 +22,8 @@ from gibo.errors import InUseError, JournalError
 from gibo.runs import manual
 from gibo.runs.description import read_description
 from gibo.runs.journal import Journal
+from gibo.runs.session import Session
+from gibo.runs.store import Store
 from gibo.web import loopback
 from gibo.web.bench import ManualBench
 from gibo.web.loopback import LARGEST_BODY
@@ -431,6 +433,53 @@ def test_a_gradient_is_by_what_was_set(tmp_path):
     outcome = told(tmp_path / "run")[query["id"]]
     assert outcome.gradient.tolist() == pytest.approx([0.6, 3.0])  # by ln(gain): times the gain
     assert outcome.gradient_noise.tolist() == pytest.approx([0.5 * 0.09, 0.5])
+
+
+def die(*_, **__):
+    os._exit(9)
+
+
+def die_after(owner, name):
+    whole = getattr(owner, name)
+
+    def then_die(*args, **kwargs):
+        whole(*args, **kwargs)
+        die()
+
+    setattr(owner, name, then_die)
+
+
+KILLS = {
+    "before the request is read": lambda: setattr(loopback.LoopbackHandler, "body", die),
+    "before the transaction": lambda: setattr(Store, "__enter__", die),
+    "after an insert": lambda: die_after(Store, "insert"),
+    "before the commit": lambda: setattr(Store, "__exit__", die),
+    "after the commit": lambda: die_after(Store, "__exit__"),
+    "before the optimiser has it": lambda: setattr(Session, "receive", die),
+    "before the answer": lambda: setattr(loopback.LoopbackHandler, "send_json", die),
+    "after the answer": lambda: None,
+}
+RECORDED = list(KILLS)[4:]
+
+
+@pytest.mark.parametrize("moment", KILLS)
+def test_what_was_answered_is_recorded_wherever_the_server_is_killed(moment, folder):
+    number = manual.ask(folder).queries[0].id
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with ManualBench(folder) as bench, Serve(bench) as server:
+            KILLS[moment]()
+            status, _ = call(server, "POST", "/tell", {"id": number, "value": 2.5})
+            os.write(writer, str(status).encode())
+            die()
+    os.close(writer)
+    os.waitpid(child, 0)
+    with os.fdopen(reader, "rb") as answers:
+        assert answers.read() == (b"200" if moment == "after the answer" else b"")
+    assert (number in told(folder)) == (moment in RECORDED)
+    with ManualBench(folder) as bench:  # the client says it once more
+        assert bench.tell({"id": number, "value": 2.5})["recorded"] == (moment not in RECORDED)
 
 
 def test_with_a_token_nobody_else_is_answered(folder):

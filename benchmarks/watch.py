@@ -86,7 +86,7 @@ def server_seconds(folder: Path) -> None:
     began = time.process_time()
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     print(
-        f"the server's CPU: {opened:.2f} s to check the journal, {whole - opened:.2f} s to read it and for beliefs, "
+        f"the server's CPU: {opened:.2f} s to check the journal, {whole - opened:.2f} s to read it, "
         f"{time.process_time() - began:.2f} s for {len(text) / 1e6:.1f} MB of JSON"
     )
 

@@ -197,11 +197,12 @@ def test_a_person_tells_a_value_on_the_first_screen_of_a_telephone(tmp_path, tab
     with Watch(tmp_path / "run", control=control_of) as watch:
         tab.set_viewport_size({"width": 390, "height": 844})
         tab.goto(watch.page_address)
+        field = tab.get_by_label(f"value of query {first.id}", exact=True)
+        field.wait_for()
         shown = tab.locator("#pending tbody tr").first.locator(".set:visible").all_inner_texts()
         values = PARAMETERS.to_values(first.x)
         assert [text.split("\xa0")[0] for text in shown] == NAMES
         assert [numbers(text.split("\xa0")[1])[0] for text in shown] == pytest.approx(list(values.values()), rel=1e-7)
-        field = tab.get_by_label(f"value of query {first.id}", exact=True)
         box = field.bounding_box()
         assert box["y"] + box["height"] < 844
         field.fill("-1,5")

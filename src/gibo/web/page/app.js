@@ -4,7 +4,8 @@
 let live = false;  // with a server behind it
 let run = null, trials = null;
 let parts = [], table = null, trialChart = null, pathChart = null, overlay = null;
-let drawnNews = null, drawing = false, rested = 0;
+const VIEWS_REST = 2000;  // milliseconds between two drawings of what the model says
+let drawnNews = null, viewsNews = null, viewsDrawn = 0, drawing = false, rested = 0;
 
 // -- theme -----------------------------------------------------------------------------------------------------------
 
@@ -16,7 +17,7 @@ function applyTheme() {
   document.documentElement.dataset.theme = theme === "auto" ? (system.matches ? "dark" : "light") : theme;
   $("theme").textContent = `Theme: ${theme}`;
   for (const chart of charts) chart.restyle();
-  if (run) draw();
+  if (run) { viewsNews = null; draw(); }
 }
 
 $("theme").addEventListener("click", () => {
@@ -99,10 +100,14 @@ function drawRun() {
   const news = JSON.stringify([run.count, run.steps, run.believed, head.viewed]);
   if (news !== drawnNews) {  // a look at a silent run draws nothing again
     for (const part of parts) part.update();
-    showViews(run);
-    showParallel(run);
   }
   drawnNews = news;
+  const now = performance.now();  // these take longest, and change little
+  if (viewsNews !== news && (viewsNews === null || now - viewsDrawn > VIEWS_REST)) {
+    showViews(run);
+    showParallel(run);
+    [viewsNews, viewsDrawn] = [news, now];
+  }
   table.update();
   const beyond = Number($("chart-values").dataset.beyond ?? 0);
   say($("note-values"), "Drag to look closer, double click to see all." + (beyond ? ` ${beyond} far ${head.minimize ? "larger" : "smaller"} values are marked at the edge.` : ""));

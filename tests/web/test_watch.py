@@ -162,6 +162,13 @@ def test_trials_of_one_folder_have_a_mean_and_a_band(tmp_path):
         trials.close()
 
 
+def test_a_folder_whose_runs_cannot_be_read_says_why(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / FILE).write_bytes(b"SQLite format 3\0" + bytes(200))
+    with pytest.raises(gibo.JournalError, match="run"):
+        Trials(tmp_path)
+
+
 def test_trials_of_different_kinds_have_a_mean_each(tmp_path):
     for name in ("pole-gibo-00", "pole-gibo-01", "pole-ars-00", "pole-ars-01", "robot"):
         method = gibo.ARS if "ars" in name else gibo.RandomSearch

@@ -17,7 +17,8 @@ def add_commands(commands: Any) -> None:
         "watch",
         help="show a run in the browser, while it happens",
         description="Serve a page that shows a run while it happens, or what became of it, on this machine alone. RUN "
-        "may also be a folder of trials. The journal is read and never written to.",
+        "may also be a folder with runs below it: they are listed, and two or more can be shown together. The journal "
+        "is read and never written to.",
     )
     watch.set_defaults(run=_watch)
     watch.add_argument("folder", type=Path, metavar="RUN")
@@ -47,27 +48,25 @@ def _watch(arguments: argparse.Namespace) -> int:
     from gibo._linalg import single_thread
     from gibo.runs.control import control_of
     from gibo.runs.journal import has_journal
+    from gibo.web.loopback import noted_signals
     from gibo.web.watch import watch
 
     if arguments.control and has_journal(arguments.folder):
         control_of(arguments.folder)  # if another process holds the run, this says which one
     if arguments.port is not None and not 0 <= arguments.port < 1 << 16:
         raise InputError(f"--port: expected a number below 65536, got {arguments.port}")
-    server = watch(
-        arguments.folder, arguments.port, control_of if arguments.control else None, allow_module=arguments.allow_module
-    )
-    try:
-        say(f"{arguments.folder}: {server.page_address}", flush=True)
-        if arguments.open:
-            import webbrowser
+    acts = control_of if arguments.control else None
+    with noted_signals() as is_over, single_thread():  # for this whole process, and before the port is open
+        server = watch(arguments.folder, arguments.port, acts, allow_module=arguments.allow_module)
+        try:
+            say(f"{arguments.folder}: {server.page_address}", flush=True)
+            if arguments.open:
+                import webbrowser
 
-            webbrowser.open(server.page_address)
-        with single_thread():  # for this whole process
-            server.start().join()
-    except KeyboardInterrupt:
-        return 0
-    finally:
-        server.stop()
+                webbrowser.open(server.page_address)
+            server.serve_until(is_over)
+        finally:
+            server.stop()
     return 0
 
 

@@ -62,7 +62,10 @@ class Trials:
         self._lock = threading.Lock()
         self._trials: dict[str, _Trial] = {}
         self._scanned = 0.0
+        self._unreadable: GiboError | None = None
         self._scan()
+        if not self._trials and self._unreadable is not None and not may_be_none:
+            raise self._unreadable
         if not self._trials and not may_be_none:
             raise InputError(f"{folder}: there is no run; expected a folder with {FILE}, or folders with one each")
 
@@ -115,8 +118,8 @@ class Trials:
                     try:
                         if has_journal(path.parent):
                             self._trials[name] = _Trial(name, Reader(path.parent))
-                    except GiboError:  # being made, or damaged: the others are shown
-                        continue
+                    except GiboError as error:  # being made, or damaged: the others are shown
+                        self._unreadable = error
         self._trials = dict(sorted(self._trials.items()))
 
 

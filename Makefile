@@ -7,7 +7,7 @@
 # make docs   set up and build the site, dist/site/index.html
 # make wheel  build the wheels of gibo and gibo-studies, install gibo's into a fresh environment and run a program there
 PYTHON ?= python3
-BIN := .venv/bin
+BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 
 # A BLAS with many threads is slower on these small matrices.
 export OPENBLAS_NUM_THREADS ?= 1

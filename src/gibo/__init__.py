@@ -50,7 +50,7 @@ from gibo.runs.journal import Journal
 from gibo.runs.loop import FailedEvaluationWarning
 from gibo.runs.result import Result, Status
 
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"
 
 __all__ = [
     "ARS",

@@ -10,8 +10,8 @@ import gibo
 
 project, author, copyright, release = (
     "gibo",
-    "the authors of gibo",
-    "the authors of gibo, MIT licence",
+    "The gibo developers",
+    "The gibo developers, MIT licence",
     gibo.__version__,
 )
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
@@ -22,7 +22,7 @@ html_theme, html_title = "furo", "gibo"
 html_show_sourcelink = html_copy_source = html_show_search_summary = False  # a browser cannot fetch from files
 default_role = "literal"
 autodoc_default_options = {"members": True, "member-order": "bysource", "show-inheritance": True}
-autodoc_typehints, autodoc_preserve_defaults = "none", True
+autodoc_typehints = "none"
 napoleon_use_ivar = napoleon_use_rtype = False
 html_math_renderer = "mathml"
 

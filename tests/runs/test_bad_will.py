@@ -21,7 +21,6 @@ from run_helpers import D, add_row, climb, columns_of, forked, hill, rows, tampe
 import gibo
 from gibo import GIBO, GiboError, Journal, JournalError
 from gibo.cli import main
-from gibo.runs.legacy import ROUGHLY
 from gibo.runs.store import FILE, TABLES
 
 DATA = Path(__file__).parent.parent / "data"
@@ -220,8 +219,7 @@ def attack(victim, base, cases, connection):
             wrong.append(f"{label}\n{traceback.format_exc(limit=-3)}")
             continue
         refused += code != 0
-        said = said.replace(f"gibo: {ROUGHLY}\n", "")
-        if code not in (0, 2) or said.count("\n") != bool(code) or len(said) > 1000:
+        if code not in (0, 2) or (code == 2 and said.count("\n") != 1) or len(said) > 1000:
             wrong.append(f"{label}: {code}, {said[:300]}")
     connection.send((wrong, refused, tried))
 

@@ -268,7 +268,7 @@ def test_a_run_survives_being_killed_at_any_statement_of_the_journal(in_memory):
         kills += 1
     died = Counter((in_memory / "died").read_text().splitlines())
     assert {"CREATE TABLE evaluations", "INSERT INTO facts", "PRAGMA user_version =", "BEGIN IMMEDIATE"} <= set(died)
-    assert {"INSERT INTO batches", "INSERT INTO queries", "INSERT INTO evaluations", "COMMIT"} <= set(died)
+    assert {"INSERT INTO queries", "INSERT INTO evaluations", "COMMIT"} <= set(died)
     recorded = len(told_in(in_memory / "run"))
     assert recorded > 20
     optimizer = gibo.Optimizer.from_state(state_of(in_memory / "run"))

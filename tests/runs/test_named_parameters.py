@@ -115,11 +115,11 @@ def test_fixed_and_conditional_parameters_are_refused_in_a_file(tmp_path, capsys
 def test_the_callback_hears_of_the_last_iteration_too_and_its_error_is_shown_whole():
     seen = []
     gibo.maximize(
-        lambda x: float(x.sum()), [0.0, 0.0], budget=7, callback=lambda result: seen.append(result.evaluations)
+        lambda x: float(x.sum()), [0.0, 0.0], budget=9, callback=lambda result: seen.append(result.evaluations)
     )
-    assert seen[-1] == 7
+    assert seen[-1] == 9
     with pytest.warns(UserWarning, match="(?s)the callback raised:.*in slip.*ZeroDivisionError"):
-        result = gibo.maximize(lambda x: 1.0, np.zeros(2), budget=8, callback=slip)
+        result = gibo.maximize(lambda x: 1.0, np.zeros(2), budget=9, callback=slip)
     assert result.status is gibo.runs.result.Status.ERROR
     assert result.evaluations == seen[0]
 

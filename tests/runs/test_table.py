@@ -92,7 +92,7 @@ def test_the_formats_of_export_hold_the_same(result, folder, tmp_path, capsys, m
 
 
 def test_what_is_pending_and_a_parameter_that_is_called_like_a_column(tmp_path):
-    (tmp_path / "p.toml").write_text("[parameters.value]\nstart = 1.0\nscale = 0.1\n")
+    (tmp_path / "p.toml").write_text("minimize = true\n[parameters.value]\nstart = 1.0\nscale = 0.1\n")
     assert main(["init", str(tmp_path / "run"), "--parameters", str(tmp_path / "p.toml")]) == 0
     assert main(["ask", str(tmp_path / "run")]) == 0
     with gibo.Journal.read(tmp_path / "run") as journal:

@@ -45,7 +45,6 @@ OLD_NAMES = {
 }
 OLD_NAMES |= {"move", "beta", "warp", "fit_at", "scale_search", "patience", "remember", "M_first"}
 SURELY_OLD = {"sampling", "normalization", "scale_search"}
-GONE = ("scale_search", "patience")
 ROUGHLY = (
     "this version of gibo cannot use what the optimiser remembered: the run goes on from its recorded values and its "
     "iterate, and may ask other queries than it would have"
@@ -119,10 +118,10 @@ def _renamed(old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     new["only_evaluated"] = bool(old.get("remember"))
     new["M_first"] = old.get("M_first") or 1
     if not old.get("scale_search"):
-        new["fit_factors"] = [1.0]
+        new["scale_rule"] = None
     new.setdefault("delta", 1.0)
     new.setdefault("caution", 0.0)
-    gone = [name for name in (*GONE, "correlation") if old.get(name)]
+    gone = [name for name in ("patience", "correlation") if old.get(name)]
     new.pop("correlation", None)
     return to_plain(from_plain(new)), gone
 

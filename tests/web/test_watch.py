@@ -99,7 +99,7 @@ def test_a_gradient_is_a_change_per_scale(tmp_path):
         *_, last = journal.beliefs().values()
     gradient = snapshot(tmp_path)["gradient"]
     assert gradient["mean"] == (np.array(last["gradient"]) * [0.1, 3.0]).tolist()
-    assert gradient["mean"][0] > 0.0 > gradient["mean"][1]
+    assert gradient["sd"] == (np.array(last["gradient_deviation"]) * [0.1, 3.0]).tolist()
 
 
 @pytest.mark.parametrize("name", ["journal-v1", "journal-v1-train", "journal-v1-workers", "journal-v2"])

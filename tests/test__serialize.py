@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 
 from gibo import InputError, Matern52, Settings, SquaredExponential, _serialize, out_of_model, within_model
 from gibo._serialize import DEEPEST, Serializable, check_serializable, from_plain, is_own, to_plain
+from gibo.optimizers.moves import GradientStep
+from gibo.optimizers.queries import RandomQueries
+from gibo.optimizers.settings import PowerLaw
 from gibo.policies import ContinuousActions, DiscreteActions
 from gibo.priors import Gamma, LogNormal, Normal, Prior, SharedLogNormal, Uniform
 from gibo.steps import Adam, Decay, GradientAscent, Piecewise, Schedule, StepRule
@@ -35,7 +38,8 @@ SETTINGS = [
     within_model([0.1, 1 / 3]),
     out_of_model(5),
     *(Settings(lengthscale=prior, variance=prior, noise=prior) for prior in PRIORS),
-    *(Settings(step=rule) for rule in RULES),
+    *(Settings(move=GradientStep(rule)) for rule in RULES),
+    Settings.paper(queries=RandomQueries(), delta=PowerLaw(2.0, -0.5, most=1.0)),
 ]
 
 
@@ -148,7 +152,7 @@ def test_a_class_may_be_defined_again_and_then_the_last_one_counts():
         ({"type": "SquaredExponential", "lengthscale": [[1.0], 2.0]}, "lengthscale: expected"),
         ({"type": "Decay", "initial": 10**400, "halving": 1.0}, "too large for a float"),
         ({"type": "GradientAscent", "eta": {"type": "Uniform", "lower": 0.1, "upper": 0.3}}, "eta: expected a number"),
-        ({"type": "Settings", "step": {"type": "Decay", "initial": 1.0, "halving": 1.0}}, "step: expected"),
+        ({"type": "GradientStep", "step": {"type": "Decay", "initial": 1.0, "halving": 1.0}}, "step: expected"),
         ({"type": "Settings", "kernel": ["matern52"]}, "kernel: expected one of"),
         ({"type": "Prior"}, "saved Prior: .*abstract"),
         ({"type": "Serializable"}, "unknown type 'Serializable'"),

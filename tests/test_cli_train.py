@@ -183,15 +183,15 @@ def test_settings_of_the_method_may_be_given(tmp_path, monkeypatch):
     words = ["train", "CartPole-v1", "--budget", "1"]
     assert main([*words, "--set", "M=3", "--set", "kernel=matern52", "--out", "c"]) == 0
     settings = training_of(tmp_path / "c" / "trial-00")["options"]["settings"]
-    assert (settings["M"], settings["kernel"], settings["move"]) == (3, "matern52", "bound")
+    assert (settings["M"], settings["kernel"], settings["move"]["type"]) == (3, "matern52", "BoundStep")
     assert main([*words, "--set", "eta=0.1", "--out", "d"]) == 0
     settings = training_of(tmp_path / "d" / "trial-00")["options"]["settings"]
-    assert (settings["step"]["eta"], settings["move"]) == (0.1, "step")
+    assert (settings["move"]["type"], settings["move"]["step"]["eta"]) == ("GradientStep", 0.1)
     words += ["--preset", "published"]
     assert main([*words, "--set", "M=3", "--set", "eta=0.2", "--out", "a"]) == 0
     settings = training_of(tmp_path / "a" / "trial-00")["options"]["settings"]
     assert (settings["M"], settings["N_m"]) == (3, 20)  # N_m is the preset's
-    assert settings["step"]["eta"] == 0.2
+    assert settings["move"]["step"]["eta"] == 0.2
     assert main([*words, "--method", "ars", "--set", "directions=5", "--out", "b"]) == 0
     assert training_of(tmp_path / "b" / "trial-00")["options"] == {
         **PRESETS["published"]["CartPole-v1", "ars"].options,

@@ -9,7 +9,7 @@ from scipy.stats import qmc
 
 from gibo import GaussianProcess, GradientInformation, Matern52, SquaredExponential
 from gibo._linalg import single_thread
-from gibo.acquisition.information import maximize, plan
+from gibo.acquisition.plan import maximize, plan
 from gibo.optimizers.queries import Informative
 
 
@@ -174,14 +174,6 @@ def test_directions_are_an_orthogonal_matrix_that_the_seed_decides(d):
     assert np.array_equal(Q, Informative().directions(d, 3))
     assert not np.array_equal(Q, Informative().directions(d, 4)) or d == 1
     assert Informative(basis="axes").directions(d, 3) is None
-
-
-def test_a_random_basis_leans_to_what_is_most_uncertain():
-    d, t, box = 10, np.zeros(10), 30.0 * np.ones(10)
-    ell = np.where(np.arange(d) == 4, 1.0, 10.0)
-    gi = GradientInformation(GaussianProcess(SquaredExponential(ell, 1.0), 0.1), at=t)
-    X = [maximize(gi, -box, box, np.random.default_rng(seed), basis="random")[0] / ell for seed in range(10)]
-    assert (np.abs(X).argmax(axis=1) == 4).all()
 
 
 def test_a_plan_with_gradient_observations_equals_asking_and_telling():

@@ -18,7 +18,7 @@ import gibo.figures
 import gibo.integrations.scipy
 from gibo import GIBO, GaussianProcess, Outcome, Settings, SquaredExponential, priors, steps
 from gibo.acquisition.expected_improvement import LogExpectedImprovement
-from gibo.acquisition.information import plan
+from gibo.acquisition.plan import plan
 from gibo.integrations.optuna import GIBOSampler
 from gibo.integrations.tensorboard import TensorBoard
 from gibo.parameters import Parameter, Parameters, free, integer, linear, log

@@ -80,6 +80,10 @@ MUTATIONS: list[Mutation] = [
             "2.0 * float(by_q[d + 1]) * u",
         ),
         information_extension_forgets=("self.covariance - np.outer(c[0], c[0] / v[0])", "self.covariance"),
+    ),
+    *of(
+        "src/gibo/acquisition/plan.py",
+        "tests/acquisition/test_plan.py",
         plan_least_share_of_the_prior=("if X and alpha < least_share *", "if alpha < least_share *"),
         plan_does_not_mirror=("= (low + high - best)[on_face]", "= best[on_face]"),
         plan_repeats_one_query=("gi = gi.extend(x)", "gi = gi"),

@@ -14,7 +14,7 @@ from gibo import (
     out_of_model,
     within_model,
 )
-from gibo.acquisition.information import maximize
+from gibo.acquisition.plan import maximize
 from gibo.map_fit import Fit, FitWarning
 from gibo.priors import LogNormal, Uniform
 from gibo.steps import Adam, GradientAscent, Piecewise, direction

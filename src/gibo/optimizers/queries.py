@@ -11,7 +11,8 @@ import numpy as np
 from gibo._checks import one_of, positive, positive_int
 from gibo._linalg import Array
 from gibo._serialize import Serializable
-from gibo.acquisition.information import GradientInformation, plan
+from gibo.acquisition.information import GradientInformation
+from gibo.acquisition.plan import plan
 
 
 class Queries(Serializable, ABC):

@@ -14,7 +14,8 @@ import numpy as np
 
 from gibo._linalg import Array
 from gibo._serialize import to_plain
-from gibo.acquisition.information import GradientInformation, maximize
+from gibo.acquisition.information import GradientInformation
+from gibo.acquisition.plan import maximize
 from gibo.gp import GaussianProcess
 from gibo.kernels import SquaredExponential
 from gibo.optimizers.paper import lengthscale_distribution, mean_distance

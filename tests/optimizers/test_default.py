@@ -5,7 +5,7 @@ import pytest
 
 import gibo
 from gibo.optimizers.model_based import SURELY_BETTER
-from gibo.optimizers.scale import ScaleSearch
+from gibo.optimizers.scale import Findings, ScaleSearch
 
 WEIGHTS = np.array([1.0, 3.0, 0.3, 1.0])
 TOP = np.array([1.0, -0.5, 0.5, 0.0])
@@ -96,17 +96,19 @@ def test_a_wrong_scale_is_found_out(wrong):
 
 
 @pytest.mark.parametrize(
-    ("evidence", "n", "here", "around", "factor"),
+    ("evidence", "n", "here", "around", "shortened", "factor"),
     [
-        (10.0, 20, [0.0], [1.0, -1.0], None),  # a signal of half a nat per value
-        (1.0, 20, [2.0], [1.0, -1.0], 0.5),  # on top
-        (1.0, 20, [0.0], [1.0, -1.0], 2.0),  # noise
-        (1.0, 7, [0.0], [1.0, -1.0], 1.0),  # too few values to tell
-        (1.0, 20, [], [], 2.0),
+        (10.0, 20, [0.0], [1.0, -1.0], 1.0, None),  # a signal of half a nat per value
+        (10.0, 20, [2.0], [1.0, -1.0], 1.0, 0.5),  # on top
+        (1.0, 20, [2.0], [1.0, -1.0], 1.6, 0.8),  # on top, and the fit has shortened the lengthscales
+        (10.0, 20, [2.0], [1.0, -1.0], 3.0, None),  # by more than the rule would
+        (1.0, 20, [0.0], [1.0, -1.0], 1.0, 2.0),  # noise
+        (1.0, 7, [0.0], [1.0, -1.0], 1.0, 1.0),  # too few values to tell
+        (1.0, 20, [], [], 1.0, 2.0),
     ],
 )
-def test_the_scale_rule(evidence, n, here, around, factor):
-    assert ScaleSearch().factor(evidence, n, 4, here, around) == factor
+def test_the_scale_rule(evidence, n, here, around, shortened, factor):
+    assert ScaleSearch().factor(Findings(evidence, n, 4, here, around, shortened)) == factor
 
 
 def test_the_evidence_is_that_of_brute_force():

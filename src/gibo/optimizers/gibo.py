@@ -25,6 +25,7 @@ from gibo._serialize import is_own
 from gibo.acquisition.information import GradientInformation
 from gibo.errors import InputError
 from gibo.optimizers.model_based import ModelBased
+from gibo.optimizers.scale import Findings
 from gibo.optimizers.settings import Settings
 from gibo.outcome import ITERATE, QUERY, Evaluation
 
@@ -118,12 +119,10 @@ class GIBO(ModelBased):
             return
         valued = [(e.value, np.array_equal(e.x, self._iterate)) for e in batch if e.value is not None]
         here, around = ([value for value, same in valued if same is which] for which in (True, False))
-        factor = rule.factor(self._model().evidence, len(window), self.d, here, around)
+        shortened = float(np.exp(np.log(planned / self._surrogate.hyperparameters.lengthscale).mean()))
+        factor = rule.factor(Findings(self._model().evidence, len(window), self.d, here, around, shortened))
         if factor is None:
             self._scale_found = self._iteration > 0
-        elif factor < 1.0:  # less what the fit has shortened the lengthscales already
-            ell = self._surrogate.hyperparameters.lengthscale
-            self._surrogate = self._surrogate.rescaled(min(1.0, factor * float(np.exp(np.log(planned / ell).mean()))))
         else:
             self._surrogate = self._surrogate.rescaled(factor)
 

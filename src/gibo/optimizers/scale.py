@@ -10,44 +10,59 @@ from gibo._checks import positive
 from gibo._serialize import Serializable
 
 
+@dataclass(frozen=True)
+class Findings:
+    """What an iteration says of the scale.
+
+    Attributes:
+        evidence: how many nats likelier the values are under the model than under noise alone.
+        n, d: how many values the model sees, and the number of parameters.
+        here, around: the values of the iteration's iterate and of its queries.
+        shortened: by what the fit has divided the lengthscales with which the queries were planned.
+    """
+
+    evidence: float
+    n: int
+    d: int
+    here: Sequence[float]
+    around: Sequence[float]
+    shortened: float
+
+
 class ScaleRule(Serializable, ABC):
     """Base of such rules; one of your own derives from it and is a frozen dataclass."""
 
     @abstractmethod
-    def factor(self, evidence: float, n: int, d: int, here: Sequence[float], around: Sequence[float]) -> float | None:
-        """By how much to rescale after an iteration; None: the scale is found.
-
-        Args:
-            evidence: how many nats likelier the values are under the model than under noise alone.
-            n: how many values the model sees.
-            d: number of parameters.
-            here, around: the values of the iteration's iterate and of its queries.
-        """
+    def factor(self, found: Findings) -> float | None:
+        """By how much to rescale the lengthscales and their prior after an iteration; None: the scale is found."""
 
 
 @dataclass(frozen=True)
 class ScaleSearch(ScaleRule):
-    """Widen while the model explains the values no better than noise, shrink while the iterate is above its queries.
+    """Shrink while the iterate is above all of its queries, widen while the values are no more than noise.
 
     Args:
-        signal: the scale is found once the model explains the values by this many nats per value.
-        widen: factor while there is no signal, from `patience`·d values on: fewer cannot tell a slope from noise.
-        shrink: factor while the iterate's value is above all of its queries'.
+        shrink: of the lengthscales with which queries were planned that all lie below the iterate, at most this share
+            is left.
+        signal: otherwise the scale is found once the model explains the values by this many nats per value.
+        widen: otherwise the lengthscales are multiplied by this, from `patience`·d values on: fewer cannot tell a slope
+            from noise.
         patience: see widen.
     """
 
+    shrink: float = 0.5
     signal: float = 0.25
     widen: float = 2.0
-    shrink: float = 0.5
     patience: float = 2.0
 
     def __post_init__(self) -> None:
-        for name in ("signal", "widen", "shrink", "patience"):
+        for name in ("shrink", "signal", "widen", "patience"):
             object.__setattr__(self, name, positive(f"ScaleSearch.{name}", getattr(self, name)))
 
-    def factor(self, evidence: float, n: int, d: int, here: Sequence[float], around: Sequence[float]) -> float | None:
-        if evidence >= self.signal * n:
+    def factor(self, found: Findings) -> float | None:
+        left = self.shrink * found.shortened
+        if found.here and found.around and max(found.around) < min(found.here) and left < 1.0:
+            return left
+        if found.evidence >= self.signal * found.n:
             return None
-        if here and around and max(around) < min(here):
-            return self.shrink
-        return self.widen if n >= self.patience * d else 1.0
+        return self.widen if found.n >= self.patience * found.d else 1.0

@@ -104,6 +104,7 @@ def test_a_wrong_scale_is_found_out(wrong):
         (10.0, 20, [2.0], [1.0, -1.0], 3.0, None),  # by more than the rule would
         (1.0, 20, [0.0], [1.0, -1.0], 1.0, 2.0),  # noise
         (1.0, 7, [0.0], [1.0, -1.0], 1.0, 1.0),  # too few values to tell
+        (1.0, 7, [3.0], [3.0, 3.0], 1.0, 2.0),  # a plateau
         (1.0, 20, [], [], 1.0, 2.0),
     ],
 )

@@ -31,8 +31,8 @@ from gibo.optimizers.units import InUnits, Units
 from gibo.outcome import Best, Evaluation
 from gibo.priors import Prior
 
-# The scale may be corrected by a factor of 30 either way.
-LARGEST_LOG_FACTOR = math.log(30.0)
+# The scale is corrected by a factor of ten either way at most. Memos of earlier versions went farther.
+LARGEST_LOG_FACTOR, LARGEST_IN_MEMOS = math.log(10.0), 4.6
 # From this many values on a warp is looked for.
 LEAST_VALUES = 4
 # An entry of a gradient whose noise variance is this many times its prior variance says nothing. A gradient without any
@@ -276,7 +276,7 @@ class Surrogate:
             {name: positive(f"memo: {name}", (more[0] if more else {}).get(name)) for name in self.hyperparameters.own},
         )
         log_factor = finite("memo: log_factor", memo.get("log_factor", 0.0))
-        if abs(log_factor) > LARGEST_LOG_FACTOR or (log_factor and not self.can_be_rescaled):
+        if abs(log_factor) > LARGEST_IN_MEMOS or (log_factor and not self.can_be_rescaled):
             raise InputError("memo: its log_factor does not fit the settings")
         return replace(self, hyperparameters=hyperparameters, warning=warning, log_factor=log_factor)
 

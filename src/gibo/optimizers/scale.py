@@ -45,8 +45,8 @@ class ScaleSearch(ScaleRule):
         shrink: of the lengthscales with which queries were planned that all lie below the iterate, at most this share
             is left.
         signal: otherwise the scale is found once the model explains the values by this many nats per value.
-        widen: otherwise the lengthscales are multiplied by this, from `patience`·d values on: fewer cannot tell a slope
-            from noise.
+        widen: otherwise the lengthscales are multiplied by this, from `patience`·d values on (fewer cannot tell a slope
+            from noise), or at once if all values of the iteration are the same.
         patience: see widen.
     """
 
@@ -65,4 +65,5 @@ class ScaleSearch(ScaleRule):
             return left
         if found.evidence >= self.signal * found.n:
             return None
-        return self.widen if found.n >= self.patience * found.d else 1.0
+        alike = len({*found.here, *found.around}) == 1
+        return self.widen if alike or found.n >= self.patience * found.d else 1.0

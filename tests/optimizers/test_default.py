@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gibo
-from gibo.optimizers.model_based import SURELY_BETTER
+from gibo.optimizers.model_based import SURE_SIGNAL, SURELY_BETTER
 from gibo.optimizers.scale import Findings, ScaleSearch
 
 WEIGHTS = np.array([1.0, 3.0, 0.3, 1.0])
@@ -75,7 +75,7 @@ def test_the_start_is_left_once_another_point_is_surely_better():
         judge = optimizer._judge()
         X = [e.x for e in optimizer.log.valued]
         best = X[int(judge.lower_bound(np.array(X), 1.0).argmax())]
-        surely = judge.probability_above(best, np.zeros(4)) >= SURELY_BETTER
+        surely = judge.evidence >= SURE_SIGNAL and judge.probability_above(best, np.zeros(4)) >= SURELY_BETTER
         assert np.array_equal(optimizer.best.x, best if surely else np.zeros(4))
     assert not np.array_equal(optimizer.best.x, np.zeros(4))
 

@@ -65,7 +65,8 @@ class ModelBased(Optimizer):
         """The recommended point, with the believed mean of the objective's values there.
 
         If `Settings.only_evaluated`: the evaluated point with the highest mean − caution standard deviations, but the
-        start until the values are surely more than noise and that point surely better. Otherwise the iterate counts as well, and the start is nothing special.
+        start until the values are surely more than noise and that point is surely better. Otherwise the iterate counts
+        as well, and the start is nothing special.
         """
         with single_thread():
             return self._recommended()

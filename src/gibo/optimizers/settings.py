@@ -123,7 +123,7 @@ class Settings(Serializable):
 
     kernel: str = "squared_exponential"
     lengthscale: Hyperparameter = PowerLaw(0.9, 0.8)
-    shared_log_sd: float = 0.7
+    shared_log_sd: float = 1.0
     variance: Prior | float = LogNormal(1.0, 0.7)
     noise: Prior | float = LogNormal(1.0, 1.5)
     mean: float | Literal["estimated", "published"] | Mean = "estimated"
@@ -198,6 +198,7 @@ class Settings(Serializable):
         """
         _known_names(changes)
         paper: dict[str, Any] = {
+            "shared_log_sd": 0.7,
             "lengthscale": PowerLaw(1.5, 0.5),
             "noise": LogNormal(0.1, 1.5),
             "warp": False,

@@ -23,7 +23,7 @@ from gibo.errors import NumericalError
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
-_EPS = float(np.finfo(np.float64).eps)
+EPS = float(np.finfo(np.float64).eps)
 
 # Bytes; see `_threadpools`.
 KEPT_MEMORY = 16 << 20
@@ -49,7 +49,7 @@ def cholesky(K: Array, jitter: float = 0.0, least_pivot: float = 0.0) -> Factor:
     top = float(diagonal.max()) if K.size else 0.0
     if not np.isfinite(top) or not np.isfinite(K).all():
         raise NumericalError("the covariance matrix is not finite; check the data and the hyperparameters")
-    smallest_pivot = max(len(K) * _EPS * top, least_pivot)
+    smallest_pivot = max(len(K) * EPS * top, least_pivot)
     while True:
         shifted = np.array(K if K.flags.f_contiguous else K.T, order="F")  # the same, and in the order that is quick
         if jitter > 0.0:
@@ -73,7 +73,7 @@ def extend(factor: Factor, B: Array, C: Array) -> Factor:
     top = max(
         float(np.einsum("ij,ij->i", factor.L, factor.L).max(initial=0.0)), float(shifted.diagonal().max(initial=0.0))
     )
-    corner = cholesky(shifted - W.T @ W, least_pivot=(n + k) * _EPS * top)
+    corner = cholesky(shifted - W.T @ W, least_pivot=(n + k) * EPS * top)
     L = np.zeros((n + k, n + k), order="F")
     L[:n, :n] = factor.L
     L[n:, :n] = W.T

@@ -28,14 +28,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gibo._checks import as_finite, moderate, one_of, positive, positive_int, shown
-from gibo._linalg import Array
+from gibo._linalg import EPS, Array
 from gibo._plugins import is_place, load
 from gibo._serialize import Serializable, register
 from gibo.errors import InputError
 from gibo.priors import Prior
 
 _SQRT5 = math.sqrt(5.0)
-_EPS = float(np.finfo(np.float64).eps)
 
 # Of a squared distance in lengthscales; see `squared_distance`.
 LARGEST_ERROR = 1e-12
@@ -319,7 +318,7 @@ def squared_distance(A: Array, B: Array, ell: Array) -> Array:
     U = (A - centre) / ell
     W = U if A is B else (B - centre) / ell
     u, w = np.einsum("nd,nd->n", U, U), np.einsum("md,md->m", W, W)
-    if _EPS * (u.max(initial=0.0) + w.max(initial=0.0)) > LARGEST_ERROR:
+    if EPS * (u.max(initial=0.0) + w.max(initial=0.0)) > LARGEST_ERROR:
         return _squared_distance_by_differences(A / ell, B / ell)
     q: Array = U @ W.T
     q *= -2.0

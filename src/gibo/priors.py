@@ -17,7 +17,7 @@ from gibo._linalg import Array
 from gibo._serialize import Serializable
 from gibo.errors import InputError
 
-_LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
+LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 class Prior(Serializable, ABC):
@@ -91,7 +91,7 @@ class Normal(Prior):
         object.__setattr__(self, "sd", positive("Normal.sd", self.sd))
 
     def log_density(self, x: Array) -> Array:
-        return -0.5 * ((x - self.centre) / self.sd) ** 2 - math.log(self.sd) - _LOG_SQRT_2PI
+        return -0.5 * ((x - self.centre) / self.sd) ** 2 - math.log(self.sd) - LOG_SQRT_2PI
 
     def gradient(self, x: Array) -> Array:
         return (self.centre - x) / self.sd**2
@@ -119,7 +119,7 @@ class LogNormal(Prior):
     def log_density(self, x: Array) -> Array:
         log_x = np.log(x)
         return (
-            -0.5 * ((log_x - math.log(self.median)) / self.log_sd) ** 2 - log_x - math.log(self.log_sd) - _LOG_SQRT_2PI
+            -0.5 * ((log_x - math.log(self.median)) / self.log_sd) ** 2 - log_x - math.log(self.log_sd) - LOG_SQRT_2PI
         )
 
     def gradient(self, x: Array) -> Array:
@@ -184,7 +184,7 @@ class SharedLogNormal(Prior):
 
     def log_density(self, x: Array) -> Array:
         z, precision_z, log_determinant = self._solve(x)
-        return np.array(-0.5 * (float(z @ precision_z) + log_determinant) - len(x) * _LOG_SQRT_2PI)
+        return np.array(-0.5 * (float(z @ precision_z) + log_determinant) - len(x) * LOG_SQRT_2PI)
 
     def gradient(self, x: Array) -> Array:
         return -self._solve(x)[1] / x

@@ -168,7 +168,7 @@ def told_and_asked(make):
     return optimizer
 
 
-@every_class
+@pytest.mark.parametrize("make", [p for p in OPTIMIZERS if p.id in ("gibo", "cma-es")])
 @pytest.mark.parametrize("spoil", BAD_STATES.values(), ids=BAD_STATES.keys())
 def test_bad_states_are_refused(make, spoil):
     state = copy.deepcopy(told_and_asked(make).state())
@@ -231,13 +231,13 @@ BO_MEMOS = {
 }
 
 
-@pytest.mark.parametrize("make", [p for p in OPTIMIZERS if p.id in ("gibo", "gibo-matern-adam", "vanilla-bo")])
+@pytest.mark.parametrize("make", [p for p in OPTIMIZERS if p.id in ("gibo-paper-random-adam", "vanilla-bo")])
 @pytest.mark.parametrize("memo", [*BAD_MEMOS.values()], ids=[*BAD_MEMOS.keys()])
 def test_memos_that_nobody_left_are_refused(make, memo):
     spoil_memo(make, memo)
 
 
-@pytest.mark.parametrize("make", [p for p in OPTIMIZERS if p.id in ("gibo", "gibo-matern-adam")])
+@pytest.mark.parametrize("make", [p for p in OPTIMIZERS if p.id in ("gibo-paper-random-adam",)])
 @pytest.mark.parametrize("memo", GIBO_MEMOS.values(), ids=GIBO_MEMOS.keys())
 def test_steps_that_nobody_made_are_refused(make, memo):
     spoil_memo(make, memo)
@@ -295,7 +295,7 @@ def test_whatever_is_changed_in_a_state_nothing_but_our_own_errors_escapes(make)
     rng = np.random.default_rng(0)
     text = json.dumps(told_and_asked(make).state())
     paths, loaded = [path for path in spots(json.loads(text)) if small(path)], 0
-    for _ in range(150):
+    for _ in range(60):
         state = json.loads(text)
         *way, last = paths[rng.integers(len(paths))]
         place = state
@@ -318,4 +318,4 @@ def test_whatever_is_changed_in_a_state_nothing_but_our_own_errors_escapes(make)
         except GiboError:
             continue
         loaded += 1
-    assert loaded < 100
+    assert loaded < 40

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from every_optimizer import IMPATIENT, OPTIMIZERS, X0, D, every_optimizer
+from every_optimizer import OPTIMIZERS, X0, D, every_class, every_optimizer
 
 from gibo import GIBO, InputError, Optimizer, Query, QueryError
 from gibo._serialize import Serializable
@@ -123,7 +123,7 @@ def test_loading_equals_repeating(make):
     optimizer, rng = make(X0, seed=4), np.random.default_rng(2)
     for i, event in enumerate(rng.permutation(EVENTS)):
         happens(optimizer, event, rng)
-        if (i + 2) % 7 and i < len(EVENTS) - 1:
+        if (i + 2) % 11 and i < len(EVENTS) - 1:
             continue
         events, loaded = optimizer.log.events, make(X0, seed=4)
         loaded.replay(events)
@@ -141,18 +141,6 @@ def test_loading_equals_repeating(make):
     assert kinds >= {Asked, Told, Reparametrized}
     assert not optimizer.uses_late_values or Proceeded in kinds
     assert not isinstance(optimizer, GIBO) or Stepped in kinds
-
-
-@every_optimizer
-def test_looking_at_an_optimiser_does_not_make_it_differ_from_one_that_was_replayed(make):
-    """What is computed for a look, such as a model, must not leak into what comes next."""
-    optimizer, rng = make(X0), np.random.default_rng(5)
-    for event in rng.permutation(EVENTS):
-        happens(optimizer, event, rng)
-        view(optimizer)
-    again = make(X0)
-    again.replay(optimizer.log.events)
-    same_from_here_on(again, optimizer)
 
 
 @every_optimizer
@@ -175,19 +163,7 @@ def test_a_point_told_before_the_last_value_of_a_batch_is_known_to_the_update_th
         same_from_here_on(again, optimizer)
 
 
-@every_optimizer
-def test_two_that_are_told_the_same_in_another_order_have_the_same_state(make):
-    one, two = make(X0), make(X0)
-    for optimizer, step in ((one, 1), (two, -1)):
-        for _ in range(2):
-            for query in optimizer.ask()[::step]:
-                optimizer.tell(query, noisy(query))
-        for query in optimizer.ask()[1:][::step]:
-            optimizer.tell(query, noisy(query))
-    assert snapshot(one) == snapshot(two)
-
-
-@every_optimizer
+@every_class
 def test_events_come_back_from_plain_data(make):
     optimizer, rng = make(X0), np.random.default_rng(6)
     for event in rng.permutation(EVENTS):
@@ -198,17 +174,6 @@ def test_events_come_back_from_plain_data(make):
     assert [type(event) for event in events] == [type(event) for event in optimizer.log.events]
     memos = [event.memo for event in events if isinstance(event, Asked)]
     assert all(memo is None for memo in memos[:-1])  # only the last one is of use
-
-
-@every_optimizer
-def test_a_replayed_batch_is_like_an_asked_one(make):
-    optimizer, again = make(X0), make(X0)
-    asked = optimizer.ask()
-    again.replay(optimizer.log.events)
-    assert again.is_pending
-    assert as_data(again.ask()) == as_data(asked)
-    with pytest.raises(ValueError, match="read-only"):
-        again.ask()[0].x[0] = 9.0
 
 
 # -- events that cannot be --------------------------------------------------------------------------------------------
@@ -238,7 +203,7 @@ def two_batches(make):
     return optimizer, [event for event in optimizer.log.events if isinstance(event, Asked)]
 
 
-@every_optimizer
+@every_class
 def test_a_batch_is_not_replayed_while_the_one_before_is_pending(make):
     optimizer = make(X0)
     optimizer.ask()
@@ -247,7 +212,7 @@ def test_a_batch_is_not_replayed_while_the_one_before_is_pending(make):
     assert as_data(optimizer.ask()) == as_data(Optimizer.from_state(before).ask())
 
 
-@every_optimizer
+@every_class
 @pytest.mark.parametrize("spoil", ["skipped", "twice", "empty", "gap"])
 def test_queries_that_do_not_come_next_are_not_replayed(make, spoil):
     told, (first, second) = two_batches(make)
@@ -264,7 +229,7 @@ def test_queries_that_do_not_come_next_are_not_replayed(make, spoil):
     assert as_data(optimizer.ask()) == as_data(Optimizer.from_state(before).ask())
 
 
-@every_optimizer
+@every_class
 def test_what_was_not_asked_is_not_told_by_a_replay(make):
     optimizer, ((query, *_), *_) = make(X0, seed=3), [event.queries for event in two_batches(make)[1]]
     told = Told(query, next(e for e in two_batches(make)[0].evaluations if e.id == query.id).outcome)
@@ -276,7 +241,7 @@ def test_what_was_not_asked_is_not_told_by_a_replay(make):
     refused(optimizer, told, QueryError, "was told before")
 
 
-@every_optimizer
+@every_class
 def test_parameters_do_not_change_their_meaning_while_queries_are_pending(make):
     optimizer = make(X0)
     optimizer.ask()
@@ -285,7 +250,7 @@ def test_parameters_do_not_change_their_meaning_while_queries_are_pending(make):
         optimizer.reparametrize(Linear(np.eye(D).tolist()))
 
 
-@every_optimizer
+@every_class
 @pytest.mark.parametrize("matrix", [[[1.0] * D], [[np.nan] * D] * D, np.eye(D + 1).tolist()], ids=["one", "nan", "d+1"])
 def test_a_map_into_another_space_is_refused(make, matrix):
     optimizer = make(X0)
@@ -297,7 +262,7 @@ def test_a_map_into_another_space_is_refused(make, matrix):
     advance(optimizer, 1)
 
 
-@pytest.mark.parametrize("make", OPTIMIZERS)
+@every_optimizer
 def test_nothing_is_left_out_by_a_replay_unless_it_may_be(make):
     optimizer = make(X0)
     *others, last = to_several(optimizer)
@@ -323,19 +288,7 @@ def to_several(optimizer):
     return optimizer.ask()
 
 
-@pytest.mark.parametrize("make", IMPATIENT)
-def test_late_values_are_replayed(make):
-    optimizer, rng, late = make(X0, seed=4), np.random.default_rng(1), 0
-    for event in rng.permutation([*EVENTS, *["proceed"] * 8]):
-        happens(optimizer, event, rng)
-        late += any(query.iteration < optimizer.iteration for query in optimizer.pending)
-        text = snapshot(optimizer)
-        assert view(Optimizer.from_state(text)) == view(optimizer)
-    assert late >= 2
-    same_from_here_on(Optimizer.from_state(snapshot(optimizer)), optimizer)
-
-
-@pytest.mark.parametrize("make", [p for p in OPTIMIZERS if p.id in ("ars", "ars-top", "cma-es", "random-search")])
+@pytest.mark.parametrize("make", [p for p in OPTIMIZERS if p.id in ("ars", "cma-es", "random-search")])
 def test_those_that_draw_their_points_again_notice_other_points(make):
     told, _ = two_batches(make)
     told.ask()
@@ -362,3 +315,17 @@ def test_a_state_in_json_has_no_surprises(make):
     assert json.loads(json.dumps(state, allow_nan=False)) == state
     assert set(state) == {"optimizer", "format", "arguments", "events"}
     assert "seconds" not in json.dumps(state)
+
+
+@every_class
+def test_a_state_does_not_change_when_the_optimiser_goes_on(make):
+    optimizer = make(X0, ([-1.0, -1.0, 0.3, -0.3], [1.0, np.inf, 0.9, 0.3]))
+    advance(optimizer, 1)
+    state = optimizer.state()
+    before = json.dumps(state)
+    advance(optimizer, 2)
+    assert json.dumps(state) == before
+    for again in (type(optimizer).from_state(state), Optimizer.from_state(before)):
+        assert type(again) is type(optimizer)
+        assert [side.tolist() for side in again.bounds] == [side.tolist() for side in optimizer.bounds]
+        assert snapshot(again) == before

@@ -17,20 +17,7 @@ def test_the_order_of_telling_does_not_matter(make, order):
     assert as_data(advance(one, 4)) == as_data(advance(two, 4, order=order))
     assert as_data(one.ask()) == as_data(two.ask())
     assert one.iterate.tolist() == two.iterate.tolist()
-
-
-@every_optimizer
-def test_looking_changes_nothing(make):
-    one, two = make(X0), make(X0)
-    for _ in range(3):
-        queries = one.ask()
-        for query in queries:
-            one.tell(query, noisy(query))
-            _ = one.best, one.best_seen, one.iterate, one.iteration, one.evaluations, one.jacobian(), one.state()
-    for _ in range(3):
-        for query in two.ask():
-            two.tell(query, noisy(query))
-    assert as_data(one.ask()) == as_data(two.ask())
+    assert snapshot(one) == snapshot(two)
 
 
 @every_optimizer
@@ -45,7 +32,7 @@ def test_evaluations_are_what_was_told(make):
     assert all(e.failure is None for e in told)
 
 
-@every_optimizer
+@every_class
 def test_unknown_queries_are_refused(make):
     optimizer = make(X0)
     stranger = Query(99, np.zeros(D), 0, "query", 0)
@@ -55,7 +42,7 @@ def test_unknown_queries_are_refused(make):
         optimizer.ask()
 
 
-@every_optimizer
+@every_class
 def test_a_query_of_another_optimiser_is_refused(make):
     optimizer, other = make(X0), make(X0)
     optimizer.ask()
@@ -67,7 +54,7 @@ def test_a_query_of_another_optimiser_is_refused(make):
     assert snapshot(optimizer) == before
 
 
-@every_optimizer
+@every_class
 def test_a_query_is_told_once(make):
     optimizer = make(X0)
     first = optimizer.ask()[0]
@@ -151,7 +138,7 @@ def test_gradients_are_welcome(make):
     assert np.isfinite(optimizer.iterate).all()
 
 
-@every_optimizer
+@every_class
 def test_another_optimizers_query_is_refused(make):
     optimizer, other = make(X0), make([0.3, 0.2, 0.1, 0.4])
     for own, foreign in zip(optimizer.ask(), other.ask(), strict=True):
@@ -250,7 +237,7 @@ def test_what_the_user_does_to_arrays_does_not_reach_inside(make):
     assert snapshot(one) == snapshot(two)
 
 
-@every_optimizer
+@every_class
 def test_a_query_cannot_be_changed(make):
     query = make(X0).ask()[0]
     with pytest.raises(ValueError, match="read-only"):
@@ -259,7 +246,7 @@ def test_a_query_cannot_be_changed(make):
         query.id = 7
 
 
-@every_optimizer
+@every_class
 def test_a_query_from_a_saved_state_cannot_be_changed_either(make):
     optimizer = make(X0)
     optimizer.ask()
@@ -319,9 +306,7 @@ def test_the_jacobian_is_a_mean_and_a_covariance_or_none(make):
 
 
 @every_optimizer
-@pytest.mark.parametrize(
-    ("factor", "shift"), [(1e9, 0.0), (1e-9, 0.0), (1.0, 1e6), (1.0, -1e6), (-1.0, 0.0), (0.0, 3.0)]
-)
+@pytest.mark.parametrize(("factor", "shift"), [(1e9, 0.0), (1e-9, -1e6), (0.0, 3.0)])
 def test_objectives_of_any_size_are_survived(make, factor, shift):
     optimizer = make(X0)
     asked = advance(optimizer, 5, value=lambda query: factor * noisy(query) + shift)

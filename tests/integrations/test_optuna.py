@@ -15,7 +15,7 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState, create_trial
 
 from gibo import InputError
-from gibo.integrations.optuna import BATCH, EXTRA, PATIENCE, QUERY, GIBOSampler
+from gibo.integrations.optuna import BATCH_KEY, EXTRA_KEY, EXTRA_ROUNDS, QUERY_KEY, GIBOSampler
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -34,7 +34,7 @@ def make(objective=smooth, trials=0, direction="minimize", seed=0, storage=None,
 
 
 def queries(study):
-    return [t for t in study.trials if QUERY in t.system_attrs]
+    return [t for t in study.trials if QUERY_KEY in t.system_attrs]
 
 
 # -- the search -------------------------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def test_a_trial_enqueued_in_between_counts_as_a_value_from_elsewhere_and_takes_
     study.optimize(smooth, n_trials=12)
     enqueued = [t for t in study.trials if "fixed_params" in t.system_attrs]
     assert len(enqueued) == 2
-    assert not any(QUERY in t.system_attrs for t in enqueued)
+    assert not any(QUERY_KEY in t.system_attrs for t in enqueued)
     assert enqueued[1].params["x0"] == 4.0
     assert study.sampler._search.told == {t.number for t in study.trials[:-1]}
     assert len(study.sampler._search.optimizer.evaluations) == 18
@@ -212,7 +212,7 @@ def test_a_search_space_that_changes_starts_a_new_search_with_all_values():
         return value if trial.number >= 20 else value + 0.0 * trial.suggest_float("extra", 0, 1)
 
     study = make(objective, trials=60)
-    keys = [t.system_attrs[BATCH]["space"] for t in study.trials if BATCH in t.system_attrs]
+    keys = [t.system_attrs[BATCH_KEY]["space"] for t in study.trials if BATCH_KEY in t.system_attrs]
     assert len(set(keys)) == 2
     assert study.best_value < 0.2
 
@@ -258,7 +258,7 @@ def test_two_threads_share_one_search():
 
     study = optuna.create_study(sampler=GIBOSampler(seed=0))
     study.optimize(objective, n_trials=60, n_jobs=2)
-    claims = [(t.system_attrs[QUERY]["token"], t.system_attrs[QUERY]["id"]) for t in queries(study)]
+    claims = [(t.system_attrs[QUERY_KEY]["token"], t.system_attrs[QUERY_KEY]["id"]) for t in queries(study)]
     assert len(claims) == len(set(claims))
     assert len(claims) > 35
     assert study.best_value < 0.2
@@ -270,12 +270,12 @@ def test_while_all_queries_are_out_extra_points_are_evaluated_and_at_last_they_a
     while True:  # take all queries of a batch, and tell none of them
         trial = study.ask()
         smooth(trial)
-        if EXTRA in study.trials[trial.number].system_attrs:
+        if EXTRA_KEY in study.trials[trial.number].system_attrs:
             break
         open_trials.append(trial)
     head = study.sampler._search.token
     study.tell(trial, smooth(trial))
-    study.optimize(smooth, n_trials=PATIENCE * len(open_trials) - 1)
+    study.optimize(smooth, n_trials=EXTRA_ROUNDS * len(open_trials) - 1)
     assert study.sampler._search.token == head
     study.optimize(smooth, n_trials=1)
     assert study.sampler._search.token != head
@@ -305,7 +305,7 @@ def test_two_samplers_on_one_storage_take_turns(tmp_path):
         values = [smooth(trial) for trial in trials]
         for study, trial, value in zip((one, two), trials, values, strict=True):
             study.tell(trial, value)
-    claims = [(t.system_attrs[QUERY]["token"], t.system_attrs[QUERY]["id"]) for t in queries(one)]
+    claims = [(t.system_attrs[QUERY_KEY]["token"], t.system_attrs[QUERY_KEY]["id"]) for t in queries(one)]
     assert len(claims) == len(set(claims))
     assert one.best_value < 0.5
 
@@ -330,7 +330,7 @@ def test_two_processes_on_one_storage_share_one_search(tmp_path):
         assert process.returncode == 0, errors
     assert len(study.trials) == 40
     assert study.best_value < 0.5
-    batches = [t.system_attrs[BATCH]["batch"] for t in study.trials if BATCH in t.system_attrs]
+    batches = [t.system_attrs[BATCH_KEY]["batch"] for t in study.trials if BATCH_KEY in t.system_attrs]
     assert max(batches) > 5
     assert len(queries(study)) > 20
 
@@ -338,7 +338,7 @@ def test_two_processes_on_one_storage_share_one_search(tmp_path):
 def test_of_two_heads_made_at_the_same_moment_one_wins(monkeypatch):
     """Another process asks for the same batch between this one's look at the trials and its write."""
     study = make(trials=10)
-    while set(study.sampler._search.pending) - {study.trials[-1].system_attrs[QUERY]["id"]}:
+    while set(study.sampler._search.pending) - {study.trials[-1].system_attrs[QUERY_KEY]["id"]}:
         study.optimize(smooth, n_trials=1)  # until the next trial asks for a batch
     rival = study.ask()
     other = GIBOSampler(seed=0)
@@ -356,15 +356,15 @@ def test_of_two_heads_made_at_the_same_moment_one_wins(monkeypatch):
     rival.study = optuna.load_study(study_name=study.study_name, storage=study._storage, sampler=other)
     smooth(trial)
     heads = [study.trials[number].system_attrs for number in (rival.number, trial.number)]
-    assert heads[0][BATCH]["batch"] == heads[1][BATCH]["batch"]
-    assert heads[1][QUERY]["token"] == heads[0][BATCH]["token"] == heads[0][QUERY]["token"]
-    assert heads[1][QUERY]["id"] != heads[0][QUERY]["id"]
+    assert heads[0][BATCH_KEY]["batch"] == heads[1][BATCH_KEY]["batch"]
+    assert heads[1][QUERY_KEY]["token"] == heads[0][BATCH_KEY]["token"] == heads[0][QUERY_KEY]["token"]
+    assert heads[1][QUERY_KEY]["id"] != heads[0][QUERY_KEY]["id"]
 
 
 def test_large_states_are_kept_in_pieces(monkeypatch):
     monkeypatch.setattr("gibo.integrations.optuna.PIECE", 100)
     study = make(trials=12)
-    assert max(t.system_attrs.get(BATCH, {"pieces": 0})["pieces"] for t in study.trials) > 5
+    assert max(t.system_attrs.get(BATCH_KEY, {"pieces": 0})["pieces"] for t in study.trials) > 5
     study.sampler = GIBOSampler(seed=5)
     study.optimize(smooth, n_trials=8)
     assert [t.params for t in study.trials] == [t.params for t in make(trials=20).trials]

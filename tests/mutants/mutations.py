@@ -55,7 +55,7 @@ MUTATIONS: list[Mutation] = [
         kernel_cross_derivative=("-4.0 * self.variance * ddpsi[", "-2.0 * self.variance * ddpsi["),
         matern_third_derivative=("-(125.0 / 24.0) * e", "-(125.0 / 12.0) * e"),
         kernel_distance_always_by_one_product=(
-            "_EPS * (u.max(initial=0.0) + w.max(initial=0.0)) > LARGEST_ERROR",
+            "EPS * (u.max(initial=0.0) + w.max(initial=0.0)) > LARGEST_ERROR",
             "False",
         ),
     ),

@@ -27,14 +27,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo._checks import as_vector, finite, instance, moderate
-from gibo._linalg import Array
+from gibo._linalg import EPS, Array
 from gibo.acquisition.climb import Acquisition, climb
 from gibo.acquisition.confidence import PosteriorAtPoint
 from gibo.errors import InputError
 from gibo.gp import GaussianProcess
+from gibo.priors import LOG_SQRT_2PI
 
-_EPS = float(np.finfo(np.float64).eps)
-_LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 _SQRT_HALF_PI = math.sqrt(0.5 * math.pi)
 _SQRT_HALF = math.sqrt(0.5)
 
@@ -91,7 +90,7 @@ class LogExpectedImprovement:
         N = 0 if gp.factor is None else len(gp.factor.L)
         self._posterior = PosteriorAtPoint(gp)
         # Rounding leaves no smaller variance than this.
-        self._least_variance = max(N, 1) * _EPS * gp.kernel.variance
+        self._least_variance = max(N, 1) * EPS * gp.kernel.variance
 
     def __call__(self, x: npt.ArrayLike) -> float | Array:
         """log EI at x: a number for (d,), an array (p,) for (p, d)."""
@@ -141,7 +140,7 @@ def _direct(z: _Z) -> tuple[_Z, _Z]:
     from scipy.special import ndtr
 
     Phi = ndtr(z)
-    h = np.exp(-0.5 * z * z - _LOG_SQRT_2PI) + z * Phi
+    h = np.exp(-0.5 * z * z - LOG_SQRT_2PI) + z * Phi
     return np.log(h), Phi / h
 
 
@@ -150,13 +149,13 @@ def _ratio(z: _Z) -> tuple[_Z, _Z]:
 
     R = _SQRT_HALF_PI * erfcx(-_SQRT_HALF * z)
     g = 1.0 + z * R  # h/phi
-    return np.log(g) - 0.5 * z * z - _LOG_SQRT_2PI, R / g
+    return np.log(g) - 0.5 * z * z - LOG_SQRT_2PI, R / g
 
 
 def _series(z: _Z) -> tuple[_Z, _Z]:
     s = 1.0 / (z * z)
     R, g = (s * (1.0 - 3.0 * s) - 1.0) / z, s * (1.0 - s * (3.0 - 15.0 * s))
-    return np.log(g) - 0.5 * z * z - _LOG_SQRT_2PI, R / g
+    return np.log(g) - 0.5 * z * z - LOG_SQRT_2PI, R / g
 
 
 class Improvement(Acquisition, Protocol):

@@ -31,12 +31,11 @@ import numpy.typing as npt
 
 from gibo import _linalg as linalg
 from gibo._checks import as_points, as_vector, instance, moderate, one_or_many
-from gibo._linalg import Array
+from gibo._linalg import EPS, Array
 from gibo.blocks import QueryBlock
 from gibo.gp import GaussianProcess, schur_complement
 from gibo.kernels import Kernel
 
-_EPS = float(np.finfo(np.float64).eps)
 _ZERO = np.zeros(())  # an array, because NumPy takes longer for a number
 
 
@@ -226,4 +225,4 @@ class GradientInformation:
 
     def _least_variance(self) -> float:
         """The noise, or what rounding leaves where there is none: what v cannot fall below."""
-        return max(self._noise, len(self._L) * _EPS * self._kernel.variance)
+        return max(self._noise, len(self._L) * EPS * self._kernel.variance)

@@ -37,7 +37,7 @@ LINE_STYLES = [
 ]
 
 
-MOST_PARAMETERS = 6  # that have axes of their own
+MOST_AXES = 6  # that have axes of their own
 
 
 class Curve(NamedTuple):
@@ -92,9 +92,7 @@ def training_figure(runs: Mapping[str, Sequence[Path]], path: Path) -> list[Path
     environments = list(dict.fromkeys(curve.environment for found in curves.values() for curve in found))
     first = next(iter(curves.values()))[0]
     every = [curve for found in curves.values() for curve in found]
-    same = len(first.parameters) <= MOST_PARAMETERS and all(
-        c.parameters.keys() == first.parameters.keys() for c in every
-    )
+    same = len(first.parameters) <= MOST_AXES and all(c.parameters.keys() == first.parameters.keys() for c in every)
     shared = list(first.parameters) if same else []
     with pyplot() as plt:
         rows = 2 + len(shared)

@@ -48,7 +48,7 @@ try:
 except ImportError as error:
     raise missing_extra("GIBOSampler needs Optuna", "optuna") from error
 
-STATE, BATCH, QUERY, EXTRA = "gibo:state", "gibo:batch", "gibo:query", "gibo:extra"
+STATE_KEY, BATCH_KEY, QUERY_KEY, EXTRA_KEY = "gibo:state", "gibo:batch", "gibo:query", "gibo:extra"
 
 PIECE = 30_000  # characters; a text of MySQL holds 65,535
 
@@ -189,9 +189,9 @@ class GIBOSampler(BaseSampler):
             taken = _taken(trials, search.token)
             free = [query for query in search.pending.values() if query.id not in taken]
             if free:
-                _set(study, trial, QUERY, {"token": search.token, "id": free[0].id})
+                _set(study, trial, QUERY_KEY, {"token": search.token, "id": free[0].id})
                 return space.to_params(free[0].x)
-            _set(study, trial, EXTRA, search.token)
+            _set(study, trial, EXTRA_KEY, search.token)
             rng = np.random.default_rng((self._seed, trial.number))
             step = self._scales(space) * rng.uniform(-1.0, 1.0, space.parameters.d)
             return space.to_params(search.optimizer.iterate + step)
@@ -230,7 +230,7 @@ class GIBOSampler(BaseSampler):
             optimizer = GIBO(space.parameters.x0, scale=scale, bounds=bounds, seed=self._seed, settings=self._settings)
             optimizer.rounding = space.rounded
             search = _Search("", 0, optimizer, {}, set())
-        elif search is None or search.token != head.system_attrs[BATCH]["token"]:
+        elif search is None or search.token != head.system_attrs[BATCH_KEY]["token"]:
             search = _load(head, space)
         for trial in trials:
             if trial.state.is_finished() and trial.number not in search.told:
@@ -254,8 +254,8 @@ class GIBOSampler(BaseSampler):
 
 
 def _head(trials: list[FrozenTrial], space: _Space) -> FrozenTrial | None:
-    heads = [t for t in trials if t.system_attrs.get(BATCH, {}).get("space") == space.key]
-    return min(heads, key=lambda t: (-t.system_attrs[BATCH]["batch"], t.number), default=None)
+    heads = [t for t in trials if t.system_attrs.get(BATCH_KEY, {}).get("space") == space.key]
+    return min(heads, key=lambda t: (-t.system_attrs[BATCH_KEY]["batch"], t.number), default=None)
 
 
 def _save(study: Study, trial: FrozenTrial, space: _Space, search: _Search) -> None:
@@ -263,14 +263,14 @@ def _save(study: Study, trial: FrozenTrial, space: _Space, search: _Search) -> N
     text = base64.b85encode(zlib.compress(content.encode())).decode()
     pieces = [text[i : i + PIECE] for i in range(0, len(text), PIECE)]
     for i, piece in enumerate(pieces):
-        _set(study, trial, f"{STATE}:{i}", piece)
+        _set(study, trial, f"{STATE_KEY}:{i}", piece)
     head = {"space": space.key, "batch": search.batch, "token": search.token, "pieces": len(pieces)}
-    _set(study, trial, BATCH, head)  # last: now the pieces are complete
+    _set(study, trial, BATCH_KEY, head)  # last: now the pieces are complete
 
 
 def _load(head: FrozenTrial, space: _Space) -> _Search:
-    known = head.system_attrs[BATCH]
-    text = "".join(head.system_attrs[f"{STATE}:{i}"] for i in range(known["pieces"]))
+    known = head.system_attrs[BATCH_KEY]
+    text = "".join(head.system_attrs[f"{STATE_KEY}:{i}"] for i in range(known["pieces"]))
     content = json.loads(zlib.decompress(base64.b85decode(text)))
     optimizer = GIBO.from_state(content["state"])
     optimizer.rounding = space.rounded
@@ -280,7 +280,7 @@ def _load(head: FrozenTrial, space: _Space) -> _Search:
 
 def _tell(search: _Search, space: _Space, trial: FrozenTrial, sign: float) -> None:
     """Tell a finished trial: to the query that it evaluated, or as a value from elsewhere."""
-    claim, value = trial.system_attrs.get(QUERY, {}), _value(trial)
+    claim, value = trial.system_attrs.get(QUERY_KEY, {}), _value(trial)
     query = search.pending.get(claim.get("id")) if claim.get("token") == search.token else None
     if query is not None and value is None:
         search.optimizer.tell(search.pending.pop(query.id), failed=f"the trial ended as {trial.state.name}")
@@ -292,13 +292,13 @@ def _tell(search: _Search, space: _Space, trial: FrozenTrial, sign: float) -> No
 
 def _taken(trials: list[FrozenTrial], token: str) -> set[int]:
     """The queries of a head that trials are evaluating."""
-    claims = [t.system_attrs.get(QUERY, {}) for t in trials if t.state == TrialState.RUNNING]
+    claims = [t.system_attrs.get(QUERY_KEY, {}) for t in trials if t.state == TrialState.RUNNING]
     return {claim["id"] for claim in claims if claim.get("token") == token}
 
 
 def _waited_enough(trials: list[FrozenTrial], token: str, own: FrozenTrial) -> bool:
     running = sum(t.state == TrialState.RUNNING and t.number != own.number for t in trials)
-    extras = sum(t.system_attrs.get(EXTRA) == token and t.state.is_finished() for t in trials)
+    extras = sum(t.system_attrs.get(EXTRA_KEY) == token and t.state.is_finished() for t in trials)
     return bool(extras >= EXTRA_ROUNDS * running)
 
 

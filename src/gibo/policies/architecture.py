@@ -27,7 +27,7 @@ from gibo.errors import InputError
 
 Nonlinearity: TypeAlias = Literal["tanh", "relu"]
 
-MOST_PARAMETERS = 10**7  # far beyond what can be searched; a slip, or somebody's bad will
+LARGEST_POLICY = 10**7  # far beyond what can be searched; a slip, or somebody's bad will
 FORMS = '"linear", "affine", "mlp:16,16" or "mlp:16,16:relu"'
 
 
@@ -59,8 +59,8 @@ class Architecture:
             self._check_size()
 
     def _check_size(self) -> None:
-        if self.d > MOST_PARAMETERS:
-            raise InputError(f"a policy of {self.d} parameters is too large; at most {MOST_PARAMETERS} are possible")
+        if self.d > LARGEST_POLICY:
+            raise InputError(f"a policy of {self.d} parameters is too large; at most {LARGEST_POLICY} are possible")
 
     @property
     def sizes(self) -> tuple[int, ...]:

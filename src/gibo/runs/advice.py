@@ -18,6 +18,7 @@ from gibo._ranks import lower_by_chance
 from gibo.errors import printable
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Iteration
+from gibo.optimizers.model import Z90
 from gibo.outcome import EXTERNAL, ITERATE, Best, Evaluation
 from gibo.runs.spec import Naming
 
@@ -40,7 +41,7 @@ LEAST_STEPS = 6
 LEAST_ALIKE = 3  # equal values that are no accident
 UNLIKELY = 0.00135  # beyond three standard deviations, on one side
 SHARE_ABOVE_FIRST = 0.9  # of the last values are better than the first one
-NINETY, LIKELY = 1.6449, 1.2816  # standard errors that hold 90 % of a normal distribution: on both sides, on one
+LIKELY = 1.2816  # standard errors above which a normal distribution has 10 %
 
 
 @dataclass(frozen=True)
@@ -219,7 +220,7 @@ def verdict(facts: Facts, start: Best | None, end: Best | None) -> Advice:
         return _no_improvement(facts, f"the start is recommended, {reached}; nothing was surely better")
     witnesses = [each for each in (facts.iterates, known) if len(each) >= 6]
     thirds = [(each[: len(each) // 3], each[-(len(each) // 3) :]) for each in witnesses]
-    risen = any(_rise(facts, _mean(first), _mean(last)) > LIKELY / NINETY for first, last in thirds)
+    risen = any(_rise(facts, _mean(first), _mean(last)) > LIKELY / Z90 for first, last in thirds)
     # By their ranks, where one relapse among high values makes means and a model's intervals as wide as the gain.
     worse_and_better = [(last, first) if facts.minimize else (first, last) for first, last in thirds]
     surely = any(lower_by_chance(*each) < UNLIKELY for each in worse_and_better)
@@ -244,7 +245,7 @@ def _by_means(facts: Facts, known: Sequence[float], batch: int) -> Advice:
         course = f"The values went from {first} of the first {k} to {last} {at_end}"
         unknown = "Whether that is better than the start is not known: evaluate x0 too, or give its value in data="
         return Advice("start_unknown", f"{course}. {unknown}.")
-    half = NINETY * stdev(known[-k:]) / math.sqrt(len(facts.at_start))
+    half = Z90 * stdev(known[-k:]) / math.sqrt(len(facts.at_start))
     value = fmean(facts.at_start)
     return _compared(facts, Estimate(value, value - half, value + half), last, "at the start", at_end, True)
 
@@ -254,7 +255,7 @@ def _too_few(known: Sequence[float]) -> Advice:
 
 
 def _mean(values: Sequence[float]) -> Estimate:
-    mean, half = fmean(values), NINETY * stdev(values) / math.sqrt(len(values))
+    mean, half = fmean(values), Z90 * stdev(values) / math.sqrt(len(values))
     return Estimate(mean, mean - half, mean + half)
 
 

@@ -32,8 +32,8 @@ from gibo.runs.beliefs import Update, checked_belief
 from gibo.runs.database import FILE, is_there, sound
 from gibo.runs.legacy import current_settings
 from gibo.runs.lock import is_held
-from gibo.runs.records import AFTER, BY_HAND, Action, Row, Start
-from gibo.runs.spec import RunSpec
+from gibo.runs.records import BY_HAND, Action, Row, Start
+from gibo.runs.spec import AFTER, RunSpec
 from gibo.runs.store import COLUMNS, Store
 from gibo.runs.table import Columns, Line, columns_of, data_frame
 

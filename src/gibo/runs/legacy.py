@@ -25,11 +25,10 @@ from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Event, last_whole
 from gibo.optimizers.settings import Settings
 from gibo.outcome import EXTERNAL
-from gibo.runs.spec import start_again
+from gibo.runs.spec import AFTER, start_again
 
 Rows = list[tuple[Any, ...]]
 
-AFTER = "after"  # version 2 added it to a memo: how many evaluations there were when the batch was asked
 OLD_FACTS = {"share": "quorum", "task": "training"}
 OLD_EXTERNAL = "told"
 # Settings whose name or meaning has changed, and those among them that have no counterpart.

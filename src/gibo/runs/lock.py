@@ -55,7 +55,7 @@ def at_fork(**functions: Callable[[], object]) -> None:
         os.register_at_fork(**functions)
 
 
-POLL = 0.02
+BUSY_PAUSE = 0.02
 SAY_AFTER = 1.0  # seconds of waiting
 
 
@@ -185,7 +185,7 @@ def _acquire(path: Path, file: _File, patience: float, waiting: Callable[[], Non
         if waited >= SAY_AFTER and waiting is not None and not said:
             waiting()
             said = True
-        time.sleep(POLL)
+        time.sleep(BUSY_PAUSE)
 
 
 def _try(path: Path, file: _File) -> bool:

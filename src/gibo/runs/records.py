@@ -29,15 +29,13 @@ from typing import Any, NamedTuple
 from gibo._checks import describe, finite
 from gibo.errors import InputError, QueryError
 from gibo.outcome import EXTERNAL
-from gibo.runs.spec import RunSpec
+from gibo.runs.spec import AFTER, RunSpec
 from gibo.runs.store import Store
 
 # A run that was made by `gibo init` has no process of its own; it waits for somebody to tell.
 BY_HAND = "made for evaluations by hand"
-# In a batch's memo: how many evaluations there were when it was asked.
-AFTER = "after"
 LATEST = 1e11  # seconds after 1970, or before it on a machine whose clock is wrong; calendars end somewhat later
-LARGEST_BODY = 1 << 16  # characters of an action's body as JSON
+LARGEST_ACTION = 1 << 16  # characters of an action's body as JSON
 LONGEST_TEXT = 2000  # characters of a text in it
 MOST_NUMBERS = 1000  # of a point, for the record of it
 
@@ -106,8 +104,8 @@ def action(at: Any, after: Any, kind: Any, body: Any) -> Action:
         size = len(json.dumps(body, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"{kind}: expected plain data, got {str(error)[:80]}") from None
-    if size > LARGEST_BODY:
-        raise InputError(f"{kind}: expected at most {LARGEST_BODY} characters as JSON, got {size}")
+    if size > LARGEST_ACTION:
+        raise InputError(f"{kind}: expected at most {LARGEST_ACTION} characters as JSON, got {size}")
     if isinstance(after, bool) or not isinstance(after, int) or after < 0:
         raise InputError(f"{kind}: expected a number of evaluations, got {describe(after)}")
     return Action(_check_time(at), after, kind, body)

@@ -12,7 +12,7 @@ from gibo._linalg import Array
 from gibo.errors import printable
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 420, 150, 52, 22
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#9a9a9a"
+LINE, FAILURE, DOT = "#0072B2", "#D55E00", "#9a9a9a"
 
 
 def as_html(text: str, figure: str) -> str:
@@ -47,15 +47,15 @@ def values_svg(
     if interval is not None:
         top, foot = up(interval[1]), up(interval[0])
         size = f'width="{WIDTH - LEFT - 8}" height="{max(foot - top, 0.5):.1f}"'
-        parts.append(f'<rect x="{LEFT}" y="{top}" {size} fill="{BLUE}" opacity="0.15"/>')
+        parts.append(f'<rect x="{LEFT}" y="{top}" {size} fill="{LINE}" opacity="0.15"/>')
     if not math.isnan(believed):
         y = up(believed)
-        parts.append(f'<line x1="{LEFT}" y1="{y}" x2="{WIDTH - 8}" y2="{y}" stroke="{BLUE}"/>')
+        parts.append(f'<line x1="{LEFT}" y1="{y}" x2="{WIDTH - 8}" y2="{y}" stroke="{LINE}"/>')
     for i, (value, strong) in enumerate(zip(values, is_iterate, strict=True)):
         if math.isnan(value):
             y = HEIGHT - BOTTOM + 3
-            parts.append(f'<path d="M{across(i) - 3} {y - 3}l6 6m0 -6l-6 6" stroke="{ORANGE}"/>')
+            parts.append(f'<path d="M{across(i) - 3} {y - 3}l6 6m0 -6l-6 6" stroke="{FAILURE}"/>')
         else:
-            look = f'r="3" fill="{BLUE}"' if strong else f'r="2" fill="{GREY}"'
+            look = f'r="3" fill="{LINE}"' if strong else f'r="2" fill="{DOT}"'
             parts.append(f'<circle cx="{across(i)}" cy="{up(value)}" {look}/>')
     return "".join([*parts, "</svg>"])

@@ -14,6 +14,8 @@ from gibo.optimizers.base import Optimizer
 from gibo.outcome import Query
 from gibo.parameters import Parameters
 
+# In the memo of a batch since version 2: how many evaluations there were when it was asked.
+AFTER = "after"
 # What is known of a training that makes its values, and nothing else.
 OF_OBJECTIVE = ("environment", "episodes", "reward_shift", "reward_scale", "action_noise", "max_steps")
 

@@ -24,7 +24,7 @@ Columns = dict[str, list[Any]]
 
 FORMATS = ("csv", "json", "parquet")
 FRAMES = ("pandas", "polars")
-BEFORE, AFTER = ("id", "iteration", "kind"), ("value", "failure", "seconds", "asked", "told", "seed")
+BEFOREHAND, AFTERWARDS = ("id", "iteration", "kind"), ("value", "failure", "seconds", "asked", "told", "seed")
 SEPARATORS = (",", ";", "\t")
 EXECUTED = ("=", "+", "-", "@", "\t", "\r")  # at the start of a text, by a spreadsheet
 
@@ -43,7 +43,7 @@ def columns_of(lines: Sequence[Line], naming: Naming) -> Columns:
 
     Numbers in the info of the evaluations, such as a return, come last.
     """
-    columns: Columns = {name: [] for name in (*BEFORE, *map(column_of, naming.names), *AFTER)}
+    columns: Columns = {name: [] for name in (*BEFOREHAND, *map(column_of, naming.names), *AFTERWARDS)}
     infos: list[dict[str, float]] = []
     for query, outcome, asked, told in lines:
         known = (None, None, None) if outcome is None else (outcome.value, outcome.failure, outcome.seconds)
@@ -60,7 +60,7 @@ def columns_of(lines: Sequence[Line], naming: Naming) -> Columns:
 
 def column_of(parameter: str) -> str:
     """The name of a parameter's column."""
-    return f"parameter {parameter}" if parameter in (*BEFORE, *AFTER) else parameter
+    return f"parameter {parameter}" if parameter in (*BEFOREHAND, *AFTERWARDS) else parameter
 
 
 def rows_of(columns: Columns) -> list[list[Any]]:

@@ -32,6 +32,7 @@ from gibo._linalg import Array, solve_lower
 from gibo.errors import GiboError
 from gibo.gp import conditioned
 from gibo.optimizers.base import Optimizer
+from gibo.optimizers.model import Z90
 from gibo.outcome import Best, Evaluation
 from gibo.runs.advice import Facts, verdict
 from gibo.runs.spec import Naming
@@ -40,10 +41,9 @@ POSITIONS, GRID = 25, 15  # of a slice, and along each side of a contour
 MOST_SLICES, CONTOURED = 30, 6  # parameters
 # A box that is wider than this many scales is not shown whole: a model of a small part of it has nothing to say there.
 WIDEST, REACH = 20.0, 3.0
-NINETY = 1.6449  # standard deviations of a normal distribution that hold 90 %
 DIGITS = 5  # significant ones that are recorded
 # Views are made at most once per second, and take at most about this share of the run's time.
-LEAST_AGE, SHARE = 1.0, 0.04
+LEAST_AGE, VIEW_SHARE = 1.0, 0.04
 
 
 class Views:
@@ -61,7 +61,7 @@ class Views:
             return {}
         found = views_of(optimizer, sign, naming, by_hand)
         ended = time.monotonic()
-        self._due = ended + max(LEAST_AGE, (ended - began) / SHARE)
+        self._due = ended + max(LEAST_AGE, (ended - began) / VIEW_SHARE)
         return found
 
 
@@ -157,7 +157,7 @@ class _Slicer:
         u = self.gp.mean_at(Z) + self.gp.cross(Z).T @ self.gp.a
         S = self.gp.prior_covariance(Z, Z) - W.T @ W
         variance = np.maximum(np.diagonal(S), 0.0)
-        y, half = self._value(u, variance), NINETY * np.sqrt(variance)
+        y, half = self._value(u, variance), Z90 * np.sqrt(variance)
         low, high = np.sort([self._value(u - half, 0.0), self._value(u + half, 0.0)], axis=0)
 
         def change(a: int, b: int) -> dict[str, float]:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from gibo._linalg import Array
+from gibo.optimizers.model import Z90
 from gibo.runs.advice import RECENT, Facts, alike, signal
 from gibo.runs.beliefs import checked_belief
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import SINCE
-from gibo.runs.views import NINETY
 
 
 class Recorded:
@@ -72,7 +72,7 @@ class Recorded:
         best = None if verdict is None else verdict["best"]
         young = verdict is not None and (last is None or verdict["evaluations"] > last["evaluations"])
         if best is not None and (young or running):
-            known = None if best["low"] is None else (best["high"] - best["low"]) / (2.0 * NINETY)
+            known = None if best["low"] is None else (best["high"] - best["low"]) / (2.0 * Z90)
             return {**best, "sd": known}
         if last is not None:
             return {**{name: last[name] for name in ("x", "value", "low", "high")}, "sd": last["deviation"]}

@@ -21,8 +21,8 @@ from typing import Any
 
 from gibo.errors import InputError
 
-PATIENCE = 120.0  # seconds
-LARGEST = 4_000_000  # bytes; gibo play stays below
+DEADLINE = 120.0  # seconds
+LARGEST_PICTURE = 4_000_000  # bytes; gibo play stays below
 POLITENESS = 5  # of the process that draws, as in nice(1)
 
 
@@ -53,8 +53,8 @@ class Replays:
             words = [sys.executable, "-P", "-m", "gibo", "play", str(folder.resolve()), "--last", "--video", str(path)]
             said = self._run([*words, *(["--allow-module"] if self.allow_module else [])])
             data = path.read_bytes()
-        if len(data) > LARGEST:
-            raise InputError(f"the picture has {len(data)} bytes, more than {LARGEST}")
+        if len(data) > LARGEST_PICTURE:
+            raise InputError(f"the picture has {len(data)} bytes, more than {LARGEST_PICTURE}")
         text = said.partition("\n")[0]
         return {"text": text, "picture": f"data:image/gif;base64,{base64.b64encode(data).decode()}"}
 
@@ -67,7 +67,7 @@ class Replays:
         with subprocess.Popen(words, env=environment, text=True, errors="replace", **pipes) as child:
             with suppress(OSError, AttributeError):
                 os.setpriority(os.PRIO_PROCESS, child.pid, POLITENESS)
-            deadline = time.monotonic() + PATIENCE
+            deadline = time.monotonic() + DEADLINE
             while True:
                 try:
                     said, complained = child.communicate(timeout=0.1)
@@ -76,7 +76,7 @@ class Replays:
                     ended = self.stopping.is_set()
                     if ended or time.monotonic() > deadline:
                         child.kill()
-                        why = "the program that served this page has ended" if ended else f"it took {PATIENCE:.0f} s"
+                        why = "the program that served this page has ended" if ended else f"it took {DEADLINE:.0f} s"
                         raise InputError(f"the episode was not drawn: {why}; gibo watch can show it later") from None
         if child.returncode:
             lines = complained.strip().splitlines() or [f"gibo play ended with code {child.returncode}"]

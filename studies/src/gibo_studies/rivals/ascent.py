@@ -24,10 +24,8 @@ import numpy.typing as npt
 
 from gibo import _linalg as linalg
 from gibo._checks import as_vector, instance
-from gibo._linalg import Array
+from gibo._linalg import EPS, Array
 from gibo.gp import GaussianProcess, Jacobian, conditioned
-
-_EPS = float(np.finfo(np.float64).eps)
 
 
 class Ascent(NamedTuple):
@@ -84,7 +82,7 @@ class ExpectedAscent:
         self._V = linalg.solve_lower(self._L, gp.cross_gradient(at))
         self._S = linalg.cholesky(jacobian.covariance).L
         self._b = linalg.solve(self._S, jacobian.mean)
-        self._noise = max(gp.noise + gp.jitter, len(self._L) * _EPS * gp.kernel.variance)
+        self._noise = max(gp.noise + gp.jitter, len(self._L) * EPS * gp.kernel.variance)
 
     def __call__(self, x: Array) -> Array:
         """α (p,) at points (p, d)."""

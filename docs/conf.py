@@ -1,5 +1,6 @@
 """How the site is made: `make docs`. Nothing is loaded from elsewhere, neither when it is built nor when it is read."""
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -15,10 +16,11 @@ project, author, copyright, release = (
     gibo.__version__,
 )
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
 suppress_warnings = ["toc.not_included"]  # a page that no list has yet is found by search and links
 html_theme, html_title = "furo", "gibo"
+html_static_path, html_css_files = ["style"], ["dark.css"]
 html_show_sourcelink = html_copy_source = html_show_search_summary = False  # a browser cannot fetch from files
 default_role = "literal"
 autodoc_default_options = {"members": True, "member-order": "bysource", "show-inheritance": True}
@@ -32,11 +34,24 @@ def links_beside_the_site(app, name, source):
     source[0] = re.sub(r"\]\((\.\./[^)#\s]+\.md)(#[^)]*)?\)", r"](path:\1)", source[0])
 
 
+def help_of_commands(app, name, source):
+    """The reference of the command line, from its parser."""
+    if name != "commands":
+        return
+    from gibo.cli import commands_of, parser_of
+
+    os.environ["COLUMNS"] = "100"
+    commands = {name: each for name, each in commands_of(parser_of()).items() if name not in ("reproduce", "figures")}
+    texts = [f"## gibo {name}\n\n```text\n{each.format_help()}```\n" for name, each in commands.items()]
+    source[0] = source[0].replace("<!-- commands -->", "\n".join(texts))
+
+
 def setup(app):
     """Formulas as MathML, which browsers draw themselves."""
     from latex2mathml.converter import convert
 
     app.connect("source-read", links_beside_the_site)
+    app.connect("source-read", help_of_commands)
 
     def drawn(display):
         def visit(self, node):

@@ -1,78 +1,88 @@
-"""Tuning a controller that is no Gymnasium environment: the PID gains of a cart, from noisy experiments.
+"""Tunes the PID controller of a motor's position, from noisy experiments.
 
-python examples/pid.py
+python pid.py                 # 60 experiments, and a picture of the result
+python pid.py 10 5 0.2        # one experiment with the gains kp, ki, kd: prints its cost
+python pid.py runs/motor      # makes the experiments that a run begun with gibo init asks for
 """
 
 import os
-
-import numpy as np
+import random
+import sys
 
 import gibo
+from gibo.parameters import Parameters, log
 
-dt, T, mass, friction, slope, strongest = 0.01, 4.0, 1.5, 0.8, -2.0, 12.0
-time = np.arange(0.0, T, dt)
+DT, SECONDS = 0.002, 1.5
+BUDGET = 9 if os.environ.get("GIBO_EXAMPLE_QUICK") else 60
+START = {"kp": 10.0, "ki": 5.0, "kd": 0.2}
 
 
-def step_response(gains, seed):
-    """The cart's position when it is told to go from 0 to 1: uphill, and its position sensor is noisy."""
-    rng = np.random.default_rng(seed)
-    Kp, Ki, Kd = gains
-    x = v = integral = force = 0.0
-    filtered, rate = 0.0, 0.0  # the measured position and speed, smoothed
-    positions, forces = [], []
-    for _ in time:
-        measured = x + 0.02 * rng.standard_normal()
-        rate += 0.2 * ((measured - filtered) / dt * 0.2 - rate)
-        filtered += 0.2 * (measured - filtered)
+def step_response(kp, ki, kd, seed=None):
+    """Position over time when 1 rad is asked for, with a noisy sensor, friction, and a voltage of at most 24 V."""
+    noise = random.Random(seed)
+    position = speed = current = integral = filtered = rate = 0.0
+    positions = []
+    for _ in range(round(SECONDS / DT)):
+        measured = position + noise.gauss(0.0, 0.01)
+        previous, filtered = filtered, filtered + 0.1 * (measured - filtered)
+        rate += 0.1 * ((filtered - previous) / DT - rate)
         error = 1.0 - filtered
-        wanted = Kp * error + Ki * integral - Kd * rate
-        if abs(wanted) < strongest:  # the integral waits while the motor cannot give more
-            integral += error * dt
-        force += 0.3 * (np.clip(wanted, -strongest, strongest) - force)  # the motor takes its time
-        v += (force - friction * v + slope) / mass * dt
-        x += v * dt
-        positions.append(x)
-        forces.append(force)
-    return np.array(positions), np.array(forces)
+        wanted = kp * error + ki * integral - kd * rate
+        voltage = max(-24.0, min(24.0, wanted))
+        if voltage == wanted:  # the integral waits while the motor cannot give more
+            integral += error * DT
+        current += DT / 0.004 * ((voltage - 0.3 * speed) / 2.0 - current)
+        friction = 0.02 * speed + 0.05 * max(-1.0, min(1.0, 50.0 * speed))
+        speed += DT / 0.01 * (0.15 * current - friction)
+        position += DT * speed
+        positions.append(position)
+    return positions
 
 
-def cost(log_gains, seed):
-    """What we want: at 1 soon, and a motor that does not rattle."""
-    x, force = step_response(10.0**log_gains, seed)
-    return dt * np.sum(np.abs(1.0 - x)) + 0.002 * np.abs(np.diff(force)).sum()
+def cost(kp, ki, kd, seed=None):
+    """The mean distance to 1 rad in percent, and 2 for each percent of overshoot."""
+    positions = step_response(kp, ki, kd, seed)
+    distance = sum(abs(1.0 - position) for position in positions) / len(positions)
+    return 100.0 * distance + 200.0 * max(0.0, max(positions) - 1.0) + random.Random(seed).gauss(0.0, 0.3)
 
 
-# Gains matter by their ratios, so we search their logarithms; 0.2 is a change of 58 %.
-start = np.log10([5.0, 1.0, 1.0])
-opt = gibo.GIBO(start, scale=0.2, bounds=(-2.0, 2.5), seed=0)
-costs, kinds = [], []
-for _ in range(5 if os.environ.get("GIBO_EXAMPLE_QUICK") else 30):
-    for query in opt.ask():  # on the real cart: one experiment for each of them
-        costs.append(cost(query.x, query.seed))
-        kinds.append(query.kind)
-        opt.tell(query, -costs[-1])  # gibo maximises
+def main():
+    if len(sys.argv) == 4:
+        kp, ki, kd = map(float, sys.argv[1:])
+        print(f"{cost(kp, ki, kd):.2f}")
+    elif len(sys.argv) == 2:
+        print(gibo.resume(sys.argv[1], cost, budget=BUDGET))
+    else:
+        # Gains matter by their ratios, so they are searched on log scales.
+        parameters = Parameters(
+            kp=log(1, 100, start=START["kp"]), ki=log(0.1, 100, start=START["ki"]), kd=log(0.01, 10, start=START["kd"])
+        )
+        result = gibo.minimize(cost, parameters=parameters, budget=BUDGET, seed=0)
+        print(result)
+        picture(result)
 
-tuned = opt.best.x
-before, after = (np.mean([cost(x, seed) for seed in range(10**6, 10**6 + 20)]) for x in (start, tuned))
-print("gains Kp, Ki, Kd:", (10.0**start).round(2), "->", (10.0**tuned).round(2))
-print(f"cost, mean of 20 further experiments: {before:.3f} -> {after:.3f}, after {len(costs)} evaluations")
 
-try:
-    import matplotlib.pyplot as plt
-except ImportError:
-    print("no picture without matplotlib: pip install matplotlib")
-    raise SystemExit from None
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
-for gains, label in ((start, "before"), (tuned, "after")):
-    left.plot(time, step_response(10.0**gains, seed=1)[0], label=label)
-left.axhline(1.0, color="grey", linestyle=":")
-left.set(xlabel="time in s", ylabel="position", title="step response")
-left.legend(frameon=False)
-at = np.arange(1, len(costs) + 1)
-iterates = np.array(kinds) == "iterate"
-right.plot(at, costs, ".", color="grey", markersize=3, label="a query")
-right.plot(at[iterates], np.array(costs)[iterates], "o-", markersize=3, label="the iterate")
-right.set(xlabel="evaluations", ylabel="cost", title="tuning")
-right.legend(frameon=False)
-figure.savefig("pid.png", dpi=150)
-print("picture: pid.png")
+def picture(result):
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        print("no picture without matplotlib: pip install matplotlib")
+        return
+    inks = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    with plt.rc_context(dict.fromkeys(inks, "grey")):  # readable on white and on black
+        figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+        time = [DT * i for i in range(round(SECONDS / DT))]
+        left.axhline(1.0, color="grey", linestyle=":")
+        left.plot(time, step_response(**START, seed=1), label="before")
+        left.plot(time, step_response(**result.parameters, seed=1), label="after")
+        left.set(xlabel="time in s", ylabel="position in rad", title="Step of the motor")
+        left.legend(frameon=False)
+        values = result.history.value
+        right.semilogy(range(1, len(values) + 1), values, "o", markersize=3)
+        right.set(xlabel="experiments", ylabel="cost", title="Tuning")
+        figure.savefig("pid.png", dpi=150, transparent=True)
+    print("picture: pid.png")
+
+
+if __name__ == "__main__":
+    main()

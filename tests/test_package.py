@@ -265,7 +265,8 @@ EXAMPLES = sorted([*(ROOT / "examples").glob("*.*"), *(ROOT / "studies" / "examp
 def test_examples_run(example, tmp_path):
     environment = {**os.environ, "GIBO_EXAMPLE_QUICK": "1", "MPLBACKEND": "Agg", "OPENBLAS_NUM_THREADS": "1"}
     environment["PYTHONPATH"] = f"{ROOT / 'examples'}:{os.environ.get('PYTHONPATH', '')}"  # for train_arm.sh
-    gibo_command = f'gibo() {{ {shlex.quote(sys.executable)} -m gibo "$@"; }}; set -e; . {shlex.quote(str(example))}'
+    environment["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # for python
+    gibo_command = f'gibo() {{ python -m gibo "$@"; }}; set -e; . {shlex.quote(str(example))}'
     command = ["bash", "-c", gibo_command] if example.suffix == ".sh" else [sys.executable, "-W", "error", str(example)]
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False

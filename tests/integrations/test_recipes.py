@@ -1,0 +1,138 @@
+"""Recipes for what is not here: a SLURM queue and ROS 2, with stand-ins, and an FMU that is built from C."""
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import types
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from gibo.parameters import Parameters, integer, linear, log
+from gibo.runs import manual
+from gibo.web.bench import ManualBench
+from gibo.web.serve import Serve
+
+ROOT = Path(__file__).parents[2]
+RECIPES = ROOT / "examples" / "recipes"
+
+
+def run(command, folder, **variables):
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", **variables}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+SBATCH = """
+sbatch() {
+    for id in $(echo "$2" | tr -dc '0-9,' | tr , ' '); do SLURM_ARRAY_TASK_ID=$id bash -c "$5" > "tasks/$id.out"; done
+}
+gibo() { python -m gibo "$@"; }
+"""
+EPISODE = """
+import json, sys
+query = next(query for query in json.load(open(sys.argv[1]))["queries"] if query["id"] == int(sys.argv[2]))
+assert query["id"] != 1, "the node has no licence"
+print("warming up"), print(-sum((x - 1.0) ** 2 for x in query["x"]))
+"""
+
+
+def test_tasks_of_a_slurm_array_are_evaluations(tmp_path):
+    (tmp_path / "episode.py").write_text(EPISODE)
+    manual.create(tmp_path / "runs" / "cluster", manual.Description.of(Parameters(a=linear(-2, 2), b=linear(-2, 2))))
+    shown = run(["bash", "-c", f"{SBATCH} . {RECIPES / 'slurm.sh'}"], tmp_path, ITERATIONS="1")
+    assert "3 evaluations (1 failed)" in shown
+
+
+def test_an_fmu_is_an_objective(tmp_path):
+    fmpy = pytest.importorskip("fmpy", reason="fmpy is not installed (the extra fmi)")
+    if fmpy.platform != "linux64" or shutil.which("gcc") is None:
+        pytest.skip("the FMU is built by gcc, for 64-bit Linux")
+    source, headers = ROOT / "tests" / "data" / "fmu", Path(fmpy.__file__).parent / "c-code"
+    library = tmp_path / "oscillator.so"
+    run(["gcc", "-shared", "-fPIC", "-I", headers, "-o", library, source / "oscillator.c"], tmp_path)
+    with zipfile.ZipFile(tmp_path / "oscillator.fmu", "w") as archive:
+        archive.write(source / "modelDescription.xml", "modelDescription.xml")
+        archive.write(library, "binaries/linux64/oscillator.so")
+    assert "Improved by" in run([sys.executable, RECIPES / "fmu.py", "oscillator.fmu"], tmp_path)
+
+
+class Robot:
+    """What a node of rclpy can do, and behind it a controller and an episode of it; every third episode fails."""
+
+    def __init__(self, name):
+        self.own = {"budget": 8}
+        self.set, self.episodes = {}, 0
+
+    def declare_parameter(self, name, value):
+        return types.SimpleNamespace(value=self.own.get(name, value))
+
+    def create_client(self, kind, name):
+        call = self.set_parameters if name.endswith("/set_parameters") else self.run_episode
+        return types.SimpleNamespace(wait_for_service=lambda: True, call_async=call)
+
+    def get_logger(self):
+        return types.SimpleNamespace(info=print)
+
+    def set_parameters(self, request):
+        for each in request.parameters:
+            value = each.value
+            self.set[each.name] = value.integer_value if value.type == 2 else value.double_value
+        return types.SimpleNamespace(results=[types.SimpleNamespace(successful=True, reason="")])
+
+    def run_episode(self, request):
+        self.episodes += 1
+        if self.episodes % 3 == 0:
+            return types.SimpleNamespace(success=False, message="the arm is at its limit")
+        value = (self.set["kp"] - 3.0) ** 2 + (self.set["delay"] - 4) ** 2
+        return types.SimpleNamespace(success=True, message=str(value))
+
+    @staticmethod
+    def spin_until_future_complete(node, future):
+        future.result = lambda: future
+
+
+def stand_in(name, **attributes):
+    module = types.ModuleType(name)
+    vars(module).update(attributes)
+    return module
+
+
+def made(**defaults):
+    return lambda **given: types.SimpleNamespace(**{**defaults, **given})
+
+
+def test_the_ros_2_node_with_a_stand_in_for_rclpy(tmp_path, monkeypatch):
+    set_parameters = types.SimpleNamespace(Request=lambda: types.SimpleNamespace(parameters=[]))
+    values = {"type": 0, "double_value": 0.0, "integer_value": 0}
+    kinds = types.SimpleNamespace(PARAMETER_INTEGER=2, PARAMETER_DOUBLE=3)
+    messages = {"Parameter": made(), "ParameterValue": made(**values), "ParameterType": kinds}
+    for module in (
+        stand_in("rclpy", spin_until_future_complete=Robot.spin_until_future_complete),
+        stand_in("rclpy.node", Node=Robot),
+        stand_in("rcl_interfaces"),
+        stand_in("rcl_interfaces.msg", **messages),
+        stand_in("rcl_interfaces.srv", SetParameters=set_parameters),
+        stand_in("std_srvs"),
+        stand_in("std_srvs.srv", Trigger=types.SimpleNamespace(Request=made())),
+    ):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    spec = importlib.util.spec_from_file_location("gibo_tuner", ROOT / "contrib" / "ros2" / "gibo_tuner.py")
+    tuner = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tuner)
+    parameters = Parameters(kp=log(0.1, 100, start=1), delay=integer(1, 9))
+    manual.create(tmp_path / "run", manual.Description.of(parameters, minimize=True))
+    with ManualBench(tmp_path / "run") as bench, Serve(bench) as server:
+        node = tuner.Tuner()
+        node.url = server.address
+        node.run()
+        best = node.request("best")["best"]["parameters"]
+        text = json.dumps(node.request("export"))
+    assert node.set == best
+    assert isinstance(node.set["delay"], int)
+    assert text.count("the arm is at its limit") == node.episodes // 3

@@ -14,7 +14,8 @@ from gibo.parameters import Parameters, log
 
 DT, SECONDS = 0.002, 1.5
 BUDGET = 9 if os.environ.get("GIBO_EXAMPLE_QUICK") else 60
-START = {"kp": 10.0, "ki": 5.0, "kd": 0.2}
+# Gains matter by their ratios, so they are searched on log scales.
+PARAMETERS = Parameters(kp=log(1, 100, start=10), ki=log(0.1, 100, start=5), kd=log(0.01, 10, start=0.2))
 
 
 def step_response(kp, ki, kd, seed=None):
@@ -53,11 +54,7 @@ def main():
     elif len(sys.argv) == 2:
         print(gibo.resume(sys.argv[1], cost, budget=BUDGET))
     else:
-        # Gains matter by their ratios, so they are searched on log scales.
-        parameters = Parameters(
-            kp=log(1, 100, start=START["kp"]), ki=log(0.1, 100, start=START["ki"]), kd=log(0.01, 10, start=START["kd"])
-        )
-        result = gibo.minimize(cost, parameters=parameters, budget=BUDGET, seed=0)
+        result = gibo.minimize(cost, parameters=PARAMETERS, budget=BUDGET, seed=0)
         print(result)
         picture(result)
 
@@ -73,7 +70,7 @@ def picture(result):
         figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
         time = [DT * i for i in range(round(SECONDS / DT))]
         left.axhline(1.0, color="grey", linestyle=":")
-        left.plot(time, step_response(**START, seed=1), label="before")
+        left.plot(time, step_response(10.0, 5.0, 0.2, seed=1), label="before")
         left.plot(time, step_response(**result.parameters, seed=1), label="after")
         left.set(xlabel="time in s", ylabel="position in rad", title="Step of the motor")
         left.legend(frameon=False)

@@ -1,4 +1,4 @@
-"""Takes the pictures of the page that docs/watch.md shows, anew: ``python docs/images/screenshots.py [FOLDER]``.
+"""Takes the pictures of the page that docs/watch.md and docs/tune.md show, anew: ``python docs/images/screenshots.py [FOLDER]``.
 
 Needs chromium, playwright and pillow, and for the trials gymnasium and pygame.
 """
@@ -12,6 +12,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 from playwright.sync_api import sync_playwright
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+
+import pid
 
 import gibo
 from gibo.parameters import Parameters, integer, linear, log
@@ -98,6 +102,10 @@ def main():
         manual.ask(hand)
         with Watch(hand, control=control_of) as watch:
             picture(context, watch.page_address, out / "watch-hand.png", width=390, height=844)
+        motor = Path(base) / "motor"
+        gibo.minimize(pid.cost, parameters=pid.PARAMETERS, budget=60, journal=motor, seed=0)
+        with Watch(motor) as watch:
+            picture(context, watch.page_address, out / "pid-watch.png", width=1100, height=820)
         trained = Path(base) / "CartPole-v1"
         for seed in range(3):
             train(Training("CartPole-v1", "linear"), trained / f"trial-{seed:02d}", budget=60, seed=seed)

@@ -43,7 +43,7 @@ class Recipe:
 
     def __init__(self, title, folder):
         self.folder = folder
-        section = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)[1]
+        section = re.search(rf"^### {title}\n(.*?)(?=^##|\Z)", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)[1]
         for there, here in {**_free_ports("8786", "8787"), "10.0.0.5": "127.0.0.1", "10.0.0.6": "127.0.0.1"}.items():
             assert there.startswith("10.") or there in section
             section = section.replace(there, here)

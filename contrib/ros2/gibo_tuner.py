@@ -1,8 +1,8 @@
 """A ROS 2 node that tunes the parameters of another node with gibo.
 
-It takes queries from `gibo serve` over HTTP, sets them as parameters of the controller node, calls a service that runs an
-episode, and tells the value. The service is a std_srvs/Trigger: `success`, and the value as text in `message`; without
-success `message` is the reason.
+It takes queries from `gibo serve` over HTTP, sets them as parameters of the controller node, calls a service that runs
+an episode, and tells the value. The service is a std_srvs/Trigger: `success`, and the value as text in `message`;
+without success `message` is the reason.
 
     gibo init runs/robot --parameters controller.toml
     gibo serve runs/robot &

@@ -1,4 +1,4 @@
-"""Takes the pictures of the page that docs/watch.md and docs/tune.md show, anew: ``python docs/images/screenshots.py [FOLDER]``.
+"""Takes the pictures of the page in docs/watch.md and docs/tune.md: ``python docs/images/screenshots.py [FOLDER]``.
 
 Needs chromium, playwright and pillow, and for the trials gymnasium and pygame.
 """

@@ -40,6 +40,7 @@ from gibo.optimizers.ars import ARS
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.cma import CMAES
 from gibo.optimizers.gibo import GIBO
+from gibo.optimizers.limits import Limits
 from gibo.optimizers.paper import out_of_model, within_model
 from gibo.optimizers.random_search import RandomSearch
 from gibo.optimizers.settings import Settings
@@ -66,6 +67,7 @@ __all__ = [
     "Journal",
     "JournalError",
     "Kernel",
+    "Limits",
     "Matern52",
     "MissingExtraError",
     "NumericalError",

@@ -139,7 +139,12 @@ class Optimizer(ABC):
         """
         details = {"noise": noise, "repeats": repeats, "measured": measured, "block": block}
         outcome = told_outcome(self.d, value, gradient, gradient_noise, failed, **details)
-        self.receive(query if isinstance(query, Query) else self.external(query), outcome)
+        query = query if isinstance(query, Query) else self.external(query)
+        self.check_outcome(query, outcome)
+        self.receive(query, outcome)
+
+    def check_outcome(self, query: Query, outcome: Outcome) -> None:  # noqa: B027  # only those with limits need more
+        """That this outcome has all that the optimiser needs besides a value; an `InputError` says what is missing."""
 
     def external(self, x: npt.ArrayLike) -> Query:
         """A point from elsewhere as the query of the next id, to be told at once."""
@@ -227,6 +232,10 @@ class Optimizer(ABC):
         """What the model says now; None for an optimiser without a model, and before any value."""
         model, best = self.model(), self.best
         return None if model is None or best is None else model.belief(best, self.iterate)
+
+    def limits_at(self, x: Array) -> dict[str, float]:
+        """The believed probability of each limit at x (d,), by the name of its quantity; none without limits."""
+        return {}
 
     def clip(self, x: Array) -> Array:
         """The nearest point within the bounds."""

@@ -13,21 +13,27 @@ docs/algorithm.md has the default as pseudo-code. z stands for parameters in uni
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_finite
+from gibo._checks import as_finite, positive
 from gibo._linalg import Array
 from gibo._serialize import is_own
+from gibo.acquisition.confidence import LowerConfidenceBound
 from gibo.acquisition.information import GradientInformation
 from gibo.errors import InputError
+from gibo.gp import GaussianProcess
+from gibo.optimizers.limits import LimitModels, Limits
 from gibo.optimizers.model_based import ModelBased
+from gibo.optimizers.region import Region
 from gibo.optimizers.scale import Findings
 from gibo.optimizers.settings import Settings
-from gibo.outcome import ITERATE, QUERY, Evaluation
+from gibo.outcome import EXTERNAL, ITERATE, QUERY, Evaluation, Outcome, Query
+from gibo.steps import State
 
 # If rounding maps a query onto the iterate, it moves out by these factors.
 FARTHER = (2.0, 4.0)
@@ -44,6 +50,8 @@ class GIBO(ModelBased):
         seed: of all random choices.
         settings: by default `Settings()`; `Settings.paper()`, `gibo.within_model` and `gibo.out_of_model` are the
             paper's.
+        limits: of measured quantities: `gibo.Limits`, or (lower, upper) by name.
+        largest_step: the most by which a step may change a parameter, in units of `scale`; None: no such cap.
 
     Example:
         >>> import gibo
@@ -69,8 +77,13 @@ class GIBO(ModelBased):
         bounds: npt.ArrayLike | None = None,
         seed: int = 0,
         settings: Settings | None = None,
+        limits: Limits | Mapping[str, Any] | None = None,
+        largest_step: float | None = None,
     ) -> None:
         super().__init__(x0, scale=scale, bounds=bounds, seed=seed, settings=settings)
+        self.limits = limits if isinstance(limits, Limits) or limits is None else Limits(limits)
+        self.largest_step = None if largest_step is None else positive("largest_step", largest_step)
+        self._limit_models = LimitModels.initial(self.limits, self.settings, self.scale)
         self._iterate_asked = False
         self._move_state = self.settings.move.init(self.d)
         self._scale_found = not self._surrogate.can_be_rescaled
@@ -83,15 +96,16 @@ class GIBO(ModelBased):
         batch: list[tuple[Array, str]] = []
         if not self._iterate_asked:
             batch.append((self._iterate, ITERATE))  # line 4
-            if self.settings.fit_at == "iterate" and self.settings.priors:
+            if (self.settings.fit_at == "iterate" and self.settings.priors) or self._is_first_careful:
                 self._iterate_asked = True
                 return batch
+        elif self._is_first_careful:
+            self._check_start()
         if self.settings.fit_at != "step":
             self._fit()  # line 6
         information = self._information(iterate_comes=bool(batch))
         count = M if self._iteration else M_first
-        # lines 7 to 12
-        Z = self.settings.queries.choose(information, *self._box(), count, self._rng, self._directions)
+        Z = self._planned(information, count)  # lines 7 to 12
         self._iterate_asked = True
         return batch + [(self._apart(z * self.scale), QUERY) for z in Z]
 
@@ -106,11 +120,40 @@ class GIBO(ModelBased):
         if retreat is not None:
             self._iterate = retreat
         else:
-            z, state = self.settings.move.next(model.gp, before / self.scale, *self._box(), self._move_state)
-            self._iterate, self._move_state = self.clip(z * self.scale), state  # line 13
+            z, self._move_state = self._moved(model.gp)
+            self._iterate = self.clip(z * self.scale)  # line 13
         self._record(model, before)
         self._iteration += 1
         self._iterate_asked = False
+
+    def _planned(self, information: GradientInformation, count: int) -> Array:
+        """The queries (M, d), where evaluations are expected not to fail; careful ones keep to the limits, too."""
+        choose, box = self.settings.queries.choose, self._box()
+        region = self._region(limited=self.limits is not None and self.limits.careful)
+        if region is None:
+            return choose(information, *box, count, self._rng, self._directions)
+        Z: list[Array] = []
+        for _ in range(count):
+            z = choose(information, *box, 1, self._rng, self._directions)[0]
+            Z.append(region.nearest(z, self._iterate / self.scale, *box))
+            information = information.extend(Z[-1])
+        return np.array(Z)
+
+    def _moved(self, gp: GaussianProcess) -> tuple[Array, State]:
+        """The next iterate, in z, and the state of the move, within the largest step and where the limits hold."""
+        move, t, (lower, upper) = self.settings.move, self._iterate / self.scale, self._box()
+        if self.largest_step is not None:
+            lower, upper = np.maximum(lower, t - self.largest_step), np.minimum(upper, t + self.largest_step)
+        z, state = move.next(gp, t, lower, upper, self._move_state)
+        if self.largest_step is not None:
+            z = t + (z - t) * min(1.0, self.largest_step / max(float(np.abs(z - t).max()), 1e-300))
+        region = self._region()
+        if region is None or region.slack(z[None])[0] >= 0.0:
+            return z, state
+        X = np.empty((0, self.d)) if gp.observations is None else gp.observations.X
+        candidates = np.array([t, *X[((lower <= X) & (upper >= X)).all(axis=1)]])
+        bound, ell = LowerConfidenceBound(gp, move.beta), gp.kernel.ell(self.d)
+        return region.highest(bound, np.clip(z, lower, upper), candidates, lower, upper, ell), state
 
     def _correct_scale(self, batch: list[Evaluation], planned: Array) -> None:
         """Rescale the lengthscales and their prior, until the values show a signal."""
@@ -121,10 +164,13 @@ class GIBO(ModelBased):
         here, around = ([value for value, same in valued if same is which] for which in (True, False))
         shortened = float(np.exp(np.log(planned / self._surrogate.hyperparameters.lengthscale).mean()))
         factor = rule.factor(Findings(self._model().evidence, len(window), self.d, here, around, shortened))
+        log_factor = self._surrogate.log_factor
         if factor is None:
             self._scale_found = self._iteration > 0
         else:
             self._surrogate = self._surrogate.rescaled(factor)
+        if self._surrogate.log_factor != log_factor:
+            self._limit_models = self._limit_models.rescaled(float(np.exp(self._surrogate.log_factor - log_factor)))
 
     def _information(self, iterate_comes: bool) -> GradientInformation:
         """What queries tell about the gradient at the iterate, given all else that the next move will see.
@@ -143,6 +189,56 @@ class GIBO(ModelBased):
         for query in self.log.pending.values():  # of earlier iterations; see `proceed`
             information = information.extend(query.x / self.scale)
         return information.extend(z) if iterate_comes and expecting is None else information
+
+    # -- limits and failures ------------------------------------------------------------------------------------------
+
+    def limits_at(self, x: Array) -> dict[str, float]:
+        """The believed probability of each limit at x (d,), by the name of its quantity."""
+        region = None if self.limits is None else self._region()
+        probabilities = {} if region is None else region.probabilities(x / self.scale)
+        return {name: probabilities.get(name, math.nan) for name in ([] if self.limits is None else self.limits.names)}
+
+    def check_outcome(self, query: Query, outcome: Outcome) -> None:
+        if self.limits is not None and query.kind != EXTERNAL:
+            self.limits.check_measured(outcome)
+
+    def _seen(self) -> list[Evaluation]:
+        """What the models of limits and failures see: the start and the last N_m evaluations, failed ones included."""
+        N_m, start = self.settings.sizes[2], self._start()
+        seen = self.evaluations[-N_m:]
+        return seen if start is None or start in seen else [start, *seen]
+
+    @property
+    def _models_limits(self) -> bool:
+        return self.limits is not None or len(self.log.valued) < len(self.log.evaluations)
+
+    def _region(self, limited: bool = True) -> Region | None:
+        """Where evaluations are expected not to fail and, if `limited`, the limits to hold."""
+        if not self._models_limits:
+            return None
+        return self._limit_models.region(self._seen(), self._surrogate.hyperparameters.lengthscale, limited)
+
+    def _fit(self) -> None:
+        super()._fit()
+        if self._models_limits:
+            self._limit_models = self._limit_models.fit(self._seen(), self._surrogate.hyperparameters.lengthscale)
+
+    @property
+    def _is_first_careful(self) -> bool:
+        """A careful search evaluates its start alone, to see whether it satisfies the limits."""
+        return self.limits is not None and self.limits.careful and self._iteration == 0
+
+    def _check_start(self) -> None:
+        """That the start of a careful search satisfies the limits."""
+        start = self._start()
+        why = ["its evaluation failed"]
+        if start is not None and self.limits is not None:
+            why = self.limits.violations(start.measured)
+        if why:
+            raise InputError(
+                f"careful: the start must satisfy all limits; there {', '.join(why)}. Begin at a point that satisfies "
+                "them, or give careful=False: then the search may look for such a point"
+            )
 
     # -- special cases ------------------------------------------------------------------------------------------------
 
@@ -182,17 +278,20 @@ class GIBO(ModelBased):
 
     def _used_again(self) -> Sequence[Evaluation]:
         last = self._last_iterate()
-        return [*super()._used_again(), *([] if last is None else [last])]
+        seen = self._seen() if self._models_limits else []
+        return [*super()._used_again(), *([] if last is None else [last]), *seen]
 
     # -- memo ---------------------------------------------------------------------------------------------------------
 
     def _memo(self) -> dict[str, Any]:
         found = {} if self.settings.scale_rule is None else {"scale_found": self._scale_found}
-        return {**super()._memo(), "step": self._move_state, **found}
+        limits = self._limit_models.memo() if self._models_limits else {}
+        return {**super()._memo(), "step": self._move_state, **found, **limits}
 
     def _recall(self, memo: dict[str, Any]) -> None:
         super()._recall(memo)
         self._iterate_asked = True
+        self._limit_models = self._limit_models.recall(memo)
         self._scale_found = bool(memo.get("scale_found", self._scale_found))
         state = {name: as_finite(f"step.{name}", value) for name, value in memo.get("step", {}).items()}
         # The names in the state of a user's own move may change from step to step, those of gibo's own do not.

@@ -19,6 +19,7 @@ from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Iteration
 from gibo.optimizers.model import Model, Surrogate
+from gibo.optimizers.region import Region
 from gibo.optimizers.settings import Settings
 from gibo.outcome import Best, Evaluation
 
@@ -67,6 +68,8 @@ class ModelBased(Optimizer):
         If `Settings.only_evaluated`: the evaluated point with the highest mean − caution standard deviations, but the
         start until the values are surely more than noise and that point is surely better. Otherwise the iterate counts
         as well, and the start is nothing special.
+        Points outside the region in which limits hold do not count. If the start is probably outside, too, the other
+        point need not be surely better.
         """
         with single_thread():
             return self._recommended()
@@ -87,13 +90,16 @@ class ModelBased(Optimizer):
     def _recommended(self) -> Best | None:
         if not self.log.valued:
             return None
-        judge = self._judge()
+        judge, region = self._judge(), self._region()
         X = [e.x for e in self._judged() if np.array_equal(self.clip(e.x), e.x)]
         if not self.settings.only_evaluated and not (X and self._failed_since_window()):
             X.append(self.evaluated(self._iterate))
+        if region is not None:
+            X = [x for x in X if region.slack(x[None] / self.scale)[0] >= 0.0]
         best: Array = X[int(judge.lower_bound(np.array(X), self.settings.caution).argmax())] if X else self.x0
         start = self._start()
-        if self.settings.only_evaluated and start is not None:
+        in_doubt = region is not None and not region.likely(self.x0 / self.scale)
+        if self.settings.only_evaluated and start is not None and not in_doubt:
             surely = judge.evidence >= SURE_SIGNAL and judge.probability_above(best, start.x) >= SURELY_BETTER
             best = best if surely else start.x
         return judge.at(best)
@@ -110,6 +116,10 @@ class ModelBased(Optimizer):
     def _judge(self) -> Model:
         """The model that compares points with the start."""
         return self._given(self._judged())
+
+    def _region(self) -> Region | None:
+        """Where a recommended point may lie; None: anywhere."""
+        return None
 
     def _failed_since_window(self) -> bool:
         return any(e.value is None for e in self.log.since_id(self._window()[0].id))

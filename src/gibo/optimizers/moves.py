@@ -25,7 +25,12 @@ AHEAD = 0.35
 
 
 class Move(Serializable, ABC):
-    """Base of moves; one of your own derives from it and is a frozen dataclass."""
+    """Base of moves; one of your own derives from it and is a frozen dataclass.
+
+    Where a move leaves the region in which limits hold, the highest mean − beta standard deviations within it is taken.
+    """
+
+    beta: float = 0.0
 
     @abstractmethod
     def init(self, d: int) -> State:

@@ -1,0 +1,232 @@
+"""Limits on measured quantities, the models of these quantities, and of failures.
+
+A quantity c_j is measured with each value. It has a Gaussian process of its own over the same window, with the kernel
+of the objective and hyperparameters of its own. It sees ``(c_j − shift)/spread``. The shift is the mean of the
+measurements, the spread their standard deviation; as few measurements say little of it, the distance from the limit to
+the first one counts as `SLACK_COUNTS` more deviations.
+
+Whether an evaluation fails is a quantity as well: 1 where it failed, 0 where it did not, with the lengthscales of the
+objective and an upper limit of ½. What the process takes for noise is the base rate, so failures at random places
+change little. The objective's own model does not see failures, so they do not distort its hyperparameters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from gibo._checks import as_flag, as_list, as_number, finite, instance, shown
+from gibo._linalg import Array
+from gibo._serialize import Serializable
+from gibo.errors import InputError
+from gibo.optimizers.model import Surrogate
+from gibo.optimizers.region import Region, Side
+from gibo.optimizers.settings import Settings
+from gibo.outcome import Evaluation, Outcome
+from gibo.priors import LogNormal
+
+# For the spread, the distance from the limit to the first measurement counts as so many deviations from the mean.
+SLACK_COUNTS = 2.0
+# The name of the model of failures; no measured quantity can have it.
+FAILURES = ""
+# How probable it must be that the share of failures at a point is below one half.
+NOT_FAILING = 0.7
+# Variance and noise of a label: 1 where an evaluation failed, 0 elsewhere.
+LABEL_VARIANCE, LABEL_NOISE = LogNormal(0.25, 1.0), LogNormal(0.05, 1.5)
+
+
+@dataclass(frozen=True)
+class Limits(Serializable):
+    """What measured quantities must keep to.
+
+    Args:
+        quantities: (lower, upper) by name, either of them None: ``{"torque": (None, 4.0)}``.
+        confidence: how probable it must be, by the models, that all limits hold: for moves and the recommended point.
+        careful: queries keep to them, too. Then the start must satisfy the limits.
+
+    Example:
+        >>> Limits({"torque": (None, 4.0), "height": (0.2, 0.8)}).levels("height")
+        {1.0: 0.2, -1.0: 0.8}
+    """
+
+    quantities: Any
+    confidence: float = 0.95
+    careful: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "quantities", _checked(self.quantities))
+        object.__setattr__(self, "careful", as_flag("careful", self.careful))
+        object.__setattr__(self, "confidence", as_number("confidence", self.confidence))
+        if not 0.5 <= self.confidence < 1.0:
+            raise InputError(f"confidence: expected a probability from 0.5 to below 1, got {self.confidence:g}")
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, *_ in self.quantities]
+
+    def levels(self, name: str) -> dict[float, float]:
+        """Those of a quantity: by 1 the lower one, by −1 the upper one."""
+        lower, upper = next(each[1:] for each in self.quantities if each[0] == name)
+        return {sign: level for sign, level in ((1.0, lower), (-1.0, upper)) if level is not None}
+
+    @property
+    def beta(self) -> float:
+        """Standard deviations that each of m sides must keep: Phi(beta) = 1 − (1 − confidence)/m. By the union bound
+        all sides together then hold with at least this confidence."""
+        m = sum(len(self.levels(name)) for name in self.names)
+        return NormalDist().inv_cdf(1.0 - (1.0 - self.confidence) / m)
+
+    def check_measured(self, outcome: Outcome) -> None:
+        """That an outcome with a value has all limited quantities."""
+        missing = [name for name in self.names if name not in outcome.measured]
+        if outcome.value is not None and missing:
+            raise InputError(
+                f"measured: {shown(missing[0])} has a limit, and this evaluation has no measurement of it; "
+                f'return gibo.Outcome(value, measured={{"{missing[0]}": ...}})'
+            )
+
+    def violations(self, measured: Mapping[str, float]) -> list[str]:
+        """Which limits measured quantities violate, in words."""
+        return [
+            f"{name} is {measured[name]:g}, {'below its lower' if sign > 0 else 'above its upper'} limit {level:g}"
+            for name in self.names
+            for sign, level in self.levels(name).items()
+            if name in measured and sign * (measured[name] - level) < 0.0
+        ]
+
+
+def _checked(quantities: Any) -> tuple[tuple[str, float | None, float | None], ...]:
+    """(name, lower, upper) of each; saved limits have this form already, as lists."""
+    if isinstance(quantities, Mapping):
+        entries = [
+            (name, *as_list(f"limits: {shown(name)}", pair, "(lower, upper)")) for name, pair in quantities.items()
+        ]
+    else:
+        instance("limits", quantities, (list, tuple), '(lower, upper) by name, such as {"torque": (None, 4.0)}')
+        entries = [tuple(as_list("limits", entry, "a name, lower and upper")) for entry in quantities]
+    if not entries:
+        raise InputError('limits: expected (lower, upper) by name, such as {"torque": (None, 4.0)}; got none')
+    checked = []
+    for entry in entries:
+        if len(entry) != 3 or not isinstance(entry[0], str) or not entry[0]:
+            raise InputError(f"limits: expected (lower, upper) by name, got {shown(entry)}")
+        name, *sides = entry
+        lower, upper = (None if side is None else finite(f"limits: {shown(name)}", side) for side in sides)
+        if lower is None and upper is None:
+            raise InputError(f"limits: {shown(name)} has neither a lower nor an upper limit")
+        if lower is not None and upper is not None and not lower < upper:
+            raise InputError(f"limits: {shown(name)}: expected lower below upper, got {lower:g} and {upper:g}")
+        checked.append((name, lower, upper))
+    if len({name for name, *_ in checked}) < len(checked):
+        raise InputError("limits: a name is given twice")
+    return tuple(checked)
+
+
+@dataclass(frozen=True, eq=False)
+class LimitModels:
+    """A model of each limited quantity and of failures, with their present hyperparameters.
+
+    Attributes:
+        limits: or None.
+        surrogates: of the limited quantities, by name.
+        failures: of the labels of failures; its lengthscales are the objective's, see `region`.
+    """
+
+    limits: Limits | None
+    surrogates: Mapping[str, Surrogate]
+    failures: Surrogate
+
+    @classmethod
+    def initial(cls, limits: Limits | None, settings: Settings, scale: Array) -> LimitModels:
+        """Before any data; the settings are those of the objective's model, resolved."""
+        plain = replace(settings, warp=False, standardize=False, mean="estimated", scale_rule=None)
+        plain = replace(plain, variance=Settings.variance, noise=Settings.noise)
+        labels = replace(plain, lengthscale=1.0, variance=LABEL_VARIANCE, noise=LABEL_NOISE)
+        names = [] if limits is None else limits.names
+        return cls(limits, {name: Surrogate.initial(plain, scale) for name in names}, Surrogate.initial(labels, scale))
+
+    def rescaled(self, factor: float) -> LimitModels:
+        """With lengthscales that are so many times as long, as those of the objective."""
+        return replace(self, surrogates={name: each.rescaled(factor) for name, each in self.surrogates.items()})
+
+    def fit(self, evaluations: Sequence[Evaluation], ell: Array) -> LimitModels:
+        """MAP hyperparameters, given evaluations and the objective's lengthscales ell (d,)."""
+        fitted = {}
+        for name, surrogate in self.surrogates.items():
+            data, _ = self._data(name, evaluations)
+            fitted[name] = surrogate.fit(data) if len(data) >= surrogate.settings.sizes[4] else surrogate
+        labels, failures = _labels(evaluations), self._failing(ell)
+        return replace(self, surrogates=fitted, failures=failures.fit(labels) if _differ(labels) else failures)
+
+    def region(self, evaluations: Sequence[Evaluation], ell: Array, limited: bool = True) -> Region | None:
+        """Where, if `limited`, the limits hold and evaluations do not fail; None if nothing is known against any place.
+
+        Args:
+            evaluations: failures included.
+            ell: (d,) the objective's lengthscales.
+        """
+        sides: dict[str, list[Side]] = {}
+        for name, surrogate in self.surrogates.items() if limited else ():
+            data, (shift, spread) = self._data(name, evaluations)
+            if data and self.limits is not None:
+                gp, beta = surrogate.given(data).gp, self.limits.beta
+                levels = self.limits.levels(name)
+                sides[name] = [Side(gp, (level - shift) / spread, sign, beta) for sign, level in levels.items()]
+        labels = _labels(evaluations)
+        if _differ(labels):
+            gp = self._failing(ell).given(labels).gp
+            sides[FAILURES] = [Side(gp, 0.5, -1.0, NormalDist().inv_cdf(NOT_FAILING))]
+        return Region(sides) if sides else None
+
+    def memo(self) -> dict[str, Any]:
+        """Hyperparameters, for a log."""
+        return {
+            "limits": [each.memo() for each in self.surrogates.values()],
+            "failures": self.failures.memo(),
+        }
+
+    def recall(self, memo: dict[str, Any]) -> LimitModels:
+        """With those of a memo; one of a run before it had failures or limits has none."""
+        if "failures" not in memo:
+            return self
+        pairs = zip(self.surrogates.items(), memo["limits"], strict=True)
+        surrogates = {name: surrogate.recall(each) for (name, surrogate), each in pairs}
+        return replace(self, surrogates=surrogates, failures=self.failures.recall(memo["failures"]))
+
+    def _failing(self, ell: Array) -> Surrogate:
+        """The model of failures with the objective's lengthscales."""
+        hyperparameters = self.failures.hyperparameters._replace(lengthscale=ell)
+        return replace(self.failures, hyperparameters=hyperparameters)
+
+    def _data(self, name: str, evaluations: Sequence[Evaluation]) -> tuple[list[Evaluation], tuple[float, float]]:
+        """The measurements of a quantity as values, and the shift and spread that they were given."""
+        assert self.limits is not None
+        measured = [e for e in evaluations if name in e.measured]
+        if not measured:
+            return [], (0.0, 1.0)
+        c = np.array([e.measured[name] for e in measured])
+        levels = self.limits.levels(name).values()
+        slack = min(abs(float(c[0]) - level) for level in levels)
+        shift = float(c.mean())
+        total = float(((c - shift) ** 2).sum()) + SLACK_COUNTS * slack**2
+        spread = math.sqrt(total / (len(c) + SLACK_COUNTS)) or max(abs(shift), 1.0)
+        return [_valued(e, float(u)) for e, u in zip(measured, (c - shift) / spread, strict=True)], (shift, spread)
+
+
+def _labels(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
+    """1 for those that failed, 0 for the others, as values."""
+    return [_valued(e, float(e.value is None)) for e in evaluations]
+
+
+def _differ(labels: Sequence[Evaluation]) -> bool:
+    """Whether some evaluations failed; where all did, nothing says which way to go."""
+    return len({e.value for e in labels}) == 2
+
+
+def _valued(e: Evaluation, value: float) -> Evaluation:
+    return Evaluation(e.query, Outcome(value))

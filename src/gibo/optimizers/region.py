@@ -1,0 +1,193 @@
+"""Where limits hold, as models of the limited quantities believe.
+
+Symbols
+-------
+z            parameters in units of `scale`
+m(z), s(z)   mean and standard deviation of a quantity, without the noise of its measurements
+level        its limit; sign: 1 for a lower limit, −1 for an upper one
+beta         standard deviations that the quantity must stay away from its limit
+
+A side of a limit holds at z with probability ``Phi(r(z))``, ``r = sign·(m − level)/s``. It is surely kept where its
+slack ``sign·(m − level) − beta·s`` is not negative: that is ``Phi(r) >= Phi(beta)``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from gibo._linalg import Array
+from gibo.acquisition.climb import Acquisition, climb
+from gibo.acquisition.confidence import LowerConfidenceBound, PosteriorAtPoint
+from gibo.gp import GaussianProcess
+
+NORMAL = NormalDist()
+# Points of a ray from the iterate to a query that are looked at, if the query is outside.
+RAY = np.linspace(0.0, 1.0, 65)
+# The climb within the region: rounds, first weight of a violation, and its growth from round to round.
+ROUNDS, WEIGHT, GROWTH = 6, 10.0, 3.0
+# A violation that is left to the way back from the end of the climb.
+TOLERANCE = 1e-3
+
+
+class Side:
+    """One side of a limit; see the module's text."""
+
+    def __init__(self, gp: GaussianProcess, level: float, sign: float, beta: float) -> None:
+        self.gp, self.level, self.sign = gp, level, sign
+        self._bound, self._posterior = LowerConfidenceBound(gp, sign * beta), PosteriorAtPoint(gp)
+
+    def slack(self, Z: Array) -> Array:
+        """At points (p, d)."""
+        return self.sign * (self._bound(Z) - self.level)
+
+    def slack_and_gradient(self, z: Array) -> tuple[float, Array]:
+        """At one point (d,)."""
+        bound, gradient = self._bound.value_and_gradient(z)
+        return self.sign * (bound - self.level), self.sign * gradient
+
+    def ratio(self, Z: Array) -> Array:
+        """r at points (p, d)."""
+        mean, variance = (np.asarray(moment) for moment in self.gp.predict(Z))
+        return np.asarray(self.sign * (mean - self.level) / np.sqrt(np.maximum(variance, self._least_variance)))
+
+    def ratio_and_gradient(self, z: Array) -> tuple[float, Array]:
+        """At one point (d,); ``∇r = sign·∇m/s − r·∇s²/(2·s²)``."""
+        mean, variance, by_mean, by_variance = self._posterior(z)
+        variance = max(variance, self._least_variance)
+        sd = math.sqrt(variance)
+        r = self.sign * (mean - self.level) / sd
+        return r, self.sign * by_mean / sd - (0.5 * r / variance) * by_variance
+
+    @property
+    def _least_variance(self) -> float:
+        return 1e-12 * self.gp.kernel.variance
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """Where all sides of all limits hold, each with its probability; sides by the name of their quantity."""
+
+    sides: Mapping[str, Sequence[Side]]
+
+    @property
+    def _all(self) -> list[Side]:
+        return [side for sides in self.sides.values() for side in sides]
+
+    def slack(self, Z: Array) -> Array:
+        """The least slack at points (p, d)."""
+        least: Array = np.min([side.slack(Z) for side in self._all], axis=0)
+        return least
+
+    def probabilities(self, z: Array) -> dict[str, float]:
+        """That each limit holds at z (d,); ``Phi(r_lower) + Phi(r_upper) − 1`` where it has both sides."""
+        return {
+            name: max(0.0, sum(NORMAL.cdf(float(side.ratio(z[None])[0])) for side in sides) - (len(sides) - 1.0))
+            for name, sides in self.sides.items()
+        }
+
+    def likely(self, z: Array) -> bool:
+        """Whether each limit holds at z (d,) with a probability of at least one half."""
+        return min(self.probabilities(z).values()) >= 0.5
+
+    def nearest(self, z: Array, t: Array, lower: Array, upper: Array) -> Array:
+        """z if it is inside; else its mirror image behind t, which tells as much of the gradient at t; else the last
+        point of the ray from t to z before it leaves the region. If t is outside, the ray's point of most slack."""
+        mirrored = np.clip(2.0 * t - z, lower, upper)
+        slack = self.slack(np.array([z, mirrored]))
+        if (slack >= 0.0).any():
+            return z if slack[0] >= 0.0 else mirrored
+        return self.back(z, t)
+
+    def back(self, z: Array, t: Array) -> Array:
+        """The last point of the ray from t to z before it leaves the region; see `nearest`."""
+        ray = t + RAY[:, None] * (z - t)
+        slack = self.slack(ray)
+        if slack[0] < 0.0:
+            return np.asarray(ray[int(slack.argmax())])
+        outside = np.flatnonzero(slack < 0.0)
+        return np.asarray(ray[outside[0] - 1] if len(outside) else z)
+
+    def highest(self, bound: Acquisition, z: Array, candidates: Array, lower: Array, upper: Array, ell: Array) -> Array:
+        """The highest point of the bound in the part of the box that is inside, as far as it is found.
+
+        By augmented Lagrangians: in each round ``bound − Σ_j max(0, λ_j − ρ·slack_j)²/(2ρ)`` is climbed, and then
+        ``λ_j := max(0, λ_j − ρ·slack_j)`` (Nocedal, Wright: Numerical Optimization, 2006, section 17.3). Where the box
+        has no point inside: the point at which the limits most probably hold.
+
+        Args:
+            bound: what is climbed.
+            z: (d,) where the climb starts, in the box.
+            candidates: (p, d) other points of the box, p ≥ 1. Where one is inside, the result is no lower.
+            lower, upper, ell: (d,) the box and the lengthscales.
+        """
+        sides, anchors = self._all, candidates[self.slack(candidates) >= 0.0]
+        anchor = anchors[int(np.asarray(bound(anchors)).argmax())] if len(anchors) else None
+        lagrangian = _Lagrangian(bound, sides, np.zeros(len(sides)), WEIGHT)
+        groups = [start[None] for start in ([z, *candidates[:1]] if anchor is None else [z, anchor])]
+        for _ in range(ROUNDS):
+            z, _ = climb(lagrangian, groups, lower, upper, scale=ell)
+            slack = np.array([side.slack(z[None])[0] for side in sides])
+            if (slack >= -TOLERANCE).all() and lagrangian.multipliers.any():
+                break
+            multipliers = np.maximum(0.0, lagrangian.multipliers - lagrangian.weight * slack)
+            if not multipliers.any():
+                break  # the highest point of the box is inside
+            lagrangian = _Lagrangian(bound, sides, multipliers, GROWTH * lagrangian.weight)
+            groups = [z[None]]
+        if anchor is not None:
+            z = self.back(z, anchor)
+            return z if bound(z[None])[0] >= bound(anchor[None])[0] else np.asarray(anchor)
+        if self.slack(z[None])[0] >= 0.0:
+            return z
+        return climb(_Probability(sides), [candidates, z[None]], lower, upper, scale=ell)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class _Lagrangian:
+    """``bound − Σ_j max(0, λ_j − ρ·slack_j)²/(2ρ)``."""
+
+    bound: Acquisition
+    sides: Sequence[Side]
+    multipliers: Array
+    weight: float
+
+    def __call__(self, Z: Array) -> Array:
+        slack = np.array([side.slack(Z) for side in self.sides])
+        excess = np.maximum(0.0, self.multipliers[:, None] - self.weight * slack)
+        return np.asarray(self.bound(Z) - (excess**2).sum(axis=0) / (2.0 * self.weight))
+
+    def value_and_gradient(self, z: Array) -> tuple[float, Array]:
+        value, gradient = self.bound.value_and_gradient(z)
+        for side, multiplier in zip(self.sides, self.multipliers, strict=True):
+            slack, by_z = side.slack_and_gradient(z)
+            excess = max(0.0, multiplier - self.weight * slack)
+            value, gradient = value - excess**2 / (2.0 * self.weight), gradient + excess * by_z
+        return value, gradient
+
+
+@dataclass(frozen=True, eq=False)
+class _Probability:
+    """The logarithm of the probability that all sides hold, if they were independent: ``Σ_j log Phi(r_j)``."""
+
+    sides: Sequence[Side]
+
+    def __call__(self, Z: Array) -> Array:
+        from scipy.special import log_ndtr  # here, because few need it
+
+        return np.asarray(np.sum([log_ndtr(side.ratio(Z)) for side in self.sides], axis=0))
+
+    def value_and_gradient(self, z: Array) -> tuple[float, Array]:
+        from scipy.special import log_ndtr
+
+        value, gradient = 0.0, np.zeros(len(z))
+        for side in self.sides:
+            r, by_z = side.ratio_and_gradient(z)
+            log_phi = -0.5 * r * r - 0.5 * math.log(2.0 * math.pi)
+            value += float(log_ndtr(r))
+            gradient = gradient + math.exp(log_phi - float(log_ndtr(r))) * by_z
+        return value, gradient

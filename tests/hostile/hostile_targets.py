@@ -349,6 +349,7 @@ TARGETS = {
         sizes=("M",),
         **{field: getattr(SETTINGS, field) for field in Settings.__dataclass_fields__},
     ),
+    "gibo.Limits": fixed(gibo.Limits, quantities={"torque": (None, 4.0)}, confidence=0.95, careful=False),
     "gibo.Settings.resolve": fixed(SETTINGS.resolve, d=3),
     "gibo.Settings.from_plain": fixed(Settings.from_plain, data=gibo._serialize.to_plain(SETTINGS)),
     "gibo.within_model": fixed(gibo.within_model, lengthscale=[0.2, 0.3]),

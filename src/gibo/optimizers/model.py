@@ -25,6 +25,7 @@ from gibo.gp import GaussianProcess, Jacobian, conditioned
 from gibo.kernels import KERNELS
 from gibo.map_fit import fit
 from gibo.means import Mean
+from gibo.observations import Observations
 from gibo.optimizers.log import Belief
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.units import InUnits, Units
@@ -135,11 +136,17 @@ class Model:
         return 0.5 * math.erfc((lower - higher) / math.sqrt(2.0 * variance))
 
     @property
+    def data(self) -> Observations:
+        """What the model was given; an error if it was given nothing."""
+        return conditioned(self.gp)[0]
+
+    @property
     def evidence(self) -> float:
-        """How many nats likelier the values are under the model than under noise alone, at its likeliest."""
-        data = self.gp.observations
-        if data is None or not len(data.y):
-            return 0.0
+        """How many nats likelier the values are under the model than under noise alone, at its likeliest.
+
+        For a model of values without gradients.
+        """
+        data = self.data
         n, variance = len(data.y), max(float(data.y.var()), 1e-300)
         return self.gp.log_likelihood + 0.5 * n * (math.log(2.0 * math.pi * variance) + 1.0)
 

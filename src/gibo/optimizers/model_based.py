@@ -100,7 +100,8 @@ class ModelBased(Optimizer):
         start = self._start()
         in_doubt = region is not None and not region.likely(self.x0 / self.scale)
         if self.settings.only_evaluated and start is not None and not in_doubt:
-            surely = judge.evidence >= SURE_SIGNAL and judge.probability_above(best, start.x) >= SURELY_BETTER
+            signal = len(judge.data.G) > 0 or judge.evidence >= SURE_SIGNAL  # gradients come with a noise that is known
+            surely = signal and judge.probability_above(best, start.x) >= SURELY_BETTER
             best = best if surely else start.x
         return judge.at(best)
 

@@ -182,3 +182,22 @@ def test_a_step_rule_of_either_kind_is_accepted():
     for rule in (Adam(eta=0.2), GradientAscent(eta=0.1, momentum=0.9)):
         assert GradientStep(rule).step == rule
     assert Settings(lengthscale=LogNormal(1.0, 0.5)).lengthscale == LogNormal(1.0, 0.5)
+
+
+def test_the_default_is_the_method_of_docs_algorithm_md():
+    resolved = Settings().resolve(16)
+    sizes = (resolved.M, resolved.M_first, resolved.N_m, resolved.N_g, resolved.fit_from)
+    assert sizes == (4, 16, 160, 5, 4)
+    assert resolved.lengthscale.median == pytest.approx(0.9 * 16**0.8)
+    assert resolved.delta == pytest.approx(2.5 * 16**-0.3)
+    assert (resolved.move, resolved.queries) == (BoundStep(0.5), Informative(plan_steps=8, basis="orthogonal"))
+    assert (resolved.only_evaluated, resolved.caution, resolved.warp, resolved.fit_at) == (True, 1.0, True, "step")
+    assert resolved.scale_rule == ScaleSearch(shrink=0.5, signal=0.25, widen=2.0, patience=2.0)
+
+
+def test_a_power_law_by_hand():
+    law = PowerLaw(10.0, least=100.0, most=2000.0)
+    assert [law(d) for d in (1, 10, 36, 1000)] == [100.0, 100.0, 360.0, 2000.0]
+    assert [PowerLaw(0.5, rounding=way).count(5) for way in ("up", "down")] == [3, 2]
+    assert [PowerLaw(1.0, 0.5).count(d) for d in (1, 4, 5, 9)] == [1, 2, 3, 3]
+    assert Settings(N_m=PowerLaw(1.0)).resolve(3).N_m == 4  # the iterate and the first design

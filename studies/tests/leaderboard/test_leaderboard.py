@@ -132,9 +132,8 @@ def test_a_run_that_ends_early_is_no_result():
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("task", ["tiny", "hyper5"])
-def test_every_method_runs_a_small_task(method, task):
-    chosen = {**TASKS, **TINY}[task]
+def test_every_method_runs_a_small_task(method):
+    chosen = TINY["tiny"]
     if missing(METHODS[method].needs):
         pytest.skip(f"needs {missing(METHODS[method].needs)}")
     if not METHODS[method].applies(chosen):
@@ -142,9 +141,9 @@ def test_every_method_runs_a_small_task(method, task):
     optimizer = METHODS[method].make(chosen, chosen.scale, 3)
     assert optimizer.x0.tolist() == chosen.start.tolist()
     assert optimizer.seed == 3
-    looked = look_at_a_run(chosen, chosen.make(0), optimizer, [0, 20])
+    looked = look_at_a_run(chosen, chosen.make(0), optimizer, [0, 12])
     assert np.isfinite([look.truth for look in looked.looks]).all()
-    again = look_at_a_run(chosen, chosen.make(0), METHODS[method].make(chosen, chosen.scale, 3), [0, 20])
+    again = look_at_a_run(chosen, chosen.make(0), METHODS[method].make(chosen, chosen.scale, 3), [0, 12])
     assert looked.looks == again.looks
 
 

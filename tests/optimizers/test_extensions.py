@@ -1,4 +1,4 @@
-"""A kernel, a prior, a schedule and a step rule of a user's own take part in all that gibo's own do."""
+"""Parts of a user's own take part in all that gibo's own do: a kernel, prior, schedule, step, move, queries, scale."""
 
 import math
 from dataclasses import dataclass
@@ -7,10 +7,14 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from gibo import GIBO, InputError, Kernel, Settings, VanillaBO, maximize, resume
+from gibo import GIBO, GaussianProcess, InputError, Kernel, Settings, SquaredExponential, VanillaBO, maximize, resume
 from gibo._serialize import from_plain, to_plain
+from gibo.acquisition.climb import climb
+from gibo.acquisition.confidence import PosteriorAtPoint
 from gibo.kernels import KERNELS
-from gibo.optimizers.moves import GradientStep
+from gibo.optimizers.moves import BoundStep, GradientStep, Move
+from gibo.optimizers.queries import Queries
+from gibo.optimizers.scale import ScaleRule
 from gibo.priors import LogNormal, Prior
 from gibo.steps import GradientAscent, Schedule, StepRule
 from optimizer_helpers import advance, through_json
@@ -75,8 +79,61 @@ class Signs(StepRule):
         return self.size * np.sign(mean), {"mean": mean, "past": past, "count": state["count"] + 1.0}
 
 
+class Spread:
+    """An acquisition of a user's own: the model's variance, least where there are values."""
+
+    def __init__(self, gp):
+        self.posterior = PosteriorAtPoint(gp)
+
+    def __call__(self, X):
+        return np.array([self.posterior(x).variance for x in X])
+
+    def value_and_gradient(self, x):
+        moments = self.posterior(x)
+        return moments.variance, moments.variance_gradient
+
+
+@dataclass(frozen=True)
+class Uncertain(Queries):
+    """Queries where the model knows least, given those before them; the model is that of the values at their places."""
+
+    starts: int = 4
+
+    def choose(self, information, lower, upper, M, rng, directions):
+        gp, chosen = GaussianProcess(SquaredExponential(upper - lower), 0.1), [information.t]
+        for _ in range(M):
+            spread = Spread(gp.condition(np.array(chosen), np.zeros(len(chosen))))
+            starts = lower + (upper - lower) * rng.random((self.starts, len(lower)))
+            chosen.append(climb(spread, [starts], lower, upper)[0])
+        return np.array(chosen[1:])
+
+
+@dataclass(frozen=True)
+class Heavy(Move):
+    """A part of the way of the last move is added to the next one."""
+
+    share: float = 0.3
+
+    def init(self, d):
+        return {"last": np.zeros(d)}
+
+    def next(self, gp, t, lower, upper, state):
+        aim, _ = BoundStep().next(gp, t, lower, upper, {})
+        z = np.clip(aim + self.share * state["last"], lower, upper)
+        return z, {"last": z - t}
+
+
+@dataclass(frozen=True)
+class Shrinking(ScaleRule):
+    """The scale is halved once."""
+
+    def factor(self, found):
+        return 0.5 if found.n < 5 else None
+
+
 SETTINGS = {
     "kernel": Settings.paper(kernel="cauchy"),
+    "queries, move, scale rule": Settings(queries=Uncertain(), move=Heavy(), scale_rule=Shrinking()),
     "prior": Settings.paper(lengthscale=Exponential(0.4), noise=Exponential(10.0)),
     "schedule": Settings(move=GradientStep(GradientAscent(eta=Cosine(0.5, updates=10)))),
     "rule": Settings(move=GradientStep(Signs(0.2))),

@@ -148,7 +148,7 @@ def test_what_is_taken_back_takes_its_details_along(tmp_path):
     manual.create(tmp_path, manual.Description(["gain"], [1.0], [0.3], [-np.inf], [np.inf]))
     with Journal.open(tmp_path) as journal:
         session = Session.of(journal)
-        session.tell_external([1.0], checked(Outcome(1.0, **DETAILS), 1))
+        session.tell_elsewhere([([1.0], Outcome(1.0, **DETAILS))])
     manual.undo(tmp_path)
     manual.tell_elsewhere(tmp_path, [({"gain": 1.0}, 2.0)])
     with Journal.read(tmp_path) as journal:

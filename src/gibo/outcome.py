@@ -179,6 +179,12 @@ class Best(NamedTuple):
     value: float
     interval: tuple[float, float] | None = None
 
+    def signed(self, sign: float) -> Best:
+        """The same with the value's sign turned where `sign` is −1."""
+        if sign > 0:
+            return self
+        return Best(self.x, -self.value, None if self.interval is None else (-self.interval[1], -self.interval[0]))
+
 
 def checked(given: Any, d: int, what: str = "value", seconds: float = 0.0) -> Outcome:
     """An `Outcome` whose parts are right: a finite float, arrays (d,), plain data; or an `InputError`.

@@ -7,7 +7,6 @@ from run_helpers import SETTINGS, D, add_row, climb, rows, tamper
 import gibo
 from gibo import Journal, JournalError
 from gibo.runs import beliefs
-from gibo.runs.views import Views
 
 
 def bowl(x):
@@ -62,18 +61,21 @@ def test_an_optimiser_without_steps_says_what_its_model_believes(tmp_path):
         assert without.beliefs() == {}
 
 
-def test_each_kind_of_view_is_kept_once(tmp_path, monkeypatch):
+@pytest.mark.parametrize("age", [0.0, 1000.0])
+def test_each_kind_of_view_is_kept_once_and_made_when_due_and_at_the_end(age, tmp_path, monkeypatch):
     made = []
 
-    def numbered(self, optimizer, sign, naming, last=False, by_hand=False):
+    def numbered(optimizer, *_):
         made.append(optimizer.iteration - 1)
         return {"slice": {"made": made[-1], "x": np.zeros(2)}}
 
-    monkeypatch.setattr(Views, "of", numbered)
+    monkeypatch.setattr("gibo.runs.session.views_of", numbered)
+    monkeypatch.setattr("gibo.runs.session.VIEWS_AGE", age)
+    monkeypatch.setattr("gibo.runs.session.VIEWS_SHARE", np.inf)
     climb(tmp_path, budget=12)
     with Journal.open(tmp_path) as journal:
         assert journal.views() == {"slice": (made[-1], {"made": made[-1], "x": [0.0, 0.0]})}
-    assert len(made) > 1
+    assert len(made) > 2 if age == 0.0 else len(made) == 2
     assert len(rows(tmp_path, "views")) == 1
 
 

@@ -87,10 +87,10 @@ def changed(old, new):
         BENCH.replace("return gain", "# the gain\n    return  gain"),
         BENCH.replace("def cost(x, gain=2.0):", 'def cost(x, gain=2.0):\n    """What it costs."""'),
         BENCH.replace("gain * helper(x)", "(\n        gain *\n        helper(x)\n    )"),
-        BENCH + "\ndef another(x):\n    return 0.0\n",
+        BENCH.replace("math.cos", "math.sin"),
     ],
 )
-def test_what_python_does_not_execute_does_not_matter(text, tmp_path):
+def test_comments_layout_and_helpers_do_not_matter(text, tmp_path):
     old = fingerprint(module(tmp_path, BENCH).cost)
     (tmp_path / "elsewhere").mkdir()
     assert differences(old, fingerprint(module(tmp_path, text).cost)) == ""
@@ -101,9 +101,7 @@ def test_what_python_does_not_execute_does_not_matter(text, tmp_path):
     ("text", "what"),
     [
         (BENCH.replace("gain * helper", "-gain * helper"), "its code is another"),
-        (BENCH.replace("math.cos", "math.sin"), "its code is another"),
         (BENCH.replace("gain=2.0", "gain=2.5"), "gain was 2.0, now 2.5"),
-        (BENCH.replace("x[0]", "x[1]"), "its code is another"),
     ],
 )
 def test_what_it_does_and_its_defaults_do(text, what, tmp_path):
@@ -132,10 +130,16 @@ def test_states_are_no_options():
 
 
 def test_lambdas_are_told_apart_by_what_they_do():
-    first, second = (lambda x: -(x[0] ** 2)), (lambda x: -(x[0] ** 4))
-    assert changed(first, lambda y: -(y[0] ** 2)) == ""
+    def named(cost, _budget):
+        return cost
+
+    first = named(lambda x: -(x[0] ** 2), 30)
+    again = named(lambda x: -(x[0] ** 2), 60)  # what else is in the line does not matter
+    second = named(lambda x: -(x[0] ** 4), 30)
+    assert changed(first, again) == ""
     assert changed(first, second) == "its code is another"
-    assert changed(second, (lambda x: -(x[0] ** 4))) == ""
+    one, two = (lambda x: x[0]), (lambda x: x[1])  # of which no text can be told
+    assert changed(one, two) == ""
 
 
 def test_options_of_partials_and_frozen_dataclasses_count():
@@ -170,7 +174,7 @@ def test_names_count_and_what_cannot_be_known_does_not():
 
 
 def test_code_of_another_python_is_not_compared():
-    old = fingerprint(lambda x: x[0]) | {"python": "cpython-398"}
+    old = fingerprint(lambda x: x[0]) | {"python": "2.7"}
     assert differences(old, fingerprint(lambda x: x[1])) == ""
 
 

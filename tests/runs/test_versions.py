@@ -31,22 +31,24 @@ def bowl(x, seed):
     return -float(x @ x) + 0.1 * float(np.random.default_rng(seed).standard_normal())
 
 
-def test_settings_bounds_and_seed_that_are_not_given_are_the_journals(tmp_path):
-    gibo.maximize(bowl, [1.0] * D, budget=6, settings=SETTINGS, bounds=(-2.0, 2.0), journal=tmp_path / "run")
+def test_settings_bounds_scale_and_seed_that_are_not_given_are_the_journals(tmp_path):
+    options = {"settings": SETTINGS, "bounds": (-2.0, 2.0), "scale": 0.4, "seed": 7}
+    gibo.maximize(bowl, [1.0] * D, budget=6, **options, journal=tmp_path / "run")
     shutil.copytree(tmp_path / "run", tmp_path / "again")
-    expected = gibo.maximize(
-        bowl, [1.0] * D, budget=15, settings=SETTINGS, bounds=(-2.0, 2.0), journal=tmp_path / "run"
-    )
-    continued = gibo.maximize(bowl, [1.0] * D, budget=15, journal=tmp_path / "again")
+    expected = gibo.maximize(bowl, [1.0] * D, budget=15, **options, journal=tmp_path / "run")
+    continued = gibo.maximize(bowl, [1.0] * D, budget=15, journal=tmp_path / "again")  # without scale and seed, too
     assert continued.history.x.tolist() == expected.history.x.tolist()
     optimizer = gibo.GIBO([1.0] * D)
     assert gibo.run(optimizer, bowl, budget=16, journal=tmp_path / "again").evaluations == 16
     assert optimizer.settings.noise == SETTINGS.noise
 
 
-@pytest.mark.parametrize("given", [{"settings": Settings(noise=0.5)}, {"bounds": (-3.0, 3.0)}], ids=str)
+@pytest.mark.parametrize(
+    "given", [{"settings": Settings(noise=0.5)}, {"bounds": (-3.0, 3.0)}, {"scale": 1.0}, {"seed": 0}], ids=str
+)
 def test_settings_that_are_given_and_differ_are_an_error(given, tmp_path):
-    gibo.maximize(bowl, [1.0] * D, budget=6, settings=SETTINGS, bounds=(-2.0, 2.0), journal=tmp_path)
+    options = {"settings": SETTINGS, "bounds": (-2.0, 2.0), "scale": 0.4, "seed": 7}
+    gibo.maximize(bowl, [1.0] * D, budget=6, **options, journal=tmp_path)
     with pytest.raises(InputError, match="holds another run"):
         gibo.maximize(bowl, [1.0] * D, budget=9, journal=tmp_path, **given)
 

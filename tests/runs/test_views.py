@@ -8,7 +8,7 @@ import pytest
 import gibo
 from gibo.parameters import Parameters, free, integer, linear, log
 from gibo.runs.spec import Naming
-from gibo.runs.views import MOST_SLICES, Views, model_view, views_of
+from gibo.runs.views import MOST_SLICES, model_view, views_of
 
 PARAMETERS = Parameters(kp=log(0.1, 10), delay=integer(1, 9), angle=linear(-1, 1), offset=free(0.0, 0.5))
 
@@ -83,15 +83,6 @@ def test_many_parameters_have_views_of_bounded_size():
     assert len(view["model"]["slices"]) == MOST_SLICES
     assert len(json.dumps(view, allow_nan=False)) < 200_000
     assert view["verdict"]["text"]
-
-
-def test_views_are_not_made_more_often_than_somebody_can_look(monkeypatch):
-    made = []
-    monkeypatch.setattr("gibo.runs.views.views_of", lambda *_: made.append(1) or {"verdict": {}})
-    views, naming = Views(), Naming(["a"])
-    for last in (False, False, True):
-        views.of(gibo.GIBO([0.0]), 1.0, naming, last)
-    assert len(made) == 2
 
 
 def test_an_optimiser_without_a_model_has_a_verdict_alone():

@@ -6,7 +6,6 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Unpack
 
-import numpy as np
 import numpy.typing as npt
 
 from gibo._checks import describe, describe_error, instance
@@ -37,9 +36,9 @@ def maximize(
     x0: npt.ArrayLike | None = None,
     *,
     budget: int,
-    scale: npt.ArrayLike = 1.0,
+    scale: npt.ArrayLike | None = None,
     bounds: npt.ArrayLike | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     settings: Settings | None = None,
     **options: Unpack[OptionNames],
 ) -> Result:
@@ -53,10 +52,11 @@ def maximize(
             failed, is not shown to the model, and the run goes on.
         x0: (d,) where to start; or give `parameters`.
         budget: how many evaluations may be spent; with a journal, those of earlier starts included.
-        scale: by how much a parameter must change to matter, roughly; a number or one per parameter.
+        scale: by how much a parameter must change to matter, roughly; a number or one per parameter. None: 1.
         bounds: None, or (lower, upper) as numbers or vectors, or d pairs.
-        seed: of all random choices.
-        settings: `gibo.Settings`; the defaults need none.
+        seed: of all random choices. None: 0.
+        settings: `gibo.Settings`; the defaults need none. Of a run that is continued, scale, bounds, seed and settings
+            that are not given are the journal's.
         **options: those of `gibo.runs.options.RunOptions`.
 
     Returns:
@@ -82,9 +82,9 @@ def minimize(
     x0: npt.ArrayLike | None = None,
     *,
     budget: int,
-    scale: npt.ArrayLike = 1.0,
+    scale: npt.ArrayLike | None = None,
     bounds: npt.ArrayLike | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     settings: Settings | None = None,
     **options: Unpack[OptionNames],
 ) -> Result:
@@ -102,20 +102,21 @@ def minimize(
 
 def _gibo(
     x0: npt.ArrayLike | None,
-    scale: npt.ArrayLike,
+    scale: npt.ArrayLike | None,
     bounds: npt.ArrayLike | None,
-    seed: int,
+    seed: int | None,
     settings: Settings | None,
     parameters: Parameters | None,
 ) -> GIBO:
     if parameters is not None:
         instance("parameters", parameters, Parameters, "gibo.parameters.Parameters(...)")
-        if x0 is not None or bounds is not None or np.ndim(scale) or scale != 1.0:
+        if x0 is not None or bounds is not None or scale is not None:
             raise InputError("parameters: they have start, scale and bounds; leave x0, scale and bounds out")
         x0, scale, bounds = parameters.x0, parameters.scale, parameters.bounds
     elif x0 is None:
         raise InputError("x0: expected where to start, a vector (d,); or parameters=")
-    return GIBO(x0, scale=scale, bounds=bounds, seed=seed, settings=settings)
+    options: dict[str, Any] = {"scale": scale, "bounds": bounds, "seed": seed, "settings": settings}
+    return GIBO(x0, **{name: option for name, option in options.items() if option is not None})
 
 
 @short_traceback

@@ -37,7 +37,7 @@ from gibo.runs.spec import AFTER, RunSpec
 from gibo.runs.store import COLUMNS, Store
 from gibo.runs.table import Columns, Line, columns_of, data_frame
 
-Deed = tuple[str, dict[str, Any]]  # what a person did: kind and body of an action
+NewAction = tuple[str, dict[str, Any]]  # kind and body of what a person did
 
 
 class Journal:
@@ -145,7 +145,7 @@ class Journal:
             for query in asked.queries:
                 self._record_query(query)
 
-    def told(self, evaluations: Sequence[Evaluation], actions: Sequence[Deed] = ()) -> None:
+    def told(self, evaluations: Sequence[Evaluation], actions: Sequence[NewAction] = ()) -> None:
         """Record outcomes, of points from elsewhere the query too, and what people did; by all means, see `Store`."""
         try:
             self._record_told(evaluations, actions)
@@ -170,7 +170,7 @@ class Journal:
         with self._store:
             self._store.insert("moves", self._store.count("evaluations") - 1, self._store.count("batches") - 1)
 
-    def acted(self, *actions: Deed) -> None:
+    def acted(self, *actions: NewAction) -> None:
         """Record what people did to the run, as (kind, body); see `gibo.runs.records`."""
         self._record_told((), actions)
 
@@ -206,7 +206,7 @@ class Journal:
     def _record_query(self, query: Query) -> None:
         self._store.insert("queries", query.id, query.iteration, query.kind, query.seed, _cell(query.x))
 
-    def _record_told(self, evaluations: Sequence[Evaluation], actions: Sequence[Deed]) -> None:
+    def _record_told(self, evaluations: Sequence[Evaluation], actions: Sequence[NewAction]) -> None:
         with self._store:
             for e in evaluations:
                 if e.kind == EXTERNAL:

@@ -98,7 +98,7 @@ def ask(folder: Path | str, waiting: Callable[[], None] | None = None) -> Batch:
             raise InputError(f"{folder}: this run was aborted; set {what}. To go on: gibo abort {folder} --revoke")
         session = Session.of(journal)
         if session.news or journal.news():
-            session.start(journal.starts()[-1].options)
+            session.start(journal.starts()[-1].options, by_hand=True)
             journal.end(BY_HAND)
         return Batch(session.ask(), session.naming, stopping(session))
 

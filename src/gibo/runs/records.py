@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import json
 import platform
+import sys
 import time
 from contextlib import suppress
 from functools import cache
@@ -122,8 +123,12 @@ def versions() -> dict[str, str]:
     """What computes here, for the record; looked up once, because it is slow."""
     from importlib.metadata import PackageNotFoundError, version  # here, because it is slow to load
 
-    found = {"python": platform.python_version(), "platform": platform.platform()}
-    for name in ("gibo", "numpy", "scipy", "cma", "gymnasium", "mujoco"):
+    found = {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "gibo": sys.modules["gibo"].__version__,
+    }
+    for name in ("numpy", "scipy", "cma", "gymnasium", "mujoco"):
         with suppress(PackageNotFoundError):
             found[name] = version(name)
     return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -24,13 +25,15 @@ from gibo.errors import InputError, JournalError
 from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Event, Reparametrized, Told
-from gibo.outcome import EXTERNAL, Best, Evaluation, Outcome, Query, as_point, checked
+from gibo.outcome import EXTERNAL, Best, Evaluation, Query, as_point, checked
 from gibo.runs.beliefs import Update, belief_to_plain
 from gibo.runs.fingerprint import differences
 from gibo.runs.journal import Journal, has_journal
 from gibo.runs.legacy import replay
 from gibo.runs.spec import Naming, RunSpec, parameter_names, take_ungiven
-from gibo.runs.views import Views
+from gibo.runs.views import views_of
+
+VIEWS_AGE, VIEWS_SHARE = 1.0, 0.04  # seconds between two views of the model, and their share of the run's time
 
 
 class Reparametrizer(Protocol):
@@ -63,6 +66,7 @@ class Session:
         spent: evaluations so far, of earlier starts too, without points from elsewhere.
         failures: those among them that failed.
         notes: how a continued run differs from one that was not stopped: other versions, settings that are gone.
+        by_hand: whether a person or another program evaluates, query by query.
     """
 
     def __init__(
@@ -83,12 +87,12 @@ class Session:
         self.spent = self.failures = 0
         self.notes: list[str] = []
         self.news: list[str] = []  # notes that are not recorded yet
+        self.by_hand = True  # until a process starts to evaluate
         self._infos: dict[int, Mapping[str, Any]] = {}  # of the iteration so far
         self._learnt = optimizer.iteration
         self._recorded = len(optimizer.log.events)
-        self._views = Views()
-        self._update: Update | None = None  # what the next record takes to the journal
-        self._believed = -1 if journal is None else max(journal.beliefs(), default=-1)  # the last one that it has
+        self._believed = -1  # the last update whose belief the journal has
+        self._views_due = 0.0
 
     @classmethod
     def begin(
@@ -143,7 +147,8 @@ class Session:
             elif spec.given_x0 is not None:
                 optimizer.start_at(spec.arguments["x0"])
             session = cls(optimizer, spec.sign, reparametrizer, journal)
-            session.news += replay(session.optimizer, list(session.lesson(journal.events())))
+            session._believed = max(journal.beliefs(), default=-1)
+            session.news += replay(session.optimizer, list(session.as_replayed(journal.events())))
             session._learn_if_over()
             session._recorded = len(session.optimizer.log.events)
         session._count(session.optimizer.evaluations)
@@ -151,16 +156,16 @@ class Session:
         return session
 
     @classmethod
-    def course(cls, journal: Journal, reparametrizer: Reparametrizer | None = None) -> Iterator[tuple[int, Array]]:
-        """At the start and after each iteration of a journal's run: evaluations so far, and the iterate then.
+    def iterates_of(cls, journal: Journal, reparametrizer: Reparametrizer | None = None) -> Iterator[tuple[int, Array]]:
+        """The iterates of a journal's run, each with the number of evaluations so far: x0, then one per iteration.
 
-        Whatever learns between the iterations has learnt by then.
+        When one is given, the reparametrizer has learnt from all evaluations before it.
         """
         spec = journal.spec()
         session = cls(spec.fresh_optimizer(), spec.sign, reparametrizer)
         yield 0, session.optimizer.iterate
         iterates, events, spent, seen = journal.iterates(), [], 0, 0
-        for event in session.lesson(journal.events()):
+        for event in session.as_replayed(journal.events()):
             events.append(event)
             spent += isinstance(event, Told)
             if isinstance(event, Asked) and event.queries[0].iteration > seen:
@@ -186,8 +191,9 @@ class Session:
             )
         return changed
 
-    def start(self, options: dict[str, Any]) -> None:
+    def start(self, options: dict[str, Any], by_hand: bool = False) -> None:
         """Record that this process works on the run, and how it goes on; the latter is said once."""
+        self.by_hand = by_hand
         if self.journal is None:
             return
         news = [*self.journal.news(), *self.news]
@@ -204,24 +210,19 @@ class Session:
         """All queries that can run now; a new batch is on the disk before it is given out."""
         self._record()
         self.settle()
-        self._look_at_belief()
+        update = self._update()
         queries = self.optimizer.ask()
-        self._record()
+        self._record(update)
         return queries
 
-    def tell(
-        self,
-        evaluations: Sequence[Evaluation],
-        actions: Sequence[tuple[str, dict[str, Any]]] = (),
-        update: bool = True,
-    ) -> None:
-        """Outcomes in the objective's own sign: recorded, with what people did, then told, then learnt from.
+    def tell(self, evaluations: Sequence[Evaluation], update: bool = True) -> None:
+        """Outcomes in the objective's own sign: recorded, then told, then learnt from.
 
         Without `update` what the last value of a batch sets off is left for `settle` or the next `ask`.
         """
         evaluations, error = self.with_penalty(evaluations), None
         try:
-            self.record(evaluations, actions)
+            self.record(evaluations)
         except JournalError as lost:  # what returned is told nevertheless, so that the result in hand has it
             error = lost
         self.receive(evaluations, update)
@@ -265,12 +266,6 @@ class Session:
         self.optimizer.settle()
         self._learn_if_over()
 
-    def tell_external(self, x: Any, outcome: Outcome) -> Query:
-        """A point that nobody asked for; it gets the next id."""
-        query = self.optimizer.external(x)
-        self.tell([Evaluation(query, outcome)])
-        return query
-
     def tell_elsewhere(self, data: Iterable[tuple[Any, Any]]) -> None:
         """Points that nobody asked for, as vectors (d,) or by name, and their values; all of them are checked first.
 
@@ -288,7 +283,7 @@ class Session:
             except Exception:  # the methods of a foreign object may raise anything
                 raise InputError(f"data[{i}]: expected a point and its value, got {describe(item)}") from None
         for x, outcome in checked_data:
-            self.tell_external(x, outcome)
+            self.tell([Evaluation(self.optimizer.external(x), outcome)])  # with the next id
         self.start_at_best()
 
     def start_at_best(self) -> None:
@@ -312,9 +307,9 @@ class Session:
     def end(self, reason: str) -> None:
         """Record why this process stops working on the run."""
         if self.journal is not None:
-            self._look_at_belief(last=True)
+            update = self._update(last=True)
             self._record()
-            self.journal.end(reason, self.optimizer.log.iterations, self._taken_update())
+            self.journal.end(reason, self.optimizer.log.iterations, update)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -326,43 +321,44 @@ class Session:
             self.spent += e.kind != EXTERNAL
             self.failures += e.failure is not None
 
-    def _record(self) -> None:
-        """Record what the optimiser asked, and points that somebody else, such as a callback, told it."""
+    def _record(self, update: Update | None = None) -> None:
+        """Record what the optimiser asked, with what it said before; and points that a callback, say, told it."""
         events = self.optimizer.log.events
         while self.journal is not None and self._recorded < len(events):
             event = events[self._recorded]
             if isinstance(event, Asked):
                 iterations = self.optimizer.log.iterations
-                self.journal.asked(event, self.optimizer.iterate, iterations, self._taken_update())
+                self.journal.asked(event, self.optimizer.iterate, iterations, update)
+                self._believed = self._believed if update is None else update.number
             elif isinstance(event, Told) and event.query.kind == EXTERNAL:
                 self.journal.told([Evaluation(event.query, event.outcome.signed(self.sign))])
             self._recorded += 1
 
-    def _look_at_belief(self, last: bool = False) -> None:
-        """What the model says after the last update, for the journal; before the next batch changes the model."""
-        number = self.optimizer.iteration - 1
-        if self.journal is None or not (number > self._believed or last):
-            return
-        belief = self.optimizer.belief() if number > self._believed else None
-        by_hand = self.journal.state() == "waiting"
-        shown = self._views.of(self.optimizer, self.sign, self.naming, last, by_hand)
-        if belief is not None or shown:
-            plain = None if belief is None else belief_to_plain(belief, self.sign)
-            self._update = Update(number, len(self.optimizer.log.evaluations), plain, shown)
+    def _update(self, last: bool = False) -> Update | None:
+        """What the model says after the last update, for the journal; before the next batch changes the model.
 
-    def _taken_update(self) -> Update | None:
-        update, self._update = self._update, None
-        if update is not None:
-            self._believed = update.number
-        return update
+        Views are made at most once a second, with at most `VIEWS_SHARE` of the run's time, and at the end.
+        """
+        number = self.optimizer.iteration - 1
+        is_new = number > self._believed
+        if self.journal is None or not (is_new or last):
+            return None
+        belief = self.optimizer.belief() if is_new else None
+        plain = None if belief is None else belief_to_plain(belief, self.sign)
+        views, began = {}, time.monotonic()
+        if last or began >= self._views_due:
+            views = views_of(self.optimizer, self.sign, self.naming, self.by_hand)
+            ended = time.monotonic()
+            self._views_due = ended + max(VIEWS_AGE, (ended - began) / VIEWS_SHARE)
+        return Update(number, len(self.optimizer.log.evaluations), plain, views)
 
     # -- learning between iterations ----------------------------------------------------------------------------------
 
-    def lesson(self, events: Iterable[Event]) -> Iterator[Event]:
-        """A journal's events as the optimiser saw them: in its sign, and with what was learnt between iterations."""
+    def as_replayed(self, events: Iterable[Event]) -> Iterator[Event]:
+        """A journal's events for the optimiser: in its sign, and with what was learnt between iterations."""
         for event in events:  # an iteration begins with what is asked, or with what is told from elsewhere
             query = event.queries[0] if isinstance(event, Asked) else event.query if isinstance(event, Told) else None
-            if query is not None and (change := self._lesson(query.iteration)) is not None:
+            if query is not None and (change := self._learn(query.iteration)) is not None:
                 yield change
             if isinstance(event, Told):
                 if self.reparametrizer is not None:
@@ -372,12 +368,12 @@ class Session:
                 yield event
 
     def _learn_if_over(self) -> None:
-        change = self._lesson(self.optimizer.iteration)
+        change = self._learn(self.optimizer.iteration)
         if change is not None:
             self.optimizer.reparametrize(change.transform, change.moves_iterate)
             self._recorded = len(self.optimizer.log.events)
 
-    def _lesson(self, iteration: int) -> Reparametrized | None:
+    def _learn(self, iteration: int) -> Reparametrized | None:
         """What was learnt by the time that this iteration begins; None if that is known, or changes nothing."""
         if self.reparametrizer is None or iteration <= self._learnt:
             return None
@@ -390,17 +386,20 @@ class Session:
     @property
     def best(self) -> Best | None:
         """The point that the optimiser recommends, and what it believes its value to be."""
-        return self._signed(self.optimizer.best)
+        best = self.optimizer.best
+        return None if best is None else best.signed(self.sign)
 
     @property
     def best_seen(self) -> Best | None:
         """The best value told, noise included."""
-        return self._signed(self.optimizer.best_seen)
+        best = self.optimizer.best_seen
+        return None if best is None else best.signed(self.sign)
 
     @property
     def at_start(self) -> Best | None:
         """What the optimiser believes of x0; None without a model."""
-        return self._signed(self.optimizer.at_start())
+        best = self.optimizer.at_start()
+        return None if best is None else best.signed(self.sign)
 
     @property
     def jacobian(self) -> Jacobian | None:
@@ -412,9 +411,3 @@ class Session:
     def evaluations(self) -> list[Evaluation]:
         """All that was told, by id."""
         return [Evaluation(e.query, e.outcome.signed(self.sign)) for e in self.optimizer.evaluations]
-
-    def _signed(self, best: Best | None) -> Best | None:
-        if best is None:
-            return None
-        interval = best.interval if best.interval is None or self.sign > 0 else (-best.interval[1], -best.interval[0])
-        return Best(best.x, self.sign * best.value, interval)

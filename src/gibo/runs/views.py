@@ -21,7 +21,6 @@ Only the x of a verdict is the optimiser's vector, as all vectors of a journal a
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from itertools import combinations
 from typing import Any
@@ -42,27 +41,6 @@ MOST_SLICES, CONTOURED = 30, 6  # parameters
 # A box that is wider than this many scales is not shown whole: a model of a small part of it has nothing to say there.
 WIDEST, REACH = 20.0, 3.0
 DIGITS = 5  # significant ones that are recorded
-# Views are made at most once per second, and take at most about this share of the run's time.
-LEAST_AGE, VIEW_SHARE = 1.0, 0.04
-
-
-class Views:
-    """Makes the views of one run, not more often than a person can look at them."""
-
-    def __init__(self) -> None:
-        self._due = 0.0
-
-    def of(
-        self, optimizer: Optimizer, sign: float, naming: Naming, last: bool = False, by_hand: bool = False
-    ) -> dict[str, Any]:
-        """See the module's text; empty if the last ones are young enough, unless these are the `last` ones."""
-        began = time.monotonic()
-        if began < self._due and not last:
-            return {}
-        found = views_of(optimizer, sign, naming, by_hand)
-        ended = time.monotonic()
-        self._due = ended + max(LEAST_AGE, (ended - began) / VIEW_SHARE)
-        return found
 
 
 def views_of(optimizer: Optimizer, sign: float, naming: Naming, by_hand: bool = False) -> dict[str, Any]:
@@ -80,7 +58,7 @@ def verdict_view(optimizer: Optimizer, sign: float, naming: Naming, by_hand: boo
     if not optimizer.log.valued:
         return None
     told = [Evaluation(e.query, e.outcome.signed(sign)) for e in optimizer.evaluations]
-    best, start = _signed(optimizer.best, sign), _signed(optimizer.at_start(), sign)
+    best, start = (None if each is None else each.signed(sign) for each in (optimizer.best, optimizer.at_start()))
     recommended = optimizer.iterate if best is None else best.x
     facts = Facts.of(
         optimizer,
@@ -207,13 +185,6 @@ class _Slicer:
 
     def _values(self, i: int, entries: Array) -> list[float]:
         return [self.naming.value(i, float(entry)) for entry in entries]
-
-
-def _signed(best: Best | None, sign: float) -> Best | None:
-    if best is None or sign > 0:
-        return best
-    interval = None if best.interval is None else (-best.interval[1], -best.interval[0])
-    return Best(best.x, -best.value, interval)
 
 
 def _believed(best: Best | None) -> dict[str, Any] | None:

@@ -301,8 +301,8 @@ def last_episode(folder: Path | str, allow_module: bool = False) -> LastEpisode:
         with training.task() as task:
             normalizer = training.normalizer(task.architecture)
             if normalizer is not None:  # as it was then
-                lesson = Session(spec.fresh_optimizer(), spec.sign, normalizer).lesson(journal.events())
-                asked = (query.id for event in lesson if isinstance(event, Asked) for query in event.queries)
+                events = Session(spec.fresh_optimizer(), spec.sign, normalizer).as_replayed(journal.events())
+                asked = (query.id for event in events if isinstance(event, Asked) for query in event.queries)
                 next(i for i in asked if i == last.id)
             numbers = (last.query.seed, training.episodes - 1)  # as in Task
             acting = task.bind(last.x, None if normalizer is None else normalizer.normalization)

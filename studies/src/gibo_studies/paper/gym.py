@@ -169,7 +169,7 @@ def learning_curve(folder: Path, every: int) -> list[tuple[int, float]]:
         with training.task() as task:
             normalizer = training.normalizer(task.architecture)
             curve: list[tuple[int, float]] = []
-            for spent, iterate in Session.course(journal, normalizer):
+            for spent, iterate in Session.iterates_of(journal, normalizer):
                 if not curve or spent - curve[-1][0] >= every:
                     normalization = None if normalizer is None else normalizer.normalization
                     (episode,) = task.evaluate(iterate, 1, seed=spent, normalization=normalization)

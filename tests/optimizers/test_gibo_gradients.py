@@ -298,7 +298,7 @@ def test_gradients_beside_a_cliff():
             return value
         return Outcome(value, -100.0 * (x - 0.3), 1e-4)
 
-    opt = GIBO(np.zeros(D), scale=0.1)
+    opt = GIBO(np.zeros(D), scale=0.1, settings=Settings.paper())
     result = run(opt, objective, budget=60)
     assert result.value > -1.0
     assert max(float(step.lengthscale.max()) for step in opt.iterations) < 2.0

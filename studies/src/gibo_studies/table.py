@@ -34,6 +34,14 @@ class Entry:
     cells: bool = True
 
 
+def _no_figures(folder: Path) -> list[Path]:
+    return []
+
+
+def _algorithm(place: str, *needs: str) -> Entry:
+    return Entry(f"gibo_studies.algorithm.{place}", _no_figures, ("trials",), {"trials": 1}, needs)
+
+
 _SYNTHETIC = Entry(
     "gibo_studies.paper.synthetic:SyntheticStudy",
     "gibo_studies.paper.figures.synthetic:figures",
@@ -80,6 +88,9 @@ STUDIES: dict[str, Entry] = {
     "cheetah": _MUJOCO,
     "ablation-gym": _MUJOCO,
     "ablation-hopper": _MUJOCO,
+    "ablations": _algorithm("ablations:Ablations", "gymnasium", "mujoco"),
+    "noise": _algorithm("noise:NoiseStudy"),
+    "order": _algorithm("order:OrderStudy", "gymnasium", "mujoco"),
     "judge": Entry(
         "gibo_studies.leaderboard.judges.judge:JudgeStudy",
         "gibo_studies.leaderboard.judges.figures:figures",

@@ -1,0 +1,56 @@
+"""Policies with their parameters in random order: mean returns, and how many trials are stuck."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gibo_studies.algorithm.study import AlgorithmStudy, Row
+from gibo_studies.algorithm.tasks import policy
+from gibo_studies.leaderboard.environments import Environment
+from gibo_studies.leaderboard.task import Task
+from gibo_studies.report import table
+
+STUCK = 0.1  # a trial is stuck that ends with less than this share of the possible improvement
+# Mean returns of the former default (commit 9c8dfdf) in random order, on other orders and seeds.
+FORMER: Mapping[str, tuple[int, ...]] = {
+    "CartPole-v1": (348, 448),
+    "InvertedPendulum-v5": (625, 929),
+    "Swimmer-v5": (181, 219, 244),
+}
+
+
+@dataclass(frozen=True)
+class OrderStudy(AlgorithmStudy):
+    """Linear policies with 4, 4 and 16 parameters."""
+
+    def tasks(self) -> Mapping[str, Task]:
+        found = [
+            replace(policy(Environment("CartPole-v1", 500.0), (32, 64)), trials=80),
+            replace(policy(Environment("InvertedPendulum-v5", 1000.0, 10), (50, 100)), trials=24),
+            replace(policy(Environment("Swimmer-v5", 360.0, 10), (50, 100, 150)), trials=8),
+        ]
+        return {task.name: task for task in found}
+
+    def table(self, rows: Sequence[Row]) -> str:
+        lines = []
+        for name, task in self.tasks().items():
+            for mark, former in zip(task.marks, FORMER[name], strict=True):
+                seen = [row for row in rows if row["task"] == name and row["look"] == str(mark)]
+                returns = np.array([float(row["true"]) for row in seen])
+                if len(seen) > 1:
+                    error = returns.std(ddof=1) / len(seen) ** 0.5
+                    stuck = sum(float(row["share"]) < STUCK for row in seen)
+                    lines.append(
+                        [
+                            name,
+                            mark,
+                            len(seen),
+                            f"{returns.mean():.0f} ± {error:.0f}",
+                            former,
+                            f"{stuck} of {len(seen)}",
+                        ]
+                    )
+        return table(["environment", "episodes", "trials", "mean return", "former default", "stuck"], lines)

@@ -65,7 +65,10 @@ class Ablations(AlgorithmStudy):
 
     def table(self, rows: Sequence[Row]) -> str:
         rows = [*rows, *read("former")]
-        texts = []
+        texts = [
+            "Shares of the possible improvement that the recommended point has after a quarter, a half and all of the\n"
+            "budget, in percent: of the default, and paired differences to it ± standard error over tasks.\n"
+        ]
         for scale in (1.0, *FACTORS):
             here = [row for row in rows if float(row["scale"]) == scale]
             lines = [

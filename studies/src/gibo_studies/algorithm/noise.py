@@ -12,7 +12,7 @@ from gibo_studies.algorithm.study import AlgorithmStudy, Row
 from gibo_studies.leaderboard.task import Problem, Task
 from gibo_studies.report import table
 
-DIMENSIONS, LOOKS, TRIALS = (4, 8, 12, 20), (25, 50, 100), 50
+DIMENSIONS, LOOKS, TRIALS = (4, 8, 12, 20), (25, 50, 100), 30
 NOISE: Mapping[str, Callable[[np.random.Generator], float]] = {
     "normal": lambda rng: float(rng.standard_normal()),
     "skewed": lambda rng: -float(rng.exponential()),
@@ -54,7 +54,8 @@ class NoiseStudy(AlgorithmStudy):
                 continue
             runs = len({(row["task"], row["trial"]) for row in group})
             lines.append([name, runs, *(f"{100 * left(group, look):.1f}" for look in LOOKS)])
-        return table(["noise", "runs", *(f"left after {look}, %" for look in LOOKS)], lines)
+        text = "Values are noise alone. How many runs recommend another point than the start:\n\n"
+        return text + table(["noise", "runs", *(f"after {look}, %" for look in LOOKS)], lines)
 
 
 def left(rows: Sequence[Row], look: int) -> float:

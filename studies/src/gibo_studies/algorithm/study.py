@@ -102,7 +102,7 @@ class AlgorithmStudy(Options):
             writer = csv.DictWriter(file, ROW, lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
-        text = self.table(rows)
+        text = f"# {self.name.capitalize()}\n\n{self.table(rows)}"
         (folder / f"{self.name}.md").write_text(f"{text}\n{footnote}\n", encoding="utf-8")
         return text
 

@@ -41,6 +41,7 @@ SCALED = (
     "sphere20", "ackley10", "l1-12", "plateau6", "skewed6", "CartPole-v1", "rotated-ellipsoid10", "saturating16",
 )  # fmt: skip
 FACTORS = (0.1, 10.0)
+LONGEST = 120  # budget of the tasks on which all variants run
 MARKS = ("N/4", "N/2", "N")
 
 
@@ -61,7 +62,10 @@ class Ablations(AlgorithmStudy):
 
     def arms(self, task: Task) -> Iterable[tuple[float, str]]:
         wrong = [(factor, variant) for factor in FACTORS for variant in (DEFAULT, NO_SCALE_RULE)]
-        return [*super().arms(task), *(wrong if task.name in SCALED else [])]
+        right = [
+            (1.0, variant) for variant in VARIANTS if task.budget <= LONGEST or variant in (DEFAULT, NO_SCALE_RULE)
+        ]
+        return [*right, *(wrong if task.name in SCALED else [])]
 
     def table(self, rows: Sequence[Row]) -> str:
         rows = [*rows, *read("former")]

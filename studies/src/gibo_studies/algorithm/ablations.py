@@ -32,6 +32,7 @@ VARIANTS: Mapping[str, Settings] = {
     "box: δ × 0.67": Settings(delta=PowerLaw(2.5 * 0.67, -0.3)),
     "box: δ × 1.5": Settings(delta=PowerLaw(2.5 * 1.5, -0.3)),
     "lengthscale prior: median 1.5·√d": Settings(lengthscale=PowerLaw(1.5, 0.5)),
+    "lengthscale prior: common log-sd 0.7": Settings(shared_log_sd=0.7),
     "window halved": Settings(N_m=PowerLaw(5.0, least=50.0, most=1000.0)),
     "recommend: highest mean, not mean − σ": Settings(caution=0.0),
     "recommend: no rule for the start, also the iterate": Settings(only_evaluated=False),

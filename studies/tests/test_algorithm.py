@@ -5,7 +5,7 @@ import pytest
 
 from gibo_studies.algorithm.ablations import DEFAULT, Ablations
 from gibo_studies.algorithm.noise import LOOKS, NoiseStudy, left
-from gibo_studies.algorithm.study import ROW, key_of, read
+from gibo_studies.algorithm.study import ROW, key_of, read, results
 from gibo_studies.algorithm.tasks import Shuffled, choosing_tasks
 from gibo_studies.leaderboard.task import Problem
 
@@ -54,3 +54,10 @@ def test_a_variant_is_compared_where_the_default_ran_on_the_same_trial():
     table = Ablations().table(made)
     assert "| default | 2 | 2 | 50.0 | 50.0 | 50.0 |" in table
     assert "| no warp | 2 | 2 | +20.0 ± 0.0 | +0.0 ± 0.0 | -150.0 ± 0.0 |" in table
+
+
+@pytest.mark.parametrize("name", [path.stem for path in results().glob("*.md")])
+def test_the_page_has_the_committed_table(name):
+    page = (results().parents[2] / "docs" / "algorithm.md").read_text(encoding="utf-8")
+    lines = (results() / f"{name}.md").read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if line.startswith("|") and line not in page] == []

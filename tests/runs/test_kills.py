@@ -20,7 +20,7 @@ from run_helpers import FORK, SETTINGS, as_data, forked, rows, state_of, told_in
 import gibo
 import gibo.runs.api
 import gibo.runs.store
-from gibo import ARS, CMAES, GIBO, Journal, RandomSearch, VanillaBO
+from gibo import ARS, CMAES, GIBO, Journal, Limits, Outcome, RandomSearch, VanillaBO
 from gibo.runs.pools import InProcess
 from gibo.runs.session import Session
 from gibo.runs.store import Store
@@ -34,11 +34,13 @@ BUDGET = 45
 def noisy(x, seed):
     if seed % 13 == 0:
         raise RuntimeError("it broke")
-    return -float(((x - 0.5) ** 2).sum()) + 0.1 * float(np.random.default_rng(seed).standard_normal())
+    value = -float(((x - 0.5) ** 2).sum()) + 0.1 * float(np.random.default_rng(seed).standard_normal())
+    return Outcome(value, measured={"load": float(x.sum())})
 
 
 OPTIMIZERS = {
     "GIBO": lambda seed: GIBO(X0, scale=0.3, seed=seed),
+    "GIBO-limits": lambda seed: GIBO(X0, scale=0.3, seed=seed, limits=Limits({"load": (None, 0.4)}, careful=True)),
     "ARS": lambda seed: ARS(X0, scale=0.3, seed=seed, directions=3),
     "CMAES": lambda seed: CMAES(X0, scale=0.3, seed=seed),
     "VanillaBO": lambda seed: VanillaBO(X0, scale=0.3, seed=seed, bounds=(-1.0, 1.0)),

@@ -22,6 +22,7 @@ A file of parameters:
 
     minimize = true              # or false: large values are good
     budget = 60                  # optional; so are target, method, seed and [settings]
+    careful = true               # optional: queries keep to the limits, too
 
     [parameters.gain]
     start = 1.0
@@ -32,6 +33,9 @@ A file of parameters:
     [parameters.damping]
     start = 0.1
     scale = 0.05
+
+    [limits.torque]              # optional: a quantity that is told with each value
+    upper = 4.0                  # or lower, or both
 
 or, with log scales and whole numbers, each with a kind (start and scale may be left out):
 
@@ -120,6 +124,10 @@ def _add_tell(tell: argparse.ArgumentParser) -> None:
     )
     tell.add_argument(
         "--failed", nargs="?", const="failed", metavar="REASON", help="there is no value; the search goes on without it"
+    )
+
+    tell.add_argument(
+        "--measured", metavar="NAME=X,...", help="quantities measured with it; those that have limits are needed"
     )
 
 
@@ -233,11 +241,18 @@ def _tell(arguments: argparse.Namespace) -> int:
         None if arguments.value is None else _number("VALUE", arguments.value, "; if it failed, use --failed REASON")
     )
     number, failed = int(arguments.id), arguments.failed
+    measured = None if arguments.measured is None else _point(arguments.measured, "--measured")
     if arguments.correct is None:
-        recorded = tell(arguments.folder, number, value, failed, _say_waiting)
+        recorded = tell(arguments.folder, number, value, failed, _say_waiting, measured)
     else:
         recorded = correct(
-            arguments.folder, number, value, reason=arguments.correct, failed=failed, waiting=_say_waiting
+            arguments.folder,
+            number,
+            value,
+            reason=arguments.correct,
+            failed=failed,
+            waiting=_say_waiting,
+            measured=measured,
         )
     _say_recorded(arguments, f"query {number}: {value!r}" if failed is None else f"query {number}: {failed}", recorded)
     return 0
@@ -295,11 +310,11 @@ def _abort(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _point(text: str) -> dict[str, float]:
+def _point(text: str, option: str = "--at") -> dict[str, float]:
     pairs = [part.partition("=") for part in text.split(",")]
     if any(not equals for _, equals, _ in pairs) or len({name for name, *_ in pairs}) < len(pairs):
-        raise InputError(f"--at: expected NAME=X, once for each parameter and separated by commas, got {text!r:.80}")
-    return {name.strip(): _number(f"--at {name}", number) for name, _, number in pairs}
+        raise InputError(f"{option}: expected NAME=X, once for each name and separated by commas, got {text!r:.80}")
+    return {name.strip(): _number(f"{option} {name}", number) for name, _, number in pairs}
 
 
 def _number(name: str, text: str, hint: str = "") -> float:

@@ -146,6 +146,10 @@ class Optimizer(ABC):
     def check_outcome(self, query: Query, outcome: Outcome) -> None:  # noqa: B027  # only those with limits need more
         """That this outcome has all that the optimiser needs besides a value; an `InputError` says what is missing."""
 
+    def may_start_at(self, e: Evaluation) -> bool:
+        """Whether the search may begin at a point that is known."""
+        return True
+
     def external(self, x: npt.ArrayLike) -> Query:
         """A point from elsewhere as the query of the next id, to be told at once."""
         self.settle()

@@ -202,6 +202,9 @@ class GIBO(ModelBased):
         if self.limits is not None and query.kind != EXTERNAL:
             self.limits.check_measured(outcome)
 
+    def may_start_at(self, e: Evaluation) -> bool:
+        return self.limits is None or not self.limits.violations(e.measured)
+
     def _seen(self) -> list[Evaluation]:
         """What the models of limits and failures see: the start and the last N_m evaluations, failed ones included."""
         N_m, start = self.settings.sizes[2], self._start()
@@ -230,7 +233,7 @@ class GIBO(ModelBased):
 
     def _check_start(self) -> None:
         """That the start of a careful search satisfies the limits."""
-        start = self._start()
+        start = self._last_iterate()
         why = ["its evaluation failed"]
         if start is not None and self.limits is not None:
             why = self.limits.violations(start.measured)

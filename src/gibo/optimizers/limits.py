@@ -100,6 +100,16 @@ class Limits(Serializable):
         ]
 
 
+def with_care(limits: Any, careful: bool) -> Limits | None:
+    """Limits as they may be given, with `careful`."""
+    if limits is None:
+        if as_flag("careful", careful):
+            raise InputError("careful: there are no limits to keep to; give limits=")
+        return None
+    given = limits if isinstance(limits, Limits) else Limits(limits)
+    return replace(given, careful=given.careful or as_flag("careful", careful))
+
+
 def _checked(quantities: Any) -> tuple[tuple[str, float | None, float | None], ...]:
     """(name, lower, upper) of each; saved limits have this form already, as lists."""
     if isinstance(quantities, Mapping):

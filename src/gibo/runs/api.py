@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Unpack
@@ -12,6 +13,7 @@ from gibo._checks import describe, describe_error, instance
 from gibo.errors import InputError, JournalError, short_traceback
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.gibo import GIBO
+from gibo.optimizers.limits import Limits, with_care
 from gibo.optimizers.settings import Settings
 from gibo.parameters import Parameters
 from gibo.runs.fingerprint import fingerprint
@@ -40,6 +42,9 @@ def maximize(
     bounds: npt.ArrayLike | None = None,
     seed: int | None = None,
     settings: Settings | None = None,
+    limits: Limits | Mapping[str, Any] | None = None,
+    careful: bool = False,
+    largest_step: float | None = None,
     **options: Unpack[OptionNames],
 ) -> Result:
     """Maximise a noisy, expensive objective near x0 with GIBO.
@@ -57,6 +62,11 @@ def maximize(
         seed: of all random choices. None: 0.
         settings: `gibo.Settings`; the defaults need none. Of a run that is continued, scale, bounds, seed and settings
             that are not given are the journal's.
+        limits: (lower, upper) of measured quantities by name, such as ``{"torque": (None, 4.0)}``, or `gibo.Limits`.
+            The objective then returns ``Outcome(value, measured={"torque": 3.2})``. `Result.limits` has the believed
+            probability that each limit holds at the recommended point.
+        careful: queries keep to the limits, too, as far as the models can tell; the start must satisfy them.
+        largest_step: the most by which a step may change a parameter, in units of `scale`.
         **options: those of `gibo.runs.options.RunOptions`.
 
     Returns:
@@ -71,7 +81,16 @@ def maximize(
         >>> bool(abs(result.x - 1.0).max() < 0.1)
         True
     """
-    optimizer = _gibo(x0, scale, bounds, seed, settings, options.get("parameters"))
+    optimizer = _gibo(
+        x0,
+        options.get("parameters"),
+        scale=scale,
+        bounds=bounds,
+        seed=seed,
+        settings=settings,
+        limits=with_care(limits, careful),
+        largest_step=largest_step,
+    )
     return run(optimizer, objective, budget=budget, **options)
 
 
@@ -86,6 +105,9 @@ def minimize(
     bounds: npt.ArrayLike | None = None,
     seed: int | None = None,
     settings: Settings | None = None,
+    limits: Limits | Mapping[str, Any] | None = None,
+    careful: bool = False,
+    largest_step: float | None = None,
     **options: Unpack[OptionNames],
 ) -> Result:
     """Minimise: `maximize` with the sign of the objective turned. All values are the objective's own.
@@ -95,18 +117,27 @@ def minimize(
         >>> gibo.minimize(lambda x: ((x - 1.0) ** 2).sum(), [0.0, 0.0], budget=60, scale=0.3).value < 0.1
         True
     """
-    optimizer = _gibo(x0, scale, bounds, seed, settings, options.get("parameters"))
+    optimizer = _gibo(
+        x0,
+        options.get("parameters"),
+        scale=scale,
+        bounds=bounds,
+        seed=seed,
+        settings=settings,
+        limits=with_care(limits, careful),
+        largest_step=largest_step,
+    )
     options.setdefault("sign", -1.0)
     return run(optimizer, objective, budget=budget, **options)
 
 
 def _gibo(
     x0: npt.ArrayLike | None,
+    parameters: Parameters | None,
+    *,
     scale: npt.ArrayLike | None,
     bounds: npt.ArrayLike | None,
-    seed: int | None,
-    settings: Settings | None,
-    parameters: Parameters | None,
+    **others: Any,
 ) -> GIBO:
     if parameters is not None:
         instance("parameters", parameters, Parameters, "gibo.parameters.Parameters(...)")
@@ -115,7 +146,7 @@ def _gibo(
         x0, scale, bounds = parameters.x0, parameters.scale, parameters.bounds
     elif x0 is None:
         raise InputError("x0: expected where to start, a vector (d,); or parameters=")
-    options: dict[str, Any] = {"scale": scale, "bounds": bounds, "seed": seed, "settings": settings}
+    options = {"scale": scale, "bounds": bounds, **others}
     return GIBO(x0, **{name: option for name, option in options.items() if option is not None})
 
 

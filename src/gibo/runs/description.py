@@ -16,6 +16,7 @@ from gibo._plugins import without_imports
 from gibo.errors import InputError
 from gibo.optimizers import method_class
 from gibo.optimizers.base import Optimizer
+from gibo.optimizers.limits import with_care
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.state import Bounds
 from gibo.parameters import Parameters
@@ -29,6 +30,9 @@ TYPES: dict[str, type | tuple[type, ...]] = {
     "budget": int,
     "target": (int, float),
     "settings": dict,
+    "limits": dict,
+    "careful": bool,
+    "largest_step": (int, float),
 }
 
 
@@ -58,6 +62,9 @@ class Description:
         budget: after how many evaluations you may stop; also that of `gibo.resume`. None: nobody says.
         target: at which value, by the model, you may stop.
         settings: those of `gibo.Settings` that differ from the default.
+        limits: of measured quantities, by name: "lower" and "upper", or one of them.
+        careful: whether queries keep to the limits.
+        largest_step: the most by which a step may change a parameter, in units of its scale.
         parameters: what the numbers were made from, if they have kinds, such as log scales and whole numbers.
     """
 
@@ -72,6 +79,9 @@ class Description:
     budget: int | None = None
     target: float | None = None
     settings: Mapping[str, Any] | None = None
+    limits: Mapping[str, Any] | None = None
+    careful: bool = False
+    largest_step: float | None = None
     parameters: Parameters | None = None
 
     @classmethod
@@ -93,11 +103,23 @@ class Description:
         options: dict[str, Any] = {"scale": self.scale, "seed": self.seed}
         options["bounds"] = Bounds(self.lower, self.upper) if bounded else None
         settings = instance("settings", self.settings, (Mapping, NoneType), "settings by their names")
-        if settings:
-            if self.method != "gibo":
-                raise InputError(f"settings: they are for the method gibo, not for {self.method}")
-            options["settings"] = _settings(settings)
+        own = {
+            "settings": _settings(settings) if settings else None,
+            "limits": with_care(self._pairs(), self.careful),
+            "largest_step": self.largest_step,
+        }
+        for name, option in own.items():
+            if option is not None and self.method != "gibo":
+                raise InputError(f"{name}: the method gibo takes it, {self.method} does not")
+            options |= {} if option is None else {name: option}
         return kind(self.start, **options)
+
+    def _pairs(self) -> dict[str, tuple[Any, Any]] | None:
+        """(lower, upper) of each limited quantity."""
+        limits = instance("limits", self.limits, (Mapping, NoneType), "limits by the names of their quantities")
+        for name, entry in (limits or {}).items():
+            _known(f"limits.{name}", instance(f"limits.{name}", entry, Mapping, "lower and upper"), ("lower", "upper"))
+        return {name: (entry.get("lower"), entry.get("upper")) for name, entry in limits.items()} if limits else None
 
 
 def _description(data: Mapping[str, Any], options: Mapping[str, Any]) -> Description:

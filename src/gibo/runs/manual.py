@@ -23,7 +23,7 @@ from gibo._checks import (
 )
 from gibo._linalg import Array
 from gibo.errors import InputError, QueryError
-from gibo.outcome import Evaluation, Outcome, Query, checked
+from gibo.outcome import Evaluation, Outcome, Query, told_outcome
 from gibo.runs.advice import Advice
 from gibo.runs.description import Description
 from gibo.runs.journal import Journal
@@ -109,16 +109,18 @@ def tell(
     value: Any = None,
     failed: str | None = None,
     waiting: Callable[[], None] | None = None,
+    measured: Mapping[str, Any] | None = None,
 ) -> Recorded:
     """Record the value of a query, or why there is none; the very same may be told again."""
     number = natural("number", number)
     _check_telling(value, failed)
     with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
         refuse_normalized(journal)
-        outcome, asked = _outcome(journal, value, failed), journal.queries()
+        outcome, asked = _outcome(journal, value, failed, measured), journal.queries()
         told = {e.id: e.outcome for e, _ in journal.evaluations()}
         is_new = is_to_be_told(number, outcome, told, asked.keys() - told)
         if is_new:
+            journal.spec().fresh_optimizer().check_outcome(asked[number][0], outcome)
             journal.told([Evaluation(asked[number][0], outcome)])
         return Recorded(is_new, sorted(asked.keys() - told - {number}))
 
@@ -143,7 +145,7 @@ def is_to_be_told(number: int, outcome: Outcome, told: Mapping[int, Outcome], pe
 
 def is_same(a: Outcome, b: Outcome) -> bool:
     """Whether two outcomes say the same."""
-    return (a.value, a.failure) == (b.value, b.failure) and all(
+    return (a.value, a.failure, dict(a.measured)) == (b.value, b.failure, dict(b.measured)) and all(
         (one is None and other is None) or (one is not None and other is not None and np.array_equal(one, other))
         for one, other in ((a.gradient, b.gradient), (a.gradient_noise, b.gradient_noise))
     )
@@ -176,6 +178,7 @@ def correct(
     reason: str,
     failed: str | None = None,
     waiting: Callable[[], None] | None = None,
+    measured: Mapping[str, Any] | None = None,
 ) -> Recorded:
     """Another value for a query that was told, or why it has none; the journal keeps both, and the reason.
 
@@ -186,7 +189,11 @@ def correct(
     if not instance("reason", reason, str, "a text").strip():
         raise InputError("correct: say why, for the record")
     with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
-        journal.correct(number, _outcome(journal, value, failed), reason)
+        outcome = _outcome(journal, value, failed, measured)
+        asked = journal.queries()
+        if number in asked:
+            journal.spec().fresh_optimizer().check_outcome(asked[number][0], outcome)
+        journal.correct(number, outcome, reason)
         return Recorded(True, sorted(journal.queries().keys() - {e.id for e, _ in journal.evaluations()}))
 
 
@@ -198,9 +205,11 @@ def _check_telling(value: Any, failed: str | None) -> None:
     instance("failed", failed, (str, NoneType), "a reason")
 
 
-def _outcome(journal: Journal, value: Any, failed: str | None) -> Outcome:
+def _outcome(journal: Journal, value: Any, failed: str | None, measured: Mapping[str, Any] | None) -> Outcome:
     d = len(journal.spec().arguments["x0"])
-    return Outcome.failed(failed or "failed") if value is None else checked(as_number("value", value), d)
+    if value is None:
+        return told_outcome(d, None, None, None, failed or "failed", measured=measured)
+    return told_outcome(d, as_number("value", value), None, None, False, measured=measured)
 
 
 def tell_elsewhere(

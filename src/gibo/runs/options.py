@@ -41,7 +41,7 @@ F = TypeVar("F", bound=Callable[..., Result])
 # What the journal remembers for the next start.
 REMEMBERED = ("budget", "target", "least_certainty", "time_limit", "retries", "max_failures")
 # What `gibo.maximize` and `minimize` take besides.
-OF_SEARCH = ("scale", "bounds", "seed", "settings")
+OF_SEARCH = ("scale", "bounds", "seed", "settings", "limits", "careful", "largest_step")
 # In the text of a function, the line that stands for the options.
 PLACEHOLDER = "        **options: those of `gibo.runs.options.RunOptions`.\n"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -112,6 +112,7 @@ class Result:
         jacobian: posterior of the gradient at the iterate; None for an optimiser without a model.
         status: why the run ended, for a program; see `Status`.
         reason: why the run ended, for a person to read.
+        limits: the believed probability that each limit holds at x, by the name of its quantity; none without limits.
         iterations: of the optimiser, that were finished.
         notes: how a continued run differs from one that was not stopped: other versions, settings that are gone.
         failures: the evaluations that failed, by id: ``failure`` says why, ``outcome.traceback`` where.
@@ -129,6 +130,7 @@ class Result:
     status: Status
     reason: str
     start: Best | None
+    limits: Mapping[str, float]
     iterations: int
     notes: tuple[str, ...]
     _evaluations: tuple[Evaluation, ...] = field(repr=False)
@@ -155,6 +157,7 @@ class Result:
             status=status,
             reason=reason,
             start=start,
+            limits=optimizer.limits_at(x),
             iterations=optimizer.iteration,
             notes=tuple(session.notes),
             _evaluations=tuple(optimizer.evaluations),
@@ -173,6 +176,7 @@ class Result:
             printable(self.reason),
             *(printable(advice.text) for advice in self.advice),
             f"{value} at {self._where}",
+            *(f"limit of {printable(name)}: holds there with probability {p:.3f}" for name, p in self.limits.items()),
             f"best value seen {seen}; {self.evaluations} evaluations{failed}",
         ]
         return "\n".join(lines)

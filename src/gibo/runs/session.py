@@ -220,6 +220,8 @@ class Session:
 
         Without `update` what the last value of a batch sets off is left for `settle` or the next `ask`.
         """
+        for e in evaluations:
+            self.optimizer.check_outcome(e.query, e.outcome)
         evaluations, error = self.with_penalty(evaluations), None
         try:
             self.record(evaluations)
@@ -291,7 +293,8 @@ class Session:
         optimizer = self.optimizer
         if optimizer.log.has_asked:
             return
-        known = [(e.value, e.x) for e in optimizer.log.valued if np.array_equal(e.x, optimizer.clip(e.x))]
+        valued = [e for e in optimizer.log.valued if np.array_equal(e.x, optimizer.clip(e.x))]
+        known = [(e.value, e.x) for e in valued if optimizer.may_start_at(e)]
         best = max(known, key=itemgetter(0))[1] if known else None
         if self.journal is not None:
             self.journal.start_at(best)

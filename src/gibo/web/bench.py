@@ -92,6 +92,8 @@ class ManualBench:
     def tell(self, request: dict[str, Any]) -> dict[str, Any]:
         """Record ``{"id", "value"}``, with ``"gradient"`` and ``"gradient_noise"`` if known, or ``{"id", "failed"}``.
 
+        ``"measured"`` has measured quantities by name.
+
         Returns ``{"id", "recorded"}``: false if the very same was recorded before, which is no error.
         """
         with self._run() as session:
@@ -155,13 +157,13 @@ class ManualBench:
 
 def as_outcome(request: dict[str, Any], d: int) -> tuple[int, Outcome]:
     """The query's number and its outcome, from what a client has sent."""
-    known = ("id", "value", "gradient", "gradient_noise", "failed")
+    known = ("id", "value", "gradient", "gradient_noise", "failed", "measured")
     unknown = [name for name in request if name not in known]
     if unknown:
         raise InputError(f"tell: {unknown[0][:80]!r} is unknown; expected {', '.join(known)}")
-    number, value, gradient, noise, failed = (request.get(name) for name in known)
+    number, value, gradient, noise, failed, measured = (request.get(name) for name in known)
     if isinstance(number, bool) or not isinstance(number, int):
         raise InputError(f"id: expected the number of a query, got {describe(number)}")
     if not failed and (value is None or isinstance(value, bool)):
         raise InputError(f"value: expected a number, got {describe(value)}; or say failed")
-    return number, told_outcome(d, value, gradient, noise, False if failed is None else failed)
+    return number, told_outcome(d, value, gradient, noise, False if failed is None else failed, measured=measured)

@@ -5,9 +5,10 @@
 # make soak   kills, hostile calls, damaged journals, dead workers, full disks: about five minutes; see docs/reliability.md
 # make bench  set up and run the benchmarks
 # make docs   set up and build the site, dist/site/index.html
-# make wheel  build the wheels of gibo and gibo-studies, install gibo's into a fresh environment and run a program there
+# make wheel  build the wheels of gibo and gibo-studies, and try them in a fresh environment
 PYTHON ?= python3
-BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BINS := venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN := .$(BINS)
 
 # A BLAS with many threads is slower on these small matrices.
 export OPENBLAS_NUM_THREADS ?= 1
@@ -48,16 +49,18 @@ docs: .venv/installed-docs
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs dist/site
 	@echo "dist/site/index.html"
 
-# In a folder of its own, so that nothing of the clone is found.
+# Each distribution is tried in a fresh environment and in an empty folder, so that nothing of the clone is found.
 wheel:
 	rm -rf dist
 	$(PYTHON) -m venv dist/venv
-	dist/venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . ./studies
-	dist/venv/bin/python -m pip install --quiet --disable-pip-version-check dist/gibo-*.whl
-	mkdir dist/check && cd dist/check && ../venv/bin/gibo --version && ../venv/bin/python -c \
-		"import gibo; print(gibo.maximize(lambda x: -float(x @ x), [1.0, 1.0], budget=20, scale=0.3, journal='run'))" \
-		&& ../venv/bin/gibo status run && ../venv/bin/gibo report run
-	rm -rf dist/venv dist/check
+	dist/$(BINS)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . ./studies
+	dist/$(BINS)/python -m pip install --quiet --disable-pip-version-check dist/gibo-*.whl
+	dist/$(BINS)/python benchmarks/wheel.py readme
+	dist/$(BINS)/python -m pip install --quiet --disable-pip-version-check "$$(echo dist/gibo-*.whl)[gym]"
+	dist/$(BINS)/python benchmarks/wheel.py train
+	dist/$(BINS)/python -m pip install --quiet --disable-pip-version-check dist/gibo_studies-*.whl
+	dist/$(BINS)/python benchmarks/wheel.py reproduce
+	rm -rf dist/venv
 	@ls -l dist
 
 .venv/installed-%: pyproject.toml studies/pyproject.toml

@@ -20,7 +20,7 @@ myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
 suppress_warnings = ["toc.not_included"]  # a page that no list has yet is found by search and links
 html_theme, html_title = "furo", "gibo"
-html_static_path, html_css_files = ["style"], ["dark.css"]
+html_static_path, html_css_files = ["style"], ["gibo.css"]
 html_show_sourcelink = html_copy_source = html_show_search_summary = False  # a browser cannot fetch from files
 default_role = "literal"
 autodoc_default_options = {"members": True, "member-order": "bysource", "show-inheritance": True}
@@ -40,7 +40,7 @@ def help_of_commands(app, name, source):
         return
     from gibo.cli import commands_of, parser_of
 
-    os.environ["COLUMNS"] = "100"
+    os.environ["COLUMNS"] = "96"
     commands = {name: each for name, each in commands_of(parser_of()).items() if name not in ("reproduce", "figures")}
     texts = [f"## gibo {name}\n\n```text\n{each.format_help()}```\n" for name, each in commands.items()]
     source[0] = source[0].replace("<!-- commands -->", "\n".join(texts))

@@ -1,4 +1,4 @@
-"""Tries an installed gibo in an empty folder: ``python benchmarks/wheel.py readme | train | reproduce``; see ``make wheel``.
+"""Tries an installed gibo in an empty folder: ``wheel.py readme``, ``train`` or ``reproduce``; see ``make wheel``.
 
 ``readme`` runs the first program of the README and says how large the installation is and how long the import takes.
 """

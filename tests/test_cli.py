@@ -103,8 +103,12 @@ def test_a_kernel_of_ones_own_by_its_place(module):
         ("nearby:THREE", "expected the place of a subclass of gibo.Optimizer"),
     ],
 )
-def test_what_is_no_optimizer_is_refused(module, place, message):
-    done = gibo(module, "init", "run", "--dim", "2", "--maximize", "--method", place)
-    assert done.returncode == 2
-    assert message in done.stderr
+def test_what_is_no_optimizer_is_refused(module, place, message, monkeypatch, capsys):
+    monkeypatch.chdir(module)
+    monkeypatch.setattr(sys, "path", [str(module), *sys.path])
+    try:
+        assert main(["init", "run", "--dim", "2", "--maximize", "--method", place]) == 2
+    finally:
+        sys.modules.pop("nearby", None)
+    assert message in capsys.readouterr().err
     assert not (module / "run").exists()

@@ -61,8 +61,7 @@ def test_output_that_goes_nowhere_is_one_line(to, words, run):
     assert shell([f"gibo status '{run}' {to} 2{to}"]) == (2, "", "")
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("words", ["gibo --help", "gibo watch --help", "gibo --version"])
+@pytest.mark.parametrize(("words", "unbuffered"), [("gibo --help", ""), ("gibo watch --help", "1")])
 def test_help_that_cannot_be_written_is_one_line(words, unbuffered):
     code, _, complained = shell([f"{words} > /dev/full"], PYTHONUNBUFFERED=unbuffered)
     assert (code, complained) == (2, "gibo: the output: No space left on device\n")

@@ -422,7 +422,7 @@ def situations(draw):
 
 
 @given(situations())
-@settings(deadline=None, derandomize=True, max_examples=80, database=None)
+@settings(deadline=None, derandomize=True, max_examples=40, database=None)
 def test_numerics_never_give_up(situation):
     prior, X, y, gradients, t = situation
     n = len(y) - 2

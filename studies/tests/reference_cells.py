@@ -28,7 +28,7 @@ SYNTHETIC = [
     ("ablation-sampling", 4, 20),
     ("stopping", 4, 20),
 ]
-GYM = [("cartpole", 24), ("swimmer", 20), ("hopper", 36), ("ablation-hopper", 36)]
+GYM = [("cartpole", 24), ("hopper", 36)]
 GRADIENTS = [
     ("lqr", 3, "noise 1", 16),
     ("lqr", 3, "likelihood ratio", 16),

@@ -141,6 +141,7 @@ MUTATIONS: list[Mutation] = [
     ),
     *of(
         "src/gibo/optimizers/model_based.py",
+        "tests/optimizers/test_default.py::test_the_recommended_point_was_evaluated",
         "tests/optimizers/test_moves.py",
         "tests/optimizers/test_gibo.py",
         "tests/optimizers/test_gibo_units.py",

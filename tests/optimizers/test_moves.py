@@ -1,5 +1,6 @@
 """Where the iterate goes: to the highest lower bound, back after failures; and which points the model compares."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,12 +57,13 @@ def test_where_the_iterate_and_most_queries_fail_the_search_goes_back(failed, ba
         optimizer.tell(query, None if i in failed else bumpy(query.x), failed=i in failed)
     assert not np.array_equal(before, X0)
     assert np.array_equal(optimizer.iterate, X0) == back
+    assert not np.array_equal(optimizer.iterate, before)
 
 
 # -- the recommended point --------------------------------------------------------------------------------------------
 
 
-def test_an_interval_and_a_bound_by_hand():
+def test_an_interval_a_bound_and_a_probability_by_hand():
     """The interval is the mean − 0.5 ± 2·1.645 standard deviations: for the choice of the point, and for the fit."""
     X = np.array([[0.0], [0.5], [2.0]])
     gp = GaussianProcess(SquaredExponential(1.0), 0.5).condition(X, [0.0, 3.0, -3.0])
@@ -73,8 +75,18 @@ def test_an_interval_and_a_bound_by_hand():
     expected = (mean + sd * (-0.5 - 2.0 * 1.6448536), mean + sd * (-0.5 + 2.0 * 1.6448536))
     assert model.interval(x) == pytest.approx(expected)
     assert model.lower_bound(x[None], 1.5)[0] == pytest.approx(mean - 1.5 * sd)
-    far = np.array([50.0])  # no value is farther from those that were seen than they are from each other
-    assert model.interval(far)[0] >= -3.0 - 6.0
+    # No value is farther from those that were seen than they are from each other.
+    wide = GaussianProcess(SquaredExponential(1.0, 100.0), 0.5).condition(X, [0.0, 3.0, -3.0])
+    assert Model(wide, model.units, model.scale).interval(np.array([50.0])) == (-9.0, 9.0)
+    # Values at neighbours rise and fall together.
+    Z = np.array([[0.4], [0.8]])
+    k, K = gp.kernel.k(Z, X), gp.kernel.k(X, X) + 0.5 * np.eye(3)
+    covariance = gp.kernel.k(Z, Z) - k @ np.linalg.solve(K, k.T)
+    above = float(np.subtract(*gp.predict(Z).mean)) / np.sqrt(
+        covariance[0, 0] + covariance[1, 1] - 2.0 * covariance[0, 1]
+    )
+    assert 0.02 < model.probability_above(*Z) < 0.98
+    assert model.probability_above(*Z) == pytest.approx(0.5 * (1.0 + math.erf(above / math.sqrt(2.0))))
 
 
 @pytest.mark.parametrize(

@@ -66,12 +66,16 @@ def test_the_likeliest_warp_is_used():
     assert given(SKEWED, warp=False).units.warp == "none"
 
 
-def test_the_likeliest_warp_by_brute_force():
-    chosen = given(SKEWED)
+SPIKES = np.sin(np.linspace(-6.0, 6.0, 36)) - np.where(np.arange(36) % 9 == 4, 8.0, 0.0)
+
+
+@pytest.mark.parametrize("y", [SKEWED, SPIKES], ids=["skewed", "spikes"])
+def test_the_likeliest_warp_by_brute_force(y):
+    chosen = given(y)
     scores = {}
-    for units in Units.candidates(SKEWED):
-        gp = given(SKEWED, warp=False).gp.condition(np.linspace(-3.0, 3.0, 36)[:, None], units.apply(SKEWED))
-        scores[units] = gp.log_likelihood + units.log_slope(SKEWED).sum() - 36 * np.log(units.spread)
+    for units in Units.candidates(y):
+        gp = given(y, warp=False).gp.condition(np.linspace(-3.0, 3.0, 36)[:, None], units.apply(y))
+        scores[units] = gp.log_likelihood + units.log_slope(y).sum() - 36 * np.log(units.spread)
     assert max(scores, key=scores.get) == chosen.units
 
 

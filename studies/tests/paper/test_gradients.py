@@ -102,7 +102,6 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert main([*words, "--out", str(tmp_path / "out")]) == 0
     assert "| 3 | noise 1 |" in capsys.readouterr().out
     assert {path.name for path in (tmp_path / "out").iterdir()} >= {"gradients.png", "gradients.svg", "curves.csv"}
-    assert main(["figures", str(tmp_path / "out")]) == 0
 
 
 def run_cell(self, cell):

@@ -18,12 +18,12 @@ def model(noise=0.05, n=6):
 
 
 def test_paths_have_the_posteriors_mean_and_covariance():
-    gp, count = model(), 20_000
+    gp, count = model(), 6_000
     paths = Paths.draw(gp, D, count, np.random.default_rng(1))
     Z = np.array([[0.0, 0.0], [0.6, -0.3], [1.8, 1.5]])
     values = np.array([paths.value_and_gradient(np.repeat(z[None], count, axis=0))[0] for z in Z])
     # The features of one draw are common to all of its paths: an error of the prior's covariance of about 1/√F.
-    np.testing.assert_allclose(values.mean(axis=1), gp.predict(Z).mean, atol=0.05)
+    np.testing.assert_allclose(values.mean(axis=1), gp.predict(Z).mean, atol=0.07)
     np.testing.assert_allclose(np.cov(values), covariance_at(gp, Z), atol=0.15)
 
 

@@ -176,3 +176,38 @@ def test_by_name_they_are_on_the_persons_scale():
     assert result.columns()["gain"][0] == pytest.approx(10.0)
     with pytest.raises(InputError, match="delay: value: expected one within"):
         gibo.maximize(lambda gain, delay: 1, parameters=parameters, data=[({"gain": 10.0, "delay": 20}, 5.0)], budget=2)
+
+
+def test_noise_repeats_and_blocks_come_from_files_and_go_to_them(tmp_path, capsys):
+    folder = tmp_path / "run"
+    assert main(["init", str(folder), "--dim", "1", "--maximize"]) == 0
+    (tmp_path / "values.csv").write_text("x0,value,noise,repeats,block\n1,2.5,0.04,,monday\n2,3.5,,5,\n3,4.5,,,7\n")
+    assert main(["import", str(folder), str(tmp_path / "values.csv")]) == 0
+    assert main(["import", str(folder), str(tmp_path / "values.csv")]) == 0
+    assert "0 new, 3 already known" in capsys.readouterr().out
+    with gibo.Journal.read(folder) as journal:
+        details = [e.outcome.details() for e, _ in journal.evaluations()]
+        table = journal.columns()
+    assert details == [{"noise": 0.04, "block": "monday"}, {"repeats": 5}, {"block": 7.0}]
+    assert (table["noise"], table["repeats"]) == ([0.04, None, None], [None, 5, None])
+    (tmp_path / "wrong.csv").write_text("x0,value,repeats\n9,2.5,2.5\n")
+    assert main(["import", str(folder), str(tmp_path / "wrong.csv")]) == 2
+    assert "repeats: expected a whole number" in capsys.readouterr().err
+
+
+def test_noise_repeats_and_blocks_are_told_by_hand(tmp_path, capsys):
+    folder = str(tmp_path / "run")
+    assert main(["init", folder, "--dim", "1", "--maximize"]) == 0
+    assert main(["ask", folder]) == 0
+    words = ["tell", folder, "0", "1.5", "--repeats", "5", "--noise", "0.04", "--block", "monday"]
+    assert main(words) == 0
+    assert main(words) == 0
+    assert "was recorded before" in capsys.readouterr().out
+    assert main([*words[:-1], "friday"]) == 2
+    assert main(["tell", folder, "--at", "x0=3", "2.5", "--block", "3"]) == 0
+    with gibo.Journal.read(folder) as journal:
+        details = [e.outcome.details() for e, _ in journal.evaluations()]
+    assert details == [{"noise": 0.04, "repeats": 5, "block": "monday"}, {"block": 3.0}]
+    capsys.readouterr()
+    assert main(["tell", folder, "1", "2.5", "--noise", "-1"]) == 2
+    assert "noise: expected" in capsys.readouterr().err

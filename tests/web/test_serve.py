@@ -117,11 +117,12 @@ def test_lines_do_the_same(bench, folder):
 
 def test_gradients_and_failures_are_recorded(server, folder):
     first, *_ = call(server, "POST", "/ask", {})[1]["queries"]
-    gradient = {"id": first["id"], "value": 1.0, "gradient": [1.0, 2.0], "gradient_noise": 0.1}
+    gradient = {"id": first["id"], "value": 1.0, "gradient": [1.0, 2.0], "gradient_noise": 0.1, "repeats": 3}
     assert call(server, "POST", "/tell", gradient) == (200, {"id": first["id"], "recorded": True})
     assert call(server, "POST", "/tell", gradient) == (200, {"id": first["id"], "recorded": False})
     answer = told(folder)[first["id"]]
     assert (answer.gradient.tolist(), answer.gradient_noise.tolist()) == ([1.0, 2.0], [0.1, 0.1])
+    assert answer.repeats == 3
     for query in call(server, "POST", "/ask", {})[1]["queries"]:
         assert call(server, "POST", "/tell", {"id": query["id"], "failed": "joint limit"})[0] == 200
         assert told(folder)[query["id"]].failure == "joint limit"

@@ -7,6 +7,7 @@ import json
 import math
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,8 +65,9 @@ def add_commands(commands: Any) -> None:
             _import,
             "tell a run values of points from elsewhere, from a CSV file",
             "Tell a run values of points that it did not ask for. The file has a head with the names of the parameters "
-            "and value, as gibo export writes it; other columns, and rows without a value, are left out. So are rows "
-            "that the run has already. Imported before the first gibo ask, the best point is where the search starts.",
+            "and value, as gibo export writes it, and may have noise, repeats and block; other columns, and rows "
+            "without a value, are left out. So are rows that the run has already. Imported before the first gibo ask, "
+            "the best point is where the search starts.",
         ),
         (
             "abort",
@@ -124,6 +126,11 @@ def _add_tell(tell: argparse.ArgumentParser) -> None:
     )
     tell.add_argument(
         "--failed", nargs="?", const="failed", metavar="REASON", help="there is no value; the search goes on without it"
+    )
+    tell.add_argument("--repeats", type=int, metavar="N", help="VALUE is the mean of so many evaluations")
+    tell.add_argument("--noise", type=float, metavar="V", help="the variance of VALUE's noise, if you know it")
+    tell.add_argument(
+        "--block", metavar="NAME", help="what evaluations have in common, such as a day: a name or number"
     )
 
     tell.add_argument(
@@ -240,31 +247,37 @@ def _tell(arguments: argparse.Namespace) -> int:
     value = (
         None if arguments.value is None else _number("VALUE", arguments.value, "; if it failed, use --failed REASON")
     )
-    number, failed = int(arguments.id), arguments.failed
-    measured = None if arguments.measured is None else _point(arguments.measured, "--measured")
+    number, failed, details = int(arguments.id), arguments.failed, _details(arguments)
     if arguments.correct is None:
-        recorded = tell(arguments.folder, number, value, failed, _say_waiting, measured)
+        recorded = tell(arguments.folder, number, value, failed, _say_waiting, **details)
     else:
+        reason = arguments.correct
         recorded = correct(
-            arguments.folder,
-            number,
-            value,
-            reason=arguments.correct,
-            failed=failed,
-            waiting=_say_waiting,
-            measured=measured,
+            arguments.folder, number, value, reason=reason, failed=failed, waiting=_say_waiting, **details
         )
     _say_recorded(arguments, f"query {number}: {value!r}" if failed is None else f"query {number}: {failed}", recorded)
     return 0
 
 
+def _details(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What was said of a value besides; see `gibo.Outcome`. A block that looks like a number is one."""
+    given: dict[str, Any] = {name: getattr(arguments, name) for name in ("noise", "repeats", "block")}
+    given["measured"] = None if arguments.measured is None else _point(arguments.measured, "--measured")
+    if given["block"] is not None:
+        with suppress(ValueError):
+            given["block"] = float(given["block"])
+    return {name: part for name, part in given.items() if part is not None}
+
+
 def _tell_elsewhere(arguments: argparse.Namespace) -> int:
+    from gibo.outcome import Outcome
     from gibo.runs.manual import tell_elsewhere
 
     if any(each is not None for each in (arguments.value, arguments.failed, arguments.correct)):
         raise InputError("tell: with --at, give a value and nothing else: gibo tell RUN --at NAME=X,... VALUE")
     value = _number("VALUE", arguments.id)
-    new = tell_elsewhere(arguments.folder, [(_point(arguments.at), value)], _say_waiting)
+    told = Outcome(value, **_details(arguments))
+    new = tell_elsewhere(arguments.folder, [(_point(arguments.at), told)], _say_waiting)
     say_done(f"{value!r} at {arguments.at}: {'recorded' if new else 'was recorded before'}")
     return 0
 

@@ -67,6 +67,7 @@ class Optimizer(ABC):
     title: ClassVar[str] = ""
     # Whether a value that arrives after its iteration is over is of any use; see `proceed`.
     uses_late_values: ClassVar[bool] = False
+    shares_seeds = False  # whether all queries of an iteration have one seed
     rounding: Callable[[Array], Array] | None = None  # of a point (d,) the nearest one that can be evaluated
     most_parameters: ClassVar[int | None] = 5000  # most keep d × d matrices; None: any number will do
 
@@ -109,8 +110,7 @@ class Optimizer(ABC):
         self.settle()
         if not self.is_pending:
             with single_thread():
-                first = self.log.next_id
-                queries = [self._query(first + i, x, kind) for i, (x, kind) in enumerate(self._propose())]
+                queries = [self._query(i, x, kind) for i, (x, kind) in enumerate(self._propose(), self.log.next_id)]
                 self.log.ask(Asked(tuple(queries), self._whole_memo()))
         return self.pending
 
@@ -390,7 +390,8 @@ class Optimizer(ABC):
         return self.evaluations
 
     def _query(self, number: int, x: Array, kind: str) -> Query:
-        seed = int(np.random.SeedSequence((self.seed, number)).generate_state(1)[0])
+        key = (self._iteration, 1) if self.shares_seeds else (number,)
+        seed = int(np.random.SeedSequence((self.seed, *key)).generate_state(1)[0])
         return Query(number, read_only(self.evaluated(x).copy()), seed, kind, self._iteration)
 
     def _whole_memo(self) -> dict[str, Any] | None:

@@ -30,6 +30,7 @@ from gibo.gp import GaussianProcess
 from gibo.optimizers.limits import LimitModels, Limits
 from gibo.optimizers.model_based import ModelBased
 from gibo.optimizers.region import Region
+from gibo.optimizers.rows import coming_block, expecting_usual_noise
 from gibo.optimizers.scale import Findings
 from gibo.optimizers.settings import Settings
 from gibo.outcome import EXTERNAL, ITERATE, QUERY, Evaluation, Outcome, Query
@@ -84,6 +85,7 @@ class GIBO(ModelBased):
         self.limits = limits if isinstance(limits, Limits) or limits is None else Limits(limits)
         self.largest_step = None if largest_step is None else positive("largest_step", largest_step)
         self._limit_models = LimitModels.initial(self.limits, self.settings, self.scale)
+        self.shares_seeds = self.settings.blocks == "iteration"
         self._iterate_asked = False
         self._move_state = self.settings.move.init(self.d)
         self._scale_found = not self._surrogate.can_be_rescaled
@@ -180,14 +182,16 @@ class GIBO(ModelBased):
         M, _, N_m, *_ = self.settings.sizes
         z, window = self._iterate / self.scale, self._window(N_m - M - iterate_comes)
         noise, N_g = self._gradients_to_come(iterate_comes)
-        expecting = None
+        expecting, block = None, coming_block(window, self.settings)
         if noise is not None:
-            expecting = self._surrogate.expecting_gradient(window, self._window(), self._iterate, noise, N_g)
-        information = GradientInformation(
-            self._surrogate.given(window, N_g).gp if expecting is None else expecting, at=z
-        )
+            expecting = self._surrogate.expecting_gradient(window, self._window(), self._iterate, noise, N_g, block)
+        gp = self._surrogate.given(window, N_g).gp if expecting is None else expecting
+        information = GradientInformation(expecting_usual_noise(gp), at=z, block=block)
         for query in self.log.pending.values():  # of earlier iterations; see `proceed`
-            information = information.extend(query.x / self.scale)
+            if self.settings.blocks == "iteration":
+                information = information.in_block(-1.0 - query.id).extend(query.x / self.scale).in_block(block)
+            else:
+                information = information.extend(query.x / self.scale)
         return information.extend(z) if iterate_comes and expecting is None else information
 
     # -- limits and failures ------------------------------------------------------------------------------------------

@@ -154,7 +154,9 @@ class LimitModels:
     @classmethod
     def initial(cls, limits: Limits | None, settings: Settings, scale: Array) -> LimitModels:
         """Before any data; the settings are those of the objective's model, resolved."""
-        plain = replace(settings, warp=False, standardize=False, mean="estimated", scale_rule=None)
+        plain = replace(
+            settings, warp=False, standardize=False, mean="estimated", scale_rule=None, blocks=None, drift=False
+        )
         plain = replace(plain, variance=Settings.variance, noise=Settings.noise)
         labels = replace(plain, lengthscale=1.0, variance=LABEL_VARIANCE, noise=LABEL_NOISE)
         names = [] if limits is None else limits.names

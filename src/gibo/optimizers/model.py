@@ -27,6 +27,7 @@ from gibo.map_fit import fit
 from gibo.means import Mean
 from gibo.observations import Observations
 from gibo.optimizers.log import Belief
+from gibo.optimizers.rows import block_priors, block_term, blocks_of, can_be_warped, noise_of
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.units import InUnits, Units
 from gibo.outcome import Best, Evaluation
@@ -48,12 +49,15 @@ OPTIMISM, OVERCONFIDENCE = 0.5, 2.0
 
 
 class Hyperparameters(NamedTuple):
-    """Lengthscales (d,), variance, noise variance and the kernel's own parameters, in the units that the model sees."""
+    """Lengthscales (d,), variance, noise variance, the kernel's own parameters and those of the block term, if there is
+    one, in the units that the model sees.
+    """
 
     lengthscale: Array
     variance: float
     noise: float
     own: dict[str, float]
+    blocks: dict[str, float]
 
     @classmethod
     def initial(cls, settings: Settings, d: int) -> Hyperparameters:
@@ -62,12 +66,14 @@ class Hyperparameters(NamedTuple):
             np.asarray(h.mean if isinstance(h, Prior) else h, dtype=np.float64)
             for h in (settings.lengthscale, settings.variance, settings.noise)
         )
-        return cls(np.broadcast_to(ell, (d,)).copy(), float(s2), float(noise), KERNELS[settings.kernel]().own)
+        blocks = {name: prior.mean for name, prior in block_priors(settings).items()}
+        return cls(np.broadcast_to(ell, (d,)).copy(), float(s2), float(noise), KERNELS[settings.kernel]().own, blocks)
 
     @classmethod
     def of(cls, gp: GaussianProcess, d: int) -> Hyperparameters:
         """Those of a model."""
-        return cls(gp.kernel.ell(d).copy(), gp.kernel.variance, gp.noise, gp.kernel.own)
+        blocks = {} if gp.blocks is None else gp.blocks.hyperparameters
+        return cls(gp.kernel.ell(d).copy(), gp.kernel.variance, gp.noise, gp.kernel.own, blocks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +172,7 @@ class Model:
         """With one more evaluation; where it failed, the model takes its own mean for the missing value."""
         z = e.x / self.scale
         u = self.gp.predict(z).mean if e.value is None else self.units.apply(np.array(e.value))
-        return replace(self, gp=self.gp.extend(z, u))
+        return replace(self, gp=self.gp.extend(z, u, **noise_of([e], float(self.units.inverse_slope(np.array(u))))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,26 +202,33 @@ class Surrogate:
         """The model before any data."""
         return self._prior(Units(0.0, 1.0))
 
-    def _prior(self, units: Units) -> GaussianProcess:
-        ell, variance, noise, own = self.hyperparameters
+    def _prior(self, units: Units, now: float = 0.0) -> GaussianProcess:
+        ell, variance, noise, own, blocks = self.hyperparameters
         mean = 0.0 if self.settings.mean == "published" else self.settings.mean
         if isinstance(mean, Mean):
             mean = InUnits(mean, self.scale, units.shift, units.spread)
-        return GaussianProcess(KERNELS[self.settings.kernel](ell, variance, **own), noise, mean)
+        kernel = KERNELS[self.settings.kernel](ell, variance, **own)
+        return GaussianProcess(kernel, noise, mean, blocks=block_term(blocks, now))
 
     def given(self, evaluations: Sequence[Evaluation], N_g: int = 0) -> Model:
         """The posterior given evaluations that have values, with the last N_g gradients among them."""
         y = _values(evaluations)
         units = Units.of(y, self.settings.standardize)
-        gp = self._prior(units)
+        blocks = blocks_of(evaluations, self.settings)
+        gp = self._prior(units, 0.0 if blocks is None or not len(blocks) else float(blocks.max()))
         if not evaluations:
             return Model(gp, units, self.scale)
         X, u = np.array([e.x for e in evaluations]) / self.scale, units.apply(y)
+        rows: dict[str, Any] = noise_of(evaluations, units.spread) | ({} if blocks is None else {"blocks": blocks})
         if N_g == 0 or not any(e.gradient is not None for e in evaluations):  # they would need warping, too
-            return self._likeliest(Model(gp.condition(X, u), units, self.scale), y)
+            model = Model(gp.condition(X, u, **rows), units, self.scale)
+            return self._likeliest(model, y) if can_be_warped(evaluations) else model
         known = [(e.x, e.gradient, e.gradient_noise) for e in evaluations if e.gradient is not None]
-        G, g, g_noise = (part[-N_g:] for part in self._gradients(units, known))
-        return Model(gp.condition(X, u, G, g, g_noise), units, self.scale)
+        *gradients, speaks = self._gradients(units, known)
+        G, g, g_noise = (part[-N_g:] for part in gradients)
+        if blocks is not None:
+            rows["gradient_blocks"] = blocks[[e.gradient is not None for e in evaluations]][speaks][-N_g:]
+        return Model(gp.condition(X, u, G, g, g_noise, **rows), units, self.scale)
 
     def fit(self, evaluations: Sequence[Evaluation]) -> Surrogate:
         """MAP hyperparameters, from the present ones on; to the values alone.
@@ -233,18 +246,25 @@ class Surrogate:
         return replace(self, hyperparameters=Hyperparameters.of(fitted.gp, len(self.scale)), warning=warning)
 
     def expecting_gradient(
-        self, evaluations: Sequence[Evaluation], recent: Sequence[Evaluation], x: Array, noise: Array, N_g: int
+        self,
+        evaluations: Sequence[Evaluation],
+        recent: Sequence[Evaluation],
+        x: Array,
+        noise: Array,
+        N_g: int,
+        block: float | None = None,
     ) -> GaussianProcess | None:
         """The model given these evaluations and a value and a gradient at x, whatever they will be.
 
         What a query would tell about the gradient does not depend on them. None if a gradient with that noise says
-        nothing. If there are no evaluations, the units are those of the recent ones.
+        nothing. If there are no evaluations, the units are those of the recent ones. `block` is that of the value.
         """
         model = self.given(evaluations, N_g)
         units = model.units if model.gp.n else Units.of(_values(recent), self.settings.standardize)
-        _, g, g_noise = self._gradients(units, [(x, np.zeros(len(x)), noise)])
-        z = x / self.scale
-        return model.gp.extend(z, 0.0, z[None], g, g_noise) if len(g) else None
+        _, g, g_noise, _ = self._gradients(units, [(x, np.zeros(len(x)), noise)])
+        z, term = x / self.scale, model.gp.blocks
+        here = None if term is None else np.array([block if term.now is None else term.now])
+        return model.gp.extend(z, 0.0, z[None], g, g_noise, blocks=here, gradient_blocks=here) if len(g) else None
 
     @property
     def can_be_rescaled(self) -> bool:
@@ -258,7 +278,7 @@ class Surrogate:
         return replace(self, hyperparameters=self.hyperparameters._replace(lengthscale=ell), log_factor=log_factor)
 
     def _priors(self) -> dict[str, Prior]:
-        priors = {**self.settings.priors, **KERNELS[self.settings.kernel].priors}
+        priors = {**self.settings.priors, **KERNELS[self.settings.kernel].priors, **block_priors(self.settings)}
         ell: Any = priors.get("lengthscale")
         if not self.log_factor or ell is None:
             return priors
@@ -266,8 +286,9 @@ class Surrogate:
 
     def memo(self) -> dict[str, Any]:
         """Hyperparameters and warning, for a log."""
-        given = list(self.hyperparameters) if self.hyperparameters.own else list(self.hyperparameters[:3])
+        given = list(self.hyperparameters[:4]) if self.hyperparameters.own else list(self.hyperparameters[:3])
         found: dict[str, Any] = {"hyperparameters": given, "warning": self.warning}
+        found |= {"blocks": self.hyperparameters.blocks} if self.hyperparameters.blocks else {}
         return found | ({"log_factor": self.log_factor} if self.log_factor else {})
 
     def recall(self, memo: dict[str, Any]) -> Surrogate:
@@ -281,6 +302,7 @@ class Surrogate:
             positive("memo: variance", variance),
             positive("memo: noise", noise, or_zero=True),
             {name: positive(f"memo: {name}", (more[0] if more else {}).get(name)) for name in self.hyperparameters.own},
+            {name: positive(f"memo: {name}", memo["blocks"].get(name)) for name in self.hyperparameters.blocks},
         )
         log_factor = finite("memo: log_factor", memo.get("log_factor", 0.0))
         if abs(log_factor) > LARGEST_IN_MEMOS or (log_factor and not self.can_be_rescaled):
@@ -303,8 +325,9 @@ class Surrogate:
         gp = replace(model.gp, observations=replace(data, y=U[best]))
         return Model(gp, candidates[best], model.scale)
 
-    def _gradients(self, units: Units, given: list[Any]) -> tuple[Array, Array, Array]:
-        """Of gradients (x, gradient, noise) those that say something, in z and u: where, what and their noise (m, d).
+    def _gradients(self, units: Units, given: list[Any]) -> tuple[Array, Array, Array, Array]:
+        """Of gradients (x, gradient, noise) those that say something, in z and u: where, what and their noise (m, d),
+        and which of those that are given they are.
 
         An entry g with noise v far above its prior variance H says g/v. So does (c/v)·g with the noise c < v, if c is
         still far above H; and K, whose digits are relative to its largest entry, stays well conditioned.
@@ -319,7 +342,7 @@ class Surrogate:
         with np.errstate(invalid="ignore"):  # 0/0 where a gradient is exact
             g = expected + np.where(c < v, c / v, 1.0) * (g * slope - expected)
         speaks = (c == v).any(axis=1) & np.isfinite(g).all(axis=1)
-        return x[speaks] / self.scale, g[speaks], c[speaks]
+        return x[speaks] / self.scale, g[speaks], c[speaks], speaks
 
 
 def _values(evaluations: Sequence[Evaluation]) -> Array:

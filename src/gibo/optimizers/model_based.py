@@ -172,7 +172,7 @@ class ModelBased(Optimizer):
         """Keep what was known when the iterate moved from `before` to where it is now."""
         internal = model.gp.jacobian(before / self.scale)
         jacobian, square = model.in_users_units(internal, before), model.units.spread**2
-        ell, variance, noise, _ = self._surrogate.hyperparameters
+        ell, variance, noise, *_ = self._surrogate.hyperparameters
         step = self._iterate - before
         record = Iteration(
             number=self._iteration,

@@ -113,6 +113,11 @@ class Settings(Serializable):
         only_evaluated: recommend evaluated points alone, and another one than the start only where it is surely
             better; see `gibo.optimizers.recommend`. If False: the highest mean, be it the iterate's.
         caution: the recommended point has the highest mean − caution standard deviations.
+        blocks: what evaluations have in common that shifts their values. ``"given"``: those that are told the same
+            `block` share it, a day or an operator. ``"iteration"``: all queries of an iteration get one seed, for a
+            simulator that is fairer to compare with the same random numbers; see `gibo noise`. None: nothing.
+        drift: the objective changes with time, and the target is the objective now; the time is the number of the
+            evaluation, or with ``blocks="given"`` the block, a number.
 
     Example:
         >>> Settings(M=4).resolve(d=10).N_m
@@ -143,6 +148,8 @@ class Settings(Serializable):
     move: Move = BoundStep()
     only_evaluated: bool = True
     caution: float = 1.0
+    blocks: Literal["given", "iteration"] | None = None
+    drift: bool = False
 
     def __post_init__(self) -> None:
         def put(name: str, value: Any) -> None:
@@ -152,8 +159,14 @@ class Settings(Serializable):
         one_of("delta_unit", self.delta_unit, ("lengthscales", "absolute"))
         one_of("fit", self.fit, ("each", "full", "never"))
         one_of("fit_at", self.fit_at, ("step", "queries", "iterate"))
-        for name in ("standardize", "warp", "only_evaluated"):
+        for name in ("standardize", "warp", "only_evaluated", "drift"):
             put(name, as_flag(name, getattr(self, name)))
+        if self.blocks is not None:
+            one_of("blocks", self.blocks, ("given", "iteration"))
+        if self.drift and self.blocks == "iteration":
+            raise InputError("drift: with blocks='iteration' the model has no term for it; choose one of them")
+        if (self.drift or self.blocks is not None) and not self.standardize:
+            raise InputError("blocks, drift: their priors are shares of the values' variance; leave standardize=True")
         put("caution", positive("caution", self.caution, or_zero=True))
         put("shared_log_sd", positive("shared_log_sd", self.shared_log_sd))
         for name in ("lengthscale", "variance", "noise"):

@@ -19,11 +19,12 @@ from gibo._checks import (
     finite,
     instance,
     natural,
+    one_of,
     positive_int,
 )
 from gibo._linalg import Array
 from gibo.errors import InputError, QueryError
-from gibo.outcome import Evaluation, Outcome, Query, told_outcome
+from gibo.outcome import DETAILS, Evaluation, Outcome, Query, told_outcome
 from gibo.runs.advice import Advice
 from gibo.runs.description import Description
 from gibo.runs.journal import Journal
@@ -109,14 +110,23 @@ def tell(
     value: Any = None,
     failed: str | None = None,
     waiting: Callable[[], None] | None = None,
-    measured: Mapping[str, Any] | None = None,
+    **details: Any,
 ) -> Recorded:
-    """Record the value of a query, or why there is none; the very same may be told again."""
+    """Record the value of a query, or why there is none; the very same may be told again.
+
+    Args:
+        folder: of the run.
+        number: of the query.
+        value: what its evaluation gave.
+        failed: or why there is no value.
+        waiting: called once if another process has the run and must be waited for.
+        **details: its noise, repeats, block and measured quantities, see `gibo.Outcome`.
+    """
     number = natural("number", number)
     _check_telling(value, failed)
     with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
         refuse_normalized(journal)
-        outcome, asked = _outcome(journal, value, failed, measured), journal.queries()
+        outcome, asked = _outcome(journal, value, failed, details), journal.queries()
         told = {e.id: e.outcome for e, _ in journal.evaluations()}
         is_new = is_to_be_told(number, outcome, told, asked.keys() - told)
         if is_new:
@@ -145,7 +155,7 @@ def is_to_be_told(number: int, outcome: Outcome, told: Mapping[int, Outcome], pe
 
 def is_same(a: Outcome, b: Outcome) -> bool:
     """Whether two outcomes say the same."""
-    return (a.value, a.failure, dict(a.measured)) == (b.value, b.failure, dict(b.measured)) and all(
+    return (a.value, a.failure, a.details()) == (b.value, b.failure, b.details()) and all(
         (one is None and other is None) or (one is not None and other is not None and np.array_equal(one, other))
         for one, other in ((a.gradient, b.gradient), (a.gradient_noise, b.gradient_noise))
     )
@@ -178,7 +188,7 @@ def correct(
     reason: str,
     failed: str | None = None,
     waiting: Callable[[], None] | None = None,
-    measured: Mapping[str, Any] | None = None,
+    **details: Any,
 ) -> Recorded:
     """Another value for a query that was told, or why it has none; the journal keeps both, and the reason.
 
@@ -189,7 +199,7 @@ def correct(
     if not instance("reason", reason, str, "a text").strip():
         raise InputError("correct: say why, for the record")
     with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
-        outcome = _outcome(journal, value, failed, measured)
+        outcome = _outcome(journal, value, failed, details)
         asked = journal.queries()
         if number in asked:
             journal.spec().fresh_optimizer().check_outcome(asked[number][0], outcome)
@@ -205,11 +215,11 @@ def _check_telling(value: Any, failed: str | None) -> None:
     instance("failed", failed, (str, NoneType), "a reason")
 
 
-def _outcome(journal: Journal, value: Any, failed: str | None, measured: Mapping[str, Any] | None) -> Outcome:
-    d = len(journal.spec().arguments["x0"])
-    if value is None:
-        return told_outcome(d, None, None, None, failed or "failed", measured=measured)
-    return told_outcome(d, as_number("value", value), None, None, False, measured=measured)
+def _outcome(journal: Journal, value: Any, failed: str | None, details: Mapping[str, Any]) -> Outcome:
+    d, number = len(journal.spec().arguments["x0"]), None if value is None else as_number("value", value)
+    for name in details:
+        one_of("details", name, sorted(DETAILS))
+    return told_outcome(d, number, None, None, False if failed is None else failed or "failed", **details)
 
 
 def tell_elsewhere(
@@ -237,7 +247,8 @@ def unknown_values(session: Session, data: Sequence[tuple[Mapping[str, Any], Any
         points.setdefault(e.value, []).append(e.x)
     new = []
     for values, value in data:
-        x, same_value = session.naming.point(values), points.get(value, [])
+        number = value.value if isinstance(value, Outcome) else value
+        x, same_value = session.naming.point(values), points.get(number, [])
         same = next((i for i, each in enumerate(same_value) if np.allclose(each, x, rtol=1e-9, atol=0.0)), None)
         if same is None:
             new.append((values, value))

@@ -12,6 +12,7 @@ import io
 import json
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,8 @@ Columns = dict[str, list[Any]]
 FORMATS = ("csv", "json", "parquet")
 FRAMES = ("pandas", "polars")
 BEFOREHAND, AFTERWARDS = ("id", "iteration", "kind"), ("value", "failure", "seconds", "asked", "told", "seed")
+# Written where an evaluation has them, and read.
+KNOWN = ("noise", "repeats", "block")
 SEPARATORS = (",", ";", "\t")
 EXECUTED = ("=", "+", "-", "@", "\t", "\r")  # at the start of a text, by a spreadsheet
 
@@ -41,18 +44,23 @@ class Line(NamedTuple):
 def columns_of(lines: Sequence[Line], naming: Naming) -> Columns:
     """The parameters by their names, values as the lines have them; what is not known is None.
 
-    Numbers in the info of the evaluations, such as a return, come last.
+    Noise, repeats and block come next, where an evaluation has them, and numbers in the info, such as a return, last.
     """
     columns: Columns = {name: [] for name in (*BEFOREHAND, *map(column_of, naming.names), *AFTERWARDS)}
     infos: list[dict[str, float]] = []
+    details: list[dict[str, Any]] = []
     for query, outcome, asked, told in lines:
         known = (None, None, None) if outcome is None else (outcome.value, outcome.failure, outcome.seconds)
         point = naming(query.x).values()
         cells = [query.id, query.iteration, query.kind, *point, *known, asked, told, query.seed]
         for column, cell in zip(columns.values(), cells, strict=True):
             column.append(cell)
+        details.append({} if outcome is None else outcome.details())
         info = {} if outcome is None else outcome.info
         infos.append({key: value for key, value in info.items() if type(value) in (int, float)})
+    for key in KNOWN:
+        if any(key in each for each in details):
+            columns[key] = [each.get(key) for each in details]
     for key in dict.fromkeys(key for info in infos for key in info):
         columns[f"info.{key}"] = [info.get(key) for info in infos]
     return columns
@@ -60,7 +68,7 @@ def columns_of(lines: Sequence[Line], naming: Naming) -> Columns:
 
 def column_of(parameter: str) -> str:
     """The name of a parameter's column."""
-    return f"parameter {parameter}" if parameter in (*BEFOREHAND, *AFTERWARDS) else parameter
+    return f"parameter {parameter}" if parameter in (*BEFOREHAND, *AFTERWARDS, *KNOWN) else parameter
 
 
 def rows_of(columns: Columns) -> list[list[Any]]:
@@ -115,8 +123,10 @@ def _harmless(text: str) -> str:
     return printable(f"'{text}" if text.startswith(EXECUTED) else text, lines=True)
 
 
-def read_values(path: Path, names: Sequence[str]) -> list[tuple[dict[str, float], float]]:
+def read_values(path: Path, names: Sequence[str]) -> list[tuple[dict[str, float], float | Outcome]]:
     """Points by the names of their parameters, and their values, from a CSV file; rows without a value are left out.
+
+    A row with a noise, repeats or a block gives an `Outcome`.
 
     Cells may also be separated by semicolons or tabs, and numbers may then have a decimal comma.
     """
@@ -135,15 +145,32 @@ def read_values(path: Path, names: Sequence[str]) -> list[tuple[dict[str, float]
             f"{path}: expected a head with {', '.join([*wanted.values(), 'value'])}, separated by commas, semicolons "
             f"or tabs; there is no {missing[0]}"
         )
-    rows, found = csv.DictReader(lines, delimiter=separator), []
+    found: list[tuple[dict[str, float], float | Outcome]] = []
+    rows = csv.DictReader(lines, delimiter=separator)
     try:
         for row in rows:
             if row["value"]:
                 where = f"{path}, line {rows.line_num}"
                 point = {name: _cell(where, column, row[column], separator) for name, column in wanted.items()}
-                found.append((point, _cell(where, "value", row["value"], separator)))
+                value = _cell(where, "value", row["value"], separator)
+                details = _details(where, row, separator)
+                found.append((point, Outcome(value, **details) if details else value))
     except csv.Error as error:
         raise InputError(f"{path}: not readable as CSV: {error}") from None
+    return found
+
+
+def _details(where: str, row: dict[str, str], separator: str) -> dict[str, Any]:
+    """Noise, repeats and block of a row, where it has them; a block that looks like a number is one."""
+    found: dict[str, Any] = {name: row[name] for name in KNOWN if row.get(name)}
+    for name in found:
+        if name == "block":
+            with suppress(ValueError):
+                found[name] = float(found[name])
+        else:
+            found[name] = _cell(where, name, found[name], separator)
+    if "repeats" in found and found["repeats"].is_integer():
+        found["repeats"] = int(found["repeats"])
     return found
 
 

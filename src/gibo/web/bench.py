@@ -13,7 +13,7 @@ import numpy as np
 
 from gibo._checks import as_path, describe
 from gibo.errors import InputError, JournalError, NumericalError, QueryError
-from gibo.outcome import Best, Evaluation, Outcome, Query, told_outcome
+from gibo.outcome import DETAILS, Best, Evaluation, Outcome, Query, told_outcome
 from gibo.runs import manual
 from gibo.runs.journal import Journal
 from gibo.runs.session import Session
@@ -90,9 +90,10 @@ class ManualBench:
             return {"queries": [self.naming.query(query) for query in session.ask()]}
 
     def tell(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Record ``{"id", "value"}``, with ``"gradient"`` and ``"gradient_noise"`` if known, or ``{"id", "failed"}``.
+        """Record ``{"id", "value"}``, or ``{"id", "failed"}``.
 
-        ``"measured"`` has measured quantities by name.
+        If known, with ``"gradient"`` and ``"gradient_noise"``, ``"noise"``, ``"repeats"``, ``"block"`` and
+        ``"measured"``; see `gibo.Outcome`.
 
         Returns ``{"id", "recorded"}``: false if the very same was recorded before, which is no error.
         """
@@ -157,13 +158,14 @@ class ManualBench:
 
 def as_outcome(request: dict[str, Any], d: int) -> tuple[int, Outcome]:
     """The query's number and its outcome, from what a client has sent."""
-    known = ("id", "value", "gradient", "gradient_noise", "failed", "measured")
-    unknown = [name for name in request if name not in known]
+    known, details = ("id", "value", "gradient", "gradient_noise", "failed"), sorted(DETAILS)
+    unknown = [name for name in request if name not in known and name not in details]
     if unknown:
-        raise InputError(f"tell: {unknown[0][:80]!r} is unknown; expected {', '.join(known)}")
-    number, value, gradient, noise, failed, measured = (request.get(name) for name in known)
+        raise InputError(f"tell: {unknown[0][:80]!r} is unknown; expected {', '.join((*known, *details))}")
+    number, value, gradient, noise, failed = (request.get(name) for name in known)
     if isinstance(number, bool) or not isinstance(number, int):
         raise InputError(f"id: expected the number of a query, got {describe(number)}")
     if not failed and (value is None or isinstance(value, bool)):
         raise InputError(f"value: expected a number, got {describe(value)}; or say failed")
-    return number, told_outcome(d, value, gradient, noise, False if failed is None else failed, measured=measured)
+    given = {name: request[name] for name in details if name in request}
+    return number, told_outcome(d, value, gradient, noise, False if failed is None else failed, **given)

@@ -1,0 +1,113 @@
+"""What a model is told of evaluations besides their points and values: their noise, and their blocks or times.
+
+Noise: a value that is the mean of r repeats has the noise variance ``noise/r``, where `noise` is the model's
+hyperparameter. A value with a noise variance v that the user knows has exactly that, ``v/spread²`` in the model.
+
+Blocks (`gibo.blocks`): a number for each evaluation. With ``Settings.blocks="given"`` evaluations that were told the
+same `Outcome.block` share one, with ``"iteration"`` those whose queries had one seed; others have one of their own.
+With ``Settings.drift`` the numbers are times: the evaluations' ids, or the blocks that were given, in units of one
+evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gibo._linalg import Array
+from gibo.blocks import BlockTerm
+from gibo.errors import InputError
+from gibo.gp import GaussianProcess
+from gibo.optimizers.settings import Settings
+from gibo.outcome import EXTERNAL, Evaluation
+from gibo.priors import LogNormal, Prior
+
+# Of the block term: shift as a share of the variance of the values, share of that of the objective, and the timescale
+# of a drift in evaluations.
+BLOCK_PRIORS: dict[str, Prior] = {"shift": LogNormal(0.3, 1.5), "share": LogNormal(0.1, 1.5)}
+DRIFT_PRIORS: dict[str, Prior] = {
+    "shift": LogNormal(0.3, 1.5),
+    "share": LogNormal(0.1, 1.5),
+    "timescale": LogNormal(200.0, 1.0),
+}
+# The number of a block that no evaluation has had. Those that are shared have numbers from 0 on, and others whole ones.
+NEW_BLOCK = -0.5
+
+
+def noise_of(evaluations: Sequence[Evaluation], spread: float) -> dict[str, Array]:
+    """``noise_scale`` and ``known_noise`` of `GaussianProcess.condition`; nothing where every value is a usual one."""
+    if all(e.noise is None and e.repeats == 1 for e in evaluations):
+        return {}
+    scale = np.array([1.0 / e.repeats if e.noise is None else 0.0 for e in evaluations])
+    known = np.array([e.noise or 0.0 for e in evaluations])
+    return {"noise_scale": scale, "known_noise": known / spread**2}
+
+
+def can_be_warped(evaluations: Sequence[Evaluation]) -> bool:
+    """A known noise variance belongs to the values as they are, so values with one are not warped."""
+    return all(e.noise is None for e in evaluations)
+
+
+def expecting_usual_noise(gp: GaussianProcess) -> GaussianProcess:
+    """The same posterior, where further values are expected to have the median noise of the present ones."""
+    data = gp.observations
+    if data is None or not gp.n or ((data.noise_scale == 1.0) & (data.known_noise == 0.0)).all():
+        return gp
+    return replace(gp, noise=float(np.median(gp.noise * data.noise_scale + data.known_noise)))
+
+
+def block_priors(settings: Settings) -> dict[str, Prior]:
+    """Of the hyperparameters of the model's block term; none without one."""
+    return DRIFT_PRIORS if settings.drift else BLOCK_PRIORS if settings.blocks is not None else {}
+
+
+def block_term(hyperparameters: dict[str, float], now: float) -> BlockTerm | None:
+    """The model's block term, which has these hyperparameters."""
+    if not hyperparameters:
+        return None
+    return BlockTerm(**hyperparameters, now=now if "timescale" in hyperparameters else None)
+
+
+def blocks_of(evaluations: Sequence[Evaluation], settings: Settings) -> Array | None:
+    """The block or time (n,) of each evaluation; None for a model without a block term."""
+    if settings.drift:
+        return _times(evaluations, settings)
+    if settings.blocks is None:
+        return None
+    seen: dict[Any, int] = {}
+    numbers = []
+    for e in evaluations:
+        key = e.block if settings.blocks == "given" else None if e.kind == EXTERNAL else e.query.seed
+        numbers.append(-1.0 - e.id if key is None else float(seen.setdefault(key, len(seen))))
+    return np.array(numbers)
+
+
+def coming_block(evaluations: Sequence[Evaluation], settings: Settings) -> float | None:
+    """The number of the block of the next queries: with given blocks that of the last evaluation; None without blocks.
+
+    With a drift it is None too: the next queries are evaluated now.
+    """
+    numbers = blocks_of(evaluations, settings)
+    if numbers is None or settings.drift:
+        return None
+    return float(numbers[-1]) if settings.blocks == "given" and len(numbers) and numbers[-1] >= 0.0 else NEW_BLOCK
+
+
+def _times(evaluations: Sequence[Evaluation], settings: Settings) -> Array:
+    if settings.blocks is None:
+        return np.array([float(e.id) for e in evaluations])
+    for e in evaluations:
+        if e.block is None or isinstance(e.block, str):
+            raise InputError(
+                f"block: with drift=True and blocks='given' each evaluation needs a number as its block, its time; "
+                f"evaluation {e.id} has {e.block!r}"
+            )
+    times = np.array([float(e.block or 0.0) for e in evaluations])
+    if not len(times):
+        return times
+    late = np.sort(times)[len(times) // 2 :]  # the start may be much older than the window
+    unit = float(late[-1] - late[0]) / max(len(late) - 1, 1)
+    return times / unit if unit > 0.0 else times

@@ -1,0 +1,184 @@
+"""Noise that is known, repeats, blocks and drift: the optimiser's model against one that is made by hand."""
+
+import numpy as np
+import pytest
+from known_model import ELL, SCALE, X0, D, fixed
+
+import gibo
+from gibo import GIBO, GaussianProcess, GradientInformation, InputError, Outcome, Settings, SquaredExponential
+from gibo.blocks import BlockTerm
+from gibo.optimizers.rows import BLOCK_PRIORS, DRIFT_PRIORS
+from optimizer_helpers import advance, as_data, bumpy, snapshot, through_json
+
+
+def told(settings, outcome, iterations=2, **options):
+    """An optimiser after some iterations; `outcome` gives what is told of a query."""
+    optimizer = GIBO(X0, scale=SCALE, settings=settings, **options)
+    while optimizer.iteration < iterations:
+        for query in optimizer.ask():
+            optimizer.tell(query, outcome(query))
+    return optimizer
+
+
+def window(optimizer, n=8):
+    rows = optimizer.log.valued[-n:]
+    return rows, np.array([e.x for e in rows]), np.array([e.value for e in rows])
+
+
+def assert_same_model(optimizer, gp):
+    """That the optimiser's gradient is the one of this model in the user's units."""
+    expected = gp.jacobian(optimizer.iterate)
+    np.testing.assert_allclose(optimizer.jacobian().mean, expected.mean, rtol=1e-7)
+    np.testing.assert_allclose(optimizer.jacobian().covariance, expected.covariance, rtol=1e-7, atol=1e-9)
+
+
+# -- noise and repeats ------------------------------------------------------------------------------------------------
+
+
+def with_noise(query):
+    kinds = {"repeats": 1 + query.id % 4}, {"noise": 0.01 * (1 + query.id)}
+    return Outcome(40.0 * bumpy(query.x), **kinds[query.id % 2])
+
+
+def test_repeats_and_known_noise_are_the_models():
+    optimizer = told(fixed(standardize=True), with_noise)
+    rows, X, y = window(optimizer)
+    var = y.var()
+    gp = GaussianProcess(SquaredExponential(ELL * SCALE, 1.5 * var), noise=0.02 * var, mean=y.mean())
+    scale = [0.0 if e.noise else 1.0 / e.repeats for e in rows]
+    assert_same_model(optimizer, gp.condition(X, y, noise_scale=scale, known_noise=[e.noise or 0.0 for e in rows]))
+
+
+def test_several_values_of_a_point_are_their_mean_with_repeats():
+    optimizer = told(Settings(), lambda query: Outcome(values=[bumpy(query.x) + e for e in (-0.1, 0.0, 0.1)]))
+    one = told(Settings(), lambda query: Outcome(bumpy(query.x), repeats=3))
+    np.testing.assert_allclose(optimizer.iterate, one.iterate, rtol=1e-6)
+    assert {e.repeats for e in optimizer.evaluations} == {3}
+
+
+def test_values_with_a_known_noise_are_not_warped():
+    def value(query):
+        return -float(np.exp(4.0 * query.x.sum()))
+
+    assert told(Settings(), value, 4).model().units.warp != "none"
+    assert told(Settings(), lambda query: Outcome(value(query), noise=0.01), 4).model().units.warp == "none"
+
+
+def test_queries_are_planned_for_the_noise_that_values_have():
+    far = [np.abs(told(fixed(M=2), lambda q, r=r: Outcome(bumpy(q.x), repeats=r)).ask()[-1].x).max() for r in (1, 1000)]
+    assert far[0] != far[1]
+
+
+# -- blocks and drift -------------------------------------------------------------------------------------------------
+
+
+def block(query):
+    return "monday" if query.id < 5 else 2
+
+
+CASES = {
+    "given": ({"blocks": "given"}, block),
+    "iteration": ({"blocks": "iteration"}, None),
+    "drift": ({"drift": True}, None),
+    "times": ({"drift": True, "blocks": "given"}, lambda query: 3.5 * query.id),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_blocks_and_times_are_the_models(case):
+    changes, of = CASES[case]
+    settings = fixed(standardize=True, fit="never", **changes)
+    optimizer = told(settings, lambda query: Outcome(40.0 * bumpy(query.x), block=of and of(query)))
+    rows, X, y = window(optimizer)
+    var = y.var()
+    priors = DRIFT_PRIORS if settings.drift else BLOCK_PRIORS
+    term = {name: prior.mean * (var if name == "shift" else 1.0) for name, prior in priors.items()}
+    if settings.drift:
+        blocks = [float(e.id) for e in rows]
+        term["now"] = blocks[-1]
+    else:
+        blocks = [float(e.iteration if case == "iteration" else e.id < 5) for e in rows]
+    gp = GaussianProcess(SquaredExponential(ELL * SCALE, 1.5 * var), 0.02 * var, y.mean(), blocks=BlockTerm(**term))
+    assert_same_model(optimizer, gp.condition(X, y, blocks=blocks))
+    # What a query tells: M = 3 queries and the iterate will push the others out of the window.
+    coming = {"given": blocks[-1], "iteration": -7.0}.get(case)
+    information = GradientInformation(gp.condition(X[4:], y[4:], blocks=blocks[4:]), optimizer.iterate, coming)
+    found = optimizer._information(iterate_comes=True).covariance
+    expected = information.extend(optimizer.iterate).covariance * np.outer(SCALE, SCALE) / var
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+
+
+def test_the_queries_of_an_iteration_share_a_seed():
+    optimizer = told(Settings(blocks="iteration"), lambda query: bumpy(query.x), 3)
+    seeds = {}
+    for e in optimizer.evaluations:
+        seeds.setdefault(e.iteration, set()).add(e.query.seed)
+    assert all(len(each) == 1 for each in seeds.values())
+    assert len(set.union(*seeds.values())) == len(seeds)
+    assert len({query.seed for query in told(Settings(), lambda query: bumpy(query.x), 1).ask()}) > 1
+
+
+@pytest.mark.parametrize("changes", [{"blocks": "given"}, {"blocks": "iteration"}, {"drift": True}])
+def test_a_saved_one_goes_on_bit_for_bit(changes):
+    def value(query):
+        return Outcome(bumpy(query.x), block="a" if query.id % 3 else None, noise=0.01 if query.id % 2 else None)
+
+    settings = Settings(**changes)
+    one = told(settings, value, 3)
+    one.ask()
+    again = GIBO.from_state(through_json(one.state()))
+    assert snapshot(again) == snapshot(one)
+    for optimizer in (one, again):
+        for query in optimizer.pending:
+            optimizer.tell(query, value(query))
+    assert as_data(again.ask()) == as_data(one.ask())
+
+
+def test_gradients_have_blocks_too():
+    def value(query):
+        return Outcome(bumpy(query.x), gradient=3.0 * np.cos(3.0 * query.x) - 2.0 * query.x, gradient_noise=0.01)
+
+    for changes in ({"blocks": "iteration"}, {"drift": True}):
+        optimizer = told(Settings(**changes), value, 3)
+        assert np.isfinite(optimizer.best.value)
+
+
+def test_a_day_that_shifts_all_values_does_not_mislead():
+    """Each iteration is a day with a level of its own, far above the slope."""
+    levels = np.random.default_rng(0).normal(size=100) * 20.0
+
+    def on_days(query):
+        value = -float(((query.x - 1.0) ** 2).sum()) + levels[query.iteration]
+        return Outcome(value, block=query.iteration)
+
+    plain, with_days = (told(Settings(blocks=blocks), on_days, 12) for blocks in (None, "given"))
+    far = [float(np.linalg.norm(o.iterate - 1.0)) for o in (plain, with_days)]
+    assert far[1] < 0.3 * far[0]
+
+
+def test_clear_errors():
+    with pytest.raises(InputError, match="drift: with blocks='iteration'"):
+        Settings(drift=True, blocks="iteration")
+    with pytest.raises(InputError, match="blocks"):
+        Settings(blocks="daily")
+    with pytest.raises(InputError, match="leave standardize=True"):
+        Settings(drift=True, standardize=False, warp=False)
+    optimizer = GIBO(np.zeros(D), settings=Settings(drift=True, blocks="given"))
+    with pytest.raises(InputError, match="a number as its block, its time; evaluation 0 has 'monday'"):
+        advance(optimizer, 1, lambda query: Outcome(1.0, block="monday"))
+    with pytest.raises(InputError, match="noise"):
+        optimizer.tell(np.zeros(D), 1.0, noise=-1.0)
+
+
+# -- from outside -----------------------------------------------------------------------------------------------------
+
+
+def test_a_run_keeps_them_and_goes_on_after_a_kill(tmp_path):
+    def objective(x, seed):
+        return Outcome(bumpy(x) + seed % 7, repeats=3, block="a")
+
+    settings = Settings(blocks="iteration")
+    whole = gibo.maximize(objective, X0, budget=20, scale=0.3, settings=settings)
+    gibo.maximize(objective, X0, budget=9, scale=0.3, settings=settings, journal=tmp_path / "run")
+    again = gibo.resume(tmp_path / "run", objective, budget=20)
+    assert (again.x == whole.x).all()

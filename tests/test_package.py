@@ -258,6 +258,13 @@ def test_programs_of_the_documentation_run(name, code, tmp_path, monkeypatch):
     exec(compile(code, name, "exec"), {"__name__": "__main__"})
 
 
+def test_every_code_of_advice_is_in_the_troubleshooting_page():
+    page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    calls = [node for tree in MODULES.values() for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    codes = {ast.literal_eval(call.args[0]) for call in calls if ast.unparse(call.func) == "Advice"}
+    assert {code for code in codes if f"`{code}`" not in page} == set()
+
+
 EXAMPLES = sorted([*(ROOT / "examples").glob("*.*"), *(ROOT / "studies" / "examples").glob("*.py")])
 
 

@@ -49,7 +49,7 @@ class Advice:
     """A sentence about a run, for a person to read, and a code for a program.
 
     Attributes:
-        code: "improved", "no_improvement", "scale_small", …; docs/runs.md has them all.
+        code: "improved", "no_improvement", "scale_small", …; docs/troubleshooting.md has them all.
         text: what was seen, and what to try.
     """
 

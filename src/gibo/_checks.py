@@ -35,7 +35,7 @@ def as_finite(name: str, value: Any, ndim: int | None = None) -> Array:
         array = np.array(raw, dtype=np.float64)
     except InputError:
         raise
-    except Exception:  # nested sequences of different lengths; and a stranger's __array__ may raise anything
+    except Exception:  # nested sequences of different lengths; and a foreign __array__ may raise anything
         raise InputError(f"{name}: expected numbers, got {describe(value)}") from None
     if ndim is not None and array.ndim != ndim:
         shapes = {0: "a number", 1: "a vector, shape (d,)", 2: "a matrix of points, shape (n, d)"}
@@ -48,7 +48,7 @@ def as_finite(name: str, value: Any, ndim: int | None = None) -> Array:
 
 
 def moderate(name: str, array: Array) -> Array:
-    """That no number is so large that a float would not hold its square, a few times."""
+    """Raise if a number is so large that a sum of squares would overflow."""
     if array.size and float(np.abs(array).max()) > LARGEST:
         raise InputError(f"{name}: expected numbers of at most {LARGEST:g} in size; use other units")
     return array
@@ -71,7 +71,7 @@ def as_vector(name: str, value: npt.ArrayLike, d: int | None = None) -> Array:
 
 
 def not_too_many(d: int, most: int | None, name: str) -> None:
-    """That an optimiser of this name can cope with d parameters."""
+    """Raise if an optimiser of this name cannot handle d parameters."""
     if most is not None and d > most:
         raise InputError(
             f"x0: {name} is for hundreds of parameters, at most {most}, got {d}; where they are the weights of images, "
@@ -80,7 +80,7 @@ def not_too_many(d: int, most: int | None, name: str) -> None:
 
 
 def one_or_many(name: str, x: npt.ArrayLike, d: int | None = None) -> tuple[Array, bool]:
-    """One point (d,) or several (p, d) as (p, d), d as given or at least 1; and whether it is one."""
+    """One point (d,) or several (p, d), as an array (p, d); and whether it was one point."""
     array = as_finite(name, x)
     points = array if array.ndim == 2 else as_vector(name, array)[None]
     if not points.shape[1]:
@@ -128,7 +128,7 @@ def whole(name: str, value: Any, least: int | None = None) -> int:
 
 
 def natural(name: str, value: Any) -> int:
-    """An integer of at least 0, and not so large that it cannot be written down: seeds have up to 128 bits."""
+    """An integer from 0 to 2**128 − 1."""
     number = whole(name, value, least=0)
     if number >= 1 << 128:
         raise InputError(f"{name}: expected a whole number below 2**128, got {shown(value)}")
@@ -136,7 +136,7 @@ def natural(name: str, value: Any) -> int:
 
 
 def batch_size(name: str, value: Any) -> int:
-    """An integer of at least 1 and at most 10,000: more queries at once are a slip, or somebody's bad will."""
+    """An integer from 1 to 10,000: more queries at once are a mistake."""
     number = positive_int(name, value)
     if number > LARGEST_BATCH:
         raise InputError(f"{name}: expected at most {LARGEST_BATCH}, got {shown(value)}")
@@ -159,7 +159,7 @@ def as_number(name: str, value: Any) -> float:
 
 
 def as_list(name: str, value: Any, of_what: str) -> list[Any]:
-    """The items of anything that can be gone through."""
+    """The items of an iterable."""
     try:
         return list(value)
     except Exception:  # no iterable, or a foreign one, whose methods may raise anything
@@ -167,7 +167,7 @@ def as_list(name: str, value: Any, of_what: str) -> list[Any]:
 
 
 def as_flag(name: str, value: Any) -> bool:
-    """True or False, and nothing that merely counts as one of them."""
+    """True or False, and no other type."""
     if not isinstance(value, (bool, np.bool_)):
         raise InputError(f"{name}: expected True or False, got {shown(value)}")
     return bool(value)
@@ -193,7 +193,7 @@ def as_path(name: str, value: Any) -> Path:
     try:
         path = Path(value)
         usable = b"\0" not in os.fsencode(path)
-    except Exception:  # a stranger's __fspath__ may raise anything, and not every text can be a name
+    except Exception:  # a foreign __fspath__ may raise anything, and not every text can be a name
         usable = False
     if not usable:
         raise InputError(f"{name}: expected a path, got {describe(value)}")
@@ -223,7 +223,7 @@ def as_bounds(bounds: Any, d: int) -> tuple[Array, Array] | None:
     try:
         items = list(islice(iter(bounds), max(d, 2) + 1))
         is_pairs = len(items) == d and all(np.shape(item) == (2,) for item in items)
-    except Exception:  # no sequence, one of nested sequences of different lengths, or a stranger's
+    except Exception:  # no sequence, one of nested sequences of different lengths, or a foreign object's
         raise InputError(f"bounds: expected (lower, upper), got {describe(bounds)}") from None
     if is_pairs:
         # Pairs as SciPy has them, where None stands for no bound.
@@ -247,7 +247,7 @@ def as_bounds(bounds: Any, d: int) -> tuple[Array, Array] | None:
 
 
 def check_within(name: str, x: Array, bounds: tuple[Array, Array] | None) -> None:
-    """That a point (d,) lies within the bounds, if there are any."""
+    """Raise if a point (d,) lies outside of the bounds."""
     if bounds is not None and not ((bounds[0] <= x) & (x <= bounds[1])).all():
         j = int(np.flatnonzero((x < bounds[0]) | (x > bounds[1]))[0])
         low, high = bounds[0][j], bounds[1][j]
@@ -274,10 +274,10 @@ def _ordered(sides: Array) -> tuple[Array, Array]:
 
 
 def as_finite_or_infinite(name: str, value: Any) -> Array:
-    """A float64 array without NaN; infinities, also as the strings "inf" and "-inf", are welcome."""
+    """A float64 array without NaN; infinities, also as the strings "inf" and "-inf", are allowed."""
     try:
         array = np.array(value, dtype=np.float64)
-    except Exception:  # a stranger's __array__ may raise anything
+    except Exception:  # a foreign __array__ may raise anything
         raise InputError(f"{name}: expected numbers, got {shown(value)}") from None
     if np.isnan(array).any():
         raise InputError(f"{name}: expected numbers, got NaN")
@@ -292,15 +292,15 @@ def describe(value: Any) -> str:
         return f"an array of shape {value.shape}"
     try:
         return f"{type(value).__name__} {value!r:.80}"
-    except Exception:  # a stranger's __repr__ may raise anything
+    except Exception:  # a foreign __repr__ may raise anything
         return f"an object of type {type(value).__name__}"
 
 
 def shown(value: Any) -> str:
-    """What it looks like, for an error."""
+    """A short text of a value, for an error message."""
     try:
         return f"{value!r:.80}"
-    except Exception:  # a stranger's __repr__ may raise anything
+    except Exception:  # a foreign __repr__ may raise anything
         return f"an object of type {type(value).__name__}"
 
 
@@ -308,5 +308,5 @@ def describe_error(error: BaseException) -> str:
     """``ValueError: its text``."""
     try:
         return f"{type(error).__name__}: {error}"
-    except Exception:  # a stranger's __str__ may raise anything
+    except Exception:  # a foreign __str__ may raise anything
         return type(error).__name__

@@ -1,4 +1,4 @@
-"""The numerics below everything: Cholesky factors that never give up, their extension, triangular solves, L-BFGS-B.
+"""The numerics: Cholesky factors with jitter, their extension, triangular solves, L-BFGS-B.
 
 Symbols
 -------
@@ -82,7 +82,7 @@ def extend(factor: Factor, B: Array, C: Array) -> Factor:
 
 
 def solve_lower(L: Array, b: Array, overwrite: bool = False) -> Array:
-    """``L⁻¹ b`` for a vector or a matrix b; in the place of a vector, if asked."""
+    """``L⁻¹ b`` for a vector or a matrix b; a vector may be overwritten."""
     if not b.size:
         return b.copy()
     if b.ndim == 1:
@@ -93,7 +93,7 @@ def solve_lower(L: Array, b: Array, overwrite: bool = False) -> Array:
 
 
 def solve_upper(L: Array, b: Array, overwrite: bool = False) -> Array:
-    """``L⁻ᵀ b`` for a vector or a matrix b; in the place of a vector, if asked."""
+    """``L⁻ᵀ b`` for a vector or a matrix b; a vector may be overwritten."""
     if not b.size:
         return b.copy()
     if b.ndim == 1:
@@ -172,7 +172,7 @@ def minimize(
         >>> minimize(cost, np.array([3.0, 4.0]), low, high, factr=1e7, pgtol=1e-5, maximum_steps=50)
         (array([1., 2.]), 5.0)
     """
-    from scipy.optimize import fmin_l_bfgs_b  # here, because it takes as long to load as all the rest
+    from scipy.optimize import fmin_l_bfgs_b  # imported here: it takes as long to load as everything else
 
     at, gradient = b"", start
 

@@ -1,7 +1,7 @@
 """A class or an object of a user's own module, by its place: ``module:Name``.
 
-A place is resolved where the user wrote it, on the command line or in a program. What a file says is never imported:
-`from_plain` and readers of files work within `without_imports`.
+A place is resolved where the user wrote it, on the command line or in a program. A module that a file names is never
+imported: `from_plain` and readers of files work within `without_imports`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def load_module(option: str, name: str) -> ModuleType:
 
 @contextmanager
 def without_imports() -> Iterator[None]:
-    """In this block `load` refuses, because what it is given comes from a file."""
+    """In this block `load` refuses every place, because the places come from a file."""
     token = _from_a_file.set(True)
     try:
         yield

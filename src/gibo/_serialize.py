@@ -31,7 +31,7 @@ class Serializable:
 
 
 def register(classes: dict[str, Any], name: str, cls: type) -> None:
-    """Enter a class under a name; a user's class may take the place of another one of theirs, but not of gibo's own."""
+    """Register a class by its name; it may replace a class of the user, but none of gibo's."""
     known = classes.get(name)
     if known is not None and is_own(known) and not is_own(cls):
         raise InputError(f"{cls.__module__}.{cls.__qualname__}: {name!r} is a name of gibo's own; choose another one")
@@ -99,12 +99,12 @@ def _build(item: Any, depth: int) -> Any:
         return _CLASSES[name](**fields)
     except InputError:
         raise
-    except Exception as error:  # a class that is given the fields of another, or nonsense, may raise anything
+    except Exception as error:  # a class may raise anything when it gets wrong fields
         raise InputError(f"saved {name}: {describe_error(error)}") from None
 
 
 def check_plain(name: str, data: Any, depth: int = 0) -> None:
-    """That these are data as JSON has them, nested no deeper than ours are."""
+    """Raise if these are not JSON data, or are nested too deeply."""
     if depth > DEEPEST:
         raise InputError(f"{name}: nested deeper than {DEEPEST} levels; not what to_plain gives")
     if isinstance(data, list):
@@ -120,7 +120,7 @@ def check_plain(name: str, data: Any, depth: int = 0) -> None:
 
 
 def check_serializable(name: str, value: Serializable) -> None:
-    """That nothing of an object of a user's own class is lost when it is saved."""
+    """Raise if an object of a user's class would lose something when it is saved."""
     cls = type(value)
     if not dataclasses.is_dataclass(cls) or ("__init__" in vars(cls) and "__dataclass_fields__" not in vars(cls)):
         raise InputError(

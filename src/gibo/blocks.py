@@ -68,7 +68,7 @@ class BlockTerm(Serializable):
 
     @property
     def hyperparameters(self) -> dict[str, float]:
-        """The numbers that a fit can move, by name."""
+        """The numbers that a fit can change, by name."""
         found = {"shift": self.shift, "share": self.share}
         return found if self.timescale is None else {**found, "timescale": self.timescale}
 
@@ -79,7 +79,7 @@ class BlockTerm(Serializable):
         return np.exp(-np.abs(blocks[:, None] - blocks2) / self.timescale)
 
     def weight_now(self, blocks: Array) -> Array:
-        """``w`` (n,) with the objective that is asked for."""
+        """``w`` (n,) with the objective that the model describes."""
         if self.now is None:
             return np.zeros(len(blocks))
         return self.weight(blocks, np.array([self.now]))[:, 0]

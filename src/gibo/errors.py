@@ -9,12 +9,12 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# Characters of an error's text that are kept: what it repeats may be somebody's file name, or a file's content.
+# An error's text is cut to so many characters: it may repeat a file's content.
 LONGEST_MESSAGE = 1000
 
 
 class GiboError(Exception):
-    """Base of all errors that gibo raises on purpose. Its text is one line that a terminal shows and does not obey."""
+    """Base of all errors that gibo raises on purpose. Its text is one line without control sequences."""
 
     def __init__(self, text: str = "") -> None:
         line = printable(text)
@@ -26,14 +26,14 @@ class InputError(GiboError, ValueError):
 
 
 class QueryError(GiboError, KeyError):
-    """A query was told that is unknown or was told before."""
+    """A told query is unknown, or was told before."""
 
     def __str__(self) -> str:  # KeyError would show the message in quotation marks
         return str(self.args[0])
 
 
 class NumericalError(GiboError, ArithmeticError):
-    """A computation met values that are not finite."""
+    """A computation gave values that are not finite."""
 
 
 class RunError(GiboError, RuntimeError):
@@ -70,7 +70,7 @@ def short_traceback(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def printable(text: str, lines: bool = False) -> str:
-    r"""A text that a terminal shows and does not obey: control sequences, and what hides or turns text, as escapes.
+    r"""A text that is safe to print: control sequences, and characters that hide or turn text, are escaped.
 
     Args:
         text: from anywhere.
@@ -99,8 +99,8 @@ def missing_extra(needs: str, extra: str) -> MissingExtraError:
 
 
 def _packages(extra: str) -> str:
-    """What an extra consists of, by the packages' own names: gibo may be from a clone, a file or an index."""
-    import re  # all of it here, because it is slow to load and seldom needed
+    """The packages of an extra: gibo may be installed from a clone, a file or an index."""
+    import re  # imported here: slow to load, and seldom needed
     from importlib.metadata import PackageNotFoundError, requires
 
     try:

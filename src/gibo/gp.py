@@ -58,7 +58,7 @@ class Jacobian(NamedTuple):
     covariance: Array
 
     def certainty(self) -> float:
-        """How sure the gradient is not to be zero: the mass of the posterior that is nearer to its mean than zero is.
+        """How sure the model is that the gradient is not zero: the posterior's mass nearer to its mean than zero.
 
         ``P(χ²_d ≤ μᵀ S⁻¹ μ)``, the credible level of the ellipsoid around μ whose border runs through zero. Near 1 the
         gradient is known; where it is lost in its uncertainty this is as likely to be low as high, in any dimension. (A
@@ -208,7 +208,7 @@ class GaussianProcess:
 
     @property
     def hyperparameters(self) -> dict[str, float | Array]:
-        """All positive numbers that a fit can move, by name."""
+        """All positive numbers that a fit can change, by name."""
         k, of_blocks = self.kernel, {} if self.blocks is None else self.blocks.hyperparameters
         return {"lengthscale": k.lengthscale, "variance": k.variance, "noise": self.noise, **k.own, **of_blocks}
 
@@ -227,7 +227,7 @@ class GaussianProcess:
 
     @property
     def jitter(self) -> float:
-        """What had to be added to the diagonal of K to factorise it; 0 when nothing."""
+        """What was added to the diagonal of K to factorise it."""
         return 0.0 if self.factor is None else self.factor.jitter
 
     # -- the posterior ------------------------------------------------------------------------------------------------
@@ -363,7 +363,7 @@ class GaussianProcess:
 
 
 def known(what: str, *arrays: Array) -> None:
-    """That a posterior is finite: with data and hyperparameters of all sizes it need not be."""
+    """Raise if a posterior is not finite: data or hyperparameters may differ too much in size."""
     for array in arrays:
         if not np.isfinite(array).all():
             raise NumericalError(

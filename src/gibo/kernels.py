@@ -39,7 +39,7 @@ _SQRT5 = math.sqrt(5.0)
 # Of a squared distance in lengthscales; see `squared_distance`.
 LARGEST_ERROR = 1e-12
 
-# The kernels that have a name, by which settings refer to them.
+# Kernels by the name that settings use.
 KERNELS: dict[str, type[Kernel]] = {}
 
 

@@ -66,7 +66,7 @@ def fit(gp: GaussianProcess, priors: Mapping[str, Prior], maximum_steps: int = 5
     positive_int("maximum_steps", maximum_steps)
     if not priors:
         return Fit(gp, gp.log_likelihood, 0, None)
-    conditioned(gp)  # without data there is nothing to fit: an error of the caller's
+    conditioned(gp)  # raises if there are no data
     space = _Space.of(gp, priors)
     evaluations = 0
 
@@ -84,7 +84,7 @@ def fit(gp: GaussianProcess, priors: Mapping[str, Prior], maximum_steps: int = 5
     with np.errstate(all="ignore"):
         z0, (low, high) = space.start(), space.box
         z, lowest = z0, math.inf
-        # A prior near the largest float has no place for them.
+        # A prior near the largest float leaves no room between the bounds.
         if np.isfinite(z0).all() and not np.isposinf(low).any() and not np.isneginf(high).any():
             z, lowest = minimize(cost, z0, low, high, factr=1e10, pgtol=1e-3, maximum_steps=maximum_steps)
     if not lowest < 1e100:

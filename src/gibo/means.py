@@ -1,6 +1,6 @@
 """Prior means with a gradient: the ``m`` and ``∇m`` of Müller et al. 2021, eq. (3).
 
-A number is a constant mean, and needs nothing of this. One of your own is a frozen dataclass that derives from `Mean`.
+For a constant mean, a number is enough. One of your own is a frozen dataclass that derives from `Mean`.
 
 Example:
     >>> from gibo import GaussianProcess, SquaredExponential

@@ -131,7 +131,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """A query and its outcome; what is in them is also here."""
+    """A query and its outcome; their fields are fields here, too."""
 
     query: Query
     outcome: Outcome
@@ -156,13 +156,13 @@ class Evaluation:
 
 
 def read_only(x: Array) -> Array:
-    """The same array, from now on not to be written to."""
+    """The same array, now read-only."""
     x.flags.writeable = False
     return x
 
 
 def as_point(x: npt.ArrayLike, d: int) -> Array:
-    """A point (d,) from outside, checked, and not to be written to."""
+    """A point (d,) from outside, checked and read-only."""
     point = as_vector("x", x, d)
     if np.abs(point).max() > LARGEST:
         raise InputError(f"x: expected numbers of at most {LARGEST:g} in size, got {shown(x)}; use other units")
@@ -305,7 +305,7 @@ def _checked_info(info: Any, where: str) -> dict[str, Any]:
     try:
         plain: dict[str, Any] = to_plain(dict(info or {}))
         size = len(json.dumps(plain))
-    except Exception as error:  # what an info holds is a stranger's
+    except Exception as error:  # an info may hold foreign objects
         raise InputError(f"{where}info: expected data that JSON can hold: {describe_error(error)}") from None
     if size > LARGEST_INFO:
         return {"left out": f"an info of {size} characters; at most {LARGEST_INFO} are kept"}
@@ -317,7 +317,7 @@ def _failure(failure: Any, what: str) -> str:
 
 
 def _text(text: str, longest: int = LONGEST_FAILURE) -> str:
-    """Without halves of characters (in file names, say), which no file could hold, and cut to a size."""
+    """Without unpaired surrogates, which no file can hold, and cut to a size."""
     if len(text) > longest:
         text = f"{text[:longest]} … ({len(text) - longest} more characters)"
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
@@ -326,5 +326,5 @@ def _text(text: str, longest: int = LONGEST_FAILURE) -> str:
 def _trace(error: BaseException) -> str | None:
     try:
         return _text("".join(traceback.format_exception(error))[-LONGEST_TRACEBACK:], LONGEST_TRACEBACK)
-    except Exception:  # a stranger's __str__ may raise anything
+    except Exception:  # a foreign __str__ may raise anything
         return None

@@ -1,4 +1,4 @@
-"""How the iterate moves: which direction, and how far.
+"""Steps along the gradient: their direction and their length.
 
 The **direction** comes from the gradient's posterior mean g and the lengthscales, in one of four normalisations. The
 **step rule** turns a sequence of directions into steps, by a step size that may follow a **schedule**.

@@ -53,7 +53,11 @@ except gibo.JournalError as error:
 
 def test_without_posix_runs_and_journals_work_and_workers_are_refused(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-c", f"{WINDOWS}OTHERS = {OTHERS}\n{RUN}"], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-c", f"{WINDOWS}OTHERS = {OTHERS}\n{RUN}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert "executor=concurrent.futures.ProcessPoolExecutor()" in done.stdout

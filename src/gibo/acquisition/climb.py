@@ -60,7 +60,7 @@ def climb(
         array([0.3, 0.3])
     """
     starts = np.concatenate(groups)
-    # One start alone is not chosen, and a climb ends no lower than where it starts.
+    # A single start needs no comparison, and a climb ends no lower than where it starts.
     values = np.asarray(acquisition(starts)) if len(starts) > 1 else np.array([-np.inf])
     first = int(values.argmax())
     best, highest = starts[first], float(values[first])

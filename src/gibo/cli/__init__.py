@@ -1,6 +1,6 @@
 """The command line: arguments to the library, and its errors to one line.
 
-What is printed, is printed here: a terminal shows it and does not obey it, whoever wrote the run that it comes from.
+All output is printed here, with control sequences escaped.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ MODULES = {
 
 
 class _Closed(io.StringIO):
-    """In the place of a standard output that is closed."""
+    """Replaces a standard output that is closed."""
 
 
 def entry() -> NoReturn:
     """The command `gibo`, whatever its standard streams are."""
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:  # or a journal would be opened in a closed one's place
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:  # or a journal could get the number of a closed stream
         pass
     os.close(descriptor)
-    shown = _Closed() if sys.stdout is None else None  # Python's word for a closed one
+    shown = _Closed() if sys.stdout is None else None  # Python has None for a closed one
     sys.stdout, sys.stderr = shown or sys.stdout, sys.stderr or io.StringIO()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # what a terminal has no letters for
+            stream.reconfigure(errors="backslashreplace")  # characters that the terminal cannot show
     code = main()
     if code == 0 and shown is not None and shown.getvalue():
         complain("standard output is closed; what the command says was not shown")
@@ -68,9 +68,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(error)
         return 3 if isinstance(error, InUseError) else 2
     except OSError as error:
-        if error.filename is None:  # of our output
+        if error.filename is None:  # it concerns our output
             _discard_output()
-        if isinstance(error, BrokenPipeError):  # its reader has seen enough
+        if isinstance(error, BrokenPipeError):  # the reader has closed the pipe
             return 0
         complain(f"{error.filename or 'the output'}: {error.strerror}")
         return 2
@@ -98,17 +98,15 @@ def _arguments(words: list[str]) -> argparse.Namespace:
 class _Parser(argparse.ArgumentParser):
     def _print_message(self, message: str, file: Any = None) -> None:
         if file is sys.stdout:
-            file.write(message)  # argparse's own takes no notice if it cannot be written
+            file.write(message)  # argparse ignores errors of writing
         else:
             super()._print_message(message, file)
 
 
 def parser_of(command: str = "") -> argparse.ArgumentParser:
-    """With the command's own module alone; with all of them, to list them, if there is no such command."""
+    """The parser, with the command's module only; with all modules if there is no such command."""
     parser = _Parser(prog="gibo", description="Local policy search with Bayesian optimisation.")
-    parser.add_argument(
-        "--load", metavar="MODULE", action="append", help="import this module of your own first, for what it defines"
-    )
+    parser.add_argument("--load", metavar="MODULE", action="append", help="import this module of your own first")
     parser.add_argument("--version", action="version", version=f"gibo {sys.modules['gibo'].__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     own = [name for name, its in MODULES.items() if command in its]
@@ -172,7 +170,7 @@ def say(text: object, flush: bool = False) -> None:
 
 
 def say_done(text: object) -> None:
-    """A line that says what was done. If it cannot be shown, that is no error: it was done."""
+    """A line that says what was done. It is no error if nobody can read it."""
     if isinstance(sys.stdout, _Closed):
         return
     try:
@@ -182,13 +180,13 @@ def say_done(text: object) -> None:
 
 
 def _discard_output() -> None:
-    """What is left of our output must not be tried again when Python ends."""
+    """Drop the rest of the output, so that Python does not try it again at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def complain(text: object) -> None:
     """One line on standard error."""
-    with suppress(OSError):  # there is nobody left to tell
+    with suppress(OSError):  # nobody can read it
         print(f"gibo: {printable(str(text))}", file=sys.stderr, flush=True)
 
 

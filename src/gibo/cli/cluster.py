@@ -1,4 +1,4 @@
-"""The options of `gibo train` for a Dask cluster, and the executor that they name."""
+"""Options of `gibo train` for a Dask cluster, and its executor."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gibo.errors import InputError, missing_extra
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-# Seconds in which a Dask scheduler must answer.
+# Seconds to wait for the scheduler's answer.
 DASK_TIMEOUT = 10
 
-# What a Dask cluster with TLS asks its client for.
+# Files that a client of a cluster with TLS needs.
 DASK_FILES = {
     "ca": "certificate of the cluster's authority",
     "cert": "certificate of this client",

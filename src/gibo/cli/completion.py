@@ -1,4 +1,4 @@
-"""`gibo completion`: what a shell offers after the Tab key; shtab writes the script from the commands themselves."""
+"""`gibo completion`: completion scripts for shells, made by shtab from the parser."""
 
 from __future__ import annotations
 

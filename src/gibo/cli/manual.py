@@ -87,8 +87,8 @@ def add_commands(commands: Any) -> None:
 def _add_init(commands: Any) -> None:
     init = commands.add_parser(
         "init",
-        help="begin a run whose evaluations you make yourself",
-        description="Begin a run whose evaluations you, or your program, make: then gibo ask, gibo tell, and so on.",
+        help="begin a run that you evaluate yourself",
+        description="Begin a run that you or your program evaluate. Then use gibo ask and gibo tell.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -96,17 +96,17 @@ def _add_init(commands: Any) -> None:
     init.add_argument("folder", type=Path, metavar="RUN", help="a new folder")
     init.add_argument("--parameters", type=Path, metavar="FILE", help="a TOML file with named parameters; see below")
     init.add_argument("--dim", type=int, metavar="N", help="or: the number of parameters")
-    init.add_argument("--x0", metavar="LIST", help="where they start, such as --x0=-0.5,1,2 (default: all 0)")
-    init.add_argument("--scale", metavar="LIST", help="by how much they must change to matter (default: 1)")
+    init.add_argument("--x0", metavar="LIST", help="start values, such as --x0=-0.5,1,2 (default: all 0)")
+    init.add_argument("--scale", metavar="LIST", help="by how much a parameter must change to matter (default: 1)")
     init.add_argument("--lower", metavar="LIST", help="lower bounds; a number, or one per parameter")
     init.add_argument("--upper", metavar="LIST", help="upper bounds")
     goal = init.add_mutually_exclusive_group()
     goal.add_argument("--minimize", action="store_true", default=None, help="small values are good")
     goal.add_argument("--maximize", dest="minimize", action="store_false", default=None, help="large values are good")
-    init.add_argument("--budget", type=int, metavar="N", help="after how many evaluations you may stop")
-    init.add_argument("--target", type=float, metavar="VALUE", help="at which value, by the model, you may stop")
+    init.add_argument("--budget", type=int, metavar="N", help="number of evaluations after which you may stop")
+    init.add_argument("--target", type=float, metavar="VALUE", help="value, by the model, at which you may stop")
     init.add_argument("--method", metavar="NAME", help=f"{methods_text()} (default: gibo)")
-    init.add_argument("--seed", type=int, metavar="N", help="of all random choices (default: 0)")
+    init.add_argument("--seed", type=int, metavar="N", help="seed of all random choices (default: 0)")
 
 
 def _add_ask(ask: argparse.ArgumentParser) -> None:
@@ -122,7 +122,7 @@ def _add_tell(tell: argparse.ArgumentParser) -> None:
     tell.add_argument(
         "--correct",
         metavar="REASON",
-        help="it was told another value, which was wrong: the journal keeps both, and why",
+        help="replace a wrong value; the journal keeps both values and the reason",
     )
     tell.add_argument(
         "--failed", nargs="?", const="failed", metavar="REASON", help="there is no value; the search goes on without it"
@@ -332,7 +332,7 @@ def _point(text: str, option: str = "--at") -> dict[str, float]:
 
 def _number(name: str, text: str, hint: str = "") -> float:
     try:
-        if "_" not in text:  # Python would take 1_5 for 15
+        if "_" not in text:  # Python reads 1_5 as 15
             return float(text)
     except ValueError:
         pass
@@ -362,7 +362,7 @@ def _say_waiting() -> None:
 
 
 def _numbers(name: str, text: str | None, d: int, default: float) -> list[float]:
-    """d numbers from a comma-separated option; a single one stands for all."""
+    """d numbers from a comma-separated option; one number is used for all."""
     if text is None:
         return [default] * d
     try:

@@ -1,7 +1,7 @@
 """Commands that other distributions bring, by entry points of the group ``gibo.commands``.
 
 An entry point's object is a function that adds commands to the command line, as `add_commands` of a module of
-`gibo.cli` does. The distribution gibo-studies brings ``gibo reproduce`` and ``gibo figures`` so.
+`gibo.cli` does. The distribution gibo-studies adds ``gibo reproduce`` and ``gibo figures`` in this way.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ GROUP = "gibo.commands"
 
 
 def add_commands(commands: Any) -> None:
-    """Add all of them to the command line; where gibo-studies is missing, its commands say what installs it."""
+    """Add all of them to the command line; if gibo-studies is missing, its commands say how to install it."""
     found = entry_points(group=GROUP)
     for entry in found:
         entry.load()(commands)

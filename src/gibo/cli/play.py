@@ -29,7 +29,7 @@ WRITERS = {".gif": ("PIL",), ".mp4": ("imageio", "imageio_ffmpeg")}
 PACKAGES = {"imageio": "imageio", "PIL": "pillow", "imageio_ffmpeg": "imageio-ffmpeg"}
 # Frames per second; most programs show a faster GIF slowly.
 FASTEST_GIF = 50.0
-# What a page or a mail can take.
+# Bytes that a page or a mail can take.
 MOST_FRAMES, LARGEST_GIF = 300, 3_000_000
 # What off-screen rendering needs where there is no display: MuJoCo draws with EGL, whose log is not for us to show,
 # and pygame with no driver at all.
@@ -41,19 +41,17 @@ def add_commands(commands: Any) -> None:
     play = commands.add_parser(
         "play",
         help="show a trained policy in a window, or write a video of it",
-        description="Show the policy that a run of gibo train has come to, in a window or as a video. The run stays as "
+        description="Show the policy of a run of gibo train, in a window or as a video. The run stays as "
         "it is, and may still be running.",
     )
     play.set_defaults(run=_play)
     play.add_argument("folder", type=Path, metavar="RUN", help="of gibo train, or one of its trials")
-    play.add_argument("--trial", type=int, metavar="N", help="which one, from 0 on (default: the first)")
+    play.add_argument("--trial", type=int, metavar="N", help="which trial, from 0 (default: the first)")
     play.add_argument("--episodes", type=int, metavar="N", help="(default: 1)")
     play.add_argument(
         "--seed", type=int, metavar="N", help="the episodes are those of gibo evaluate --seed N (default: 0)"
     )
-    play.add_argument(
-        "--last", action="store_true", help="no new episode, but the last one of the run's own iterates again"
-    )
+    play.add_argument("--last", action="store_true", help="show the last episode of the run's own iterates again")
     add_allow_module(play)
     play.add_argument("--video", type=Path, metavar="FILE", help=".mp4 or .gif: write a video, open no window")
 
@@ -70,7 +68,7 @@ def _play(arguments: argparse.Namespace) -> int:
     if first < 0:
         raise InputError(f"--seed: expected at least 0, got {first}")
     if arguments.last and (arguments.episodes, arguments.seed) != (None, None):
-        raise InputError("--last: it is one episode, with the seed that it had; leave --episodes and --seed out")
+        raise InputError("--last: it shows one episode that was; leave --episodes and --seed out")
     if arguments.video is not None:
         _check_video(arguments.video)
     if arguments.allow_module:
@@ -111,7 +109,7 @@ def _trial_folder(folder: Path, number: int | None) -> Path:
 
 
 class _WindowClosedError(Exception):
-    """Whoever was watching has seen enough."""
+    """The window was closed."""
 
 
 class _Screen:
@@ -139,7 +137,7 @@ class _Screen:
         self._rate = rate / self._every
 
     def _check(self, mode: str) -> None:
-        """That the environment can be shown in this way."""
+        """Raise if the environment cannot be shown in this way."""
         modes = self._environment.metadata.get("render_modes", [])
         if mode not in modes and not (mode == "human" and "rgb_array" in modes):  # of the latter Gymnasium makes one
             raise InputError(f"this environment cannot be shown with {mode!r}; it has {', '.join(modes) or 'nothing'}")
@@ -171,7 +169,7 @@ class _Screen:
             if self._film is None:
                 _check_writable(self._path)
                 self._film = (_GIF if self._path.suffix.lower() == ".gif" else _MP4)(self._path, self._rate)
-            with defer_interrupts():  # in the middle of a frame, Ctrl-C would cost the video
+            with defer_interrupts():  # Ctrl-C in the middle of a frame would lose the video
                 self._film.add(frame)
         self._count += 1
 
@@ -192,7 +190,7 @@ class _Screen:
             return call()
         except Warning:  # the user made warnings errors
             raise
-        except Exception as error:  # from OpenGL, pygame, MuJoCo or the environment: anything
+        except Exception as error:  # OpenGL, pygame, MuJoCo or the environment may raise anything
             cause, lacks = " ".join(describe_error(error).split()), type(error).__name__ == "DependencyNotInstalled"
         finally:
             sys.unraisablehook = hook
@@ -228,7 +226,7 @@ class _Film(Protocol):
 
 
 def _check_video(path: Path) -> None:
-    """That its ending is known, and that what writes it is installed."""
+    """Raise if its ending is unknown, or the package that writes it is not installed."""
     needed = WRITERS.get(path.suffix.lower())
     if needed is None:
         raise InputError(f"--video: expected a file that ends in .mp4 or .gif, got {path.name!r}")

@@ -46,7 +46,7 @@ def _serve(arguments: argparse.Namespace) -> int:
         raise InputError(f"--port: expected a number below 65536, got {arguments.port}")
     if arguments.stdio and arguments.token:
         raise InputError("--token: it is for HTTP; with --stdio nobody but the parent process can speak to it")
-    held = f"{arguments.folder}: held while it is served; other programs can read it, and ask and tell through here"
+    held = f"{arguments.folder}: this process holds the run; other programs can read it, and ask and tell through it"
     with (
         like_ctrl_c(),
         ManualBench(arguments.folder, lambda: complain(f"{arguments.folder}: in use, waiting for it")) as bench,

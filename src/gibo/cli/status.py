@@ -36,13 +36,13 @@ def add_commands(commands: Any) -> None:
     """Add these commands to the command line."""
     status = commands.add_parser(
         "status",
-        help="how a run stands, also while it is running",
-        description="How a run stands, also while it is running; of a folder of gibo train, all of its trials.",
+        help="show the state of a run, also while it is running",
+        description="Show the state of a run, also while it is running, or of all trials in a folder of gibo train.",
         epilog=WORDS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     status.set_defaults(run=_status)
-    best = commands.add_parser("best", help="the parameters that the optimiser recommends")
+    best = commands.add_parser("best", help="show the recommended parameters")
     best.set_defaults(run=_best)
     for command in (status, best):
         command.add_argument("folder", type=Path, metavar="RUN")
@@ -180,7 +180,7 @@ def _say_aborted(point: dict[str, float]) -> None:
 
 
 def _learns(journal: Journal) -> Any:
-    """What learnt between the iterations, if it is a run of gibo train."""
+    """The state normaliser, if it is a run of gibo train."""
     if journal.spec().training is None:
         return None
     from gibo.training.training import normalizer_of
@@ -193,7 +193,7 @@ def _count(n: int, one: str, several: str) -> str:
 
 
 def short(names: Sequence[str]) -> str:
-    """Names in a line; of many, the first ones and the last."""
+    """Names in a line; of many names, the first ones and the last one."""
     if len(names) <= SHOWN:
         return ", ".join(names)
     return f"{', '.join(names[:4])}, … {names[-1]}"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gibo.runs.progress import Standing
     from gibo.training.training import Begun, Training
 
-# Evaluations per trial where nothing is known.
+# Default number of evaluations per trial.
 BUDGET = 300
 
 
@@ -62,18 +62,20 @@ def add_commands(commands: Any) -> None:
     train.add_argument(
         "--budget", type=int, metavar="N", help=f"evaluations per trial (default: {BUDGET}, or what the preset needs)"
     )
-    train.add_argument("--trials", type=int, default=1, metavar="N", help="with seeds from --seed on (default: 1)")
-    train.add_argument("--seed", type=int, metavar="N", help="of the first trial (default: 0)")
-    train.add_argument("--workers", type=int, metavar="N", help="processes (default: none but this one)")
+    train.add_argument(
+        "--trials", type=int, default=1, metavar="N", help="number of trials, with seeds from --seed on (default: 1)"
+    )
+    train.add_argument("--seed", type=int, metavar="N", help="seed of the first trial (default: 0)")
+    train.add_argument("--workers", type=int, metavar="N", help="worker processes (default: none)")
     add_dask(train)
     train.add_argument("--time-limit", type=float, metavar="SECONDS", help="per evaluation")
     train.add_argument(
         "--watch",
         action="store_true",
-        help="show it in the browser while it goes on, several trials on one page; the address is printed",
+        help="serve a page that shows all trials while they run; the address is printed",
     )
     train.add_argument(
-        "--control", action="store_true", help="the same, and whoever has that address can pause and stop it there"
+        "--control", action="store_true", help="the same, and whoever has the address can pause and stop the run there"
     )
     train.add_argument(
         "--force",
@@ -271,7 +273,7 @@ def trial_folders(folder: Path) -> list[Path]:
 
 @contextmanager
 def _page(out: Path, wanted: bool, control: bool) -> Iterator[None]:
-    """One page over all trials; a single trial brings its own."""
+    """One page for all trials; a single trial has its own."""
     if not wanted:
         yield
         return
@@ -282,7 +284,7 @@ def _page(out: Path, wanted: bool, control: bool) -> Iterator[None]:
 
 
 def _parts(title: str) -> Callable[[Standing], list[str]]:
-    """What a progress bar says, the most important first."""
+    """The text of a progress bar, the most important first."""
     returns: dict[str, float] = {}
 
     def parts(standing: Standing) -> list[str]:
@@ -294,7 +296,7 @@ def _parts(title: str) -> Callable[[Standing], list[str]]:
                 if e.kind == "iterate" or not steps:
                     returns["now"] = value
         found = [f"{name} {value:.1f}" for name, value in returns.items()]
-        if all(e.value == told[0].value for e in told):  # then a slope is the model's invention
+        if all(e.value == told[0].value for e in told):  # otherwise the slope is not believable
             found += ["all alike"] if len(told) > 1 else []
         elif steps:
             found.append(f"P(ascent) {steps[-1].probability_of_ascent:.2f}")
@@ -317,7 +319,7 @@ def _board(arguments: argparse.Namespace, name: str) -> Iterator[Any]:
 
 @contextmanager
 def like_ctrl_c() -> Iterator[None]:
-    """A polite request to end is like Ctrl-C."""
+    """SIGTERM acts like Ctrl-C."""
 
     def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt

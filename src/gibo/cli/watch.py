@@ -1,4 +1,4 @@
-"""`gibo watch` and `gibo report`: a page that shows a run, while it happens or as a file."""
+"""`gibo watch` and `gibo report`: a page that shows a run, live or as a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def add_commands(commands: Any) -> None:
     watch = commands.add_parser(
         "watch",
         help="show a run in the browser, while it happens",
-        description="Serve a page that shows a run while it happens, or what became of it, on this machine alone. RUN "
+        description="Serve a page that shows a run, live or ended, on this machine alone. RUN "
         "may also be a folder with runs below it: they are listed, and two or more can be shown together. The journal "
         "is read and never written to.",
     )
@@ -52,7 +52,7 @@ def _watch(arguments: argparse.Namespace) -> int:
     from gibo.web.watch import watch
 
     if arguments.control and has_journal(arguments.folder):
-        control_of(arguments.folder)  # if another process holds the run, this says which one
+        control_of(arguments.folder)  # raises if another process holds the run, and names it
     if arguments.port is not None and not 0 <= arguments.port < 1 << 16:
         raise InputError(f"--port: expected a number below 65536, got {arguments.port}")
     acts = control_of if arguments.control else None

@@ -1,6 +1,6 @@
 # make demo   set up, train three policies on CartPole-v1 and draw their learning curve
 # make test   set up and run ruff, mypy and the tests
-# make nightly  20,000 calls with hostile arguments and the mutants, some minutes
+# make nightly  20,000 calls with hostile arguments, kills, damaged journals and the mutants, some minutes
 # make mutants  mutations of the numerical code, each of which a test must notice: a few minutes
 # make soak   kills, hostile calls, damaged journals, dead workers, full disks: about five minutes; see docs/reliability.md
 # make bench  set up and run the benchmarks
@@ -29,6 +29,7 @@ test: .venv/installed-dev
 
 nightly: mutants
 	GIBO_HOSTILE_CALLS=20000 $(BIN)/pytest tests/hostile
+	$(BIN)/python tests/soak/soak.py --share 0.2 --only journals kills
 
 mutants: .venv/installed-dev
 	$(BIN)/python tests/mutants/mutants.py

@@ -123,15 +123,6 @@ def _free_ports(*names):
 
 
 @pytest.fixture(scope="module")
-def local(tmp_path_factory):
-    recipe = Recipe("On one machine", tmp_path_factory.mktemp("local"))
-    try:
-        yield recipe.start()
-    finally:
-        recipe.end()
-
-
-@pytest.fixture(scope="module")
 def beyond(tmp_path_factory):
     if shutil.which("openssl") is None:
         pytest.skip("the openssl command makes the certificates")
@@ -166,17 +157,6 @@ def _assert_on_loopback(recipe):
     ports |= {int(word.rpartition(":")[2]) for word in recipe.command("dask", "scheduler") if ":" in word}
     assert len(ports) == 2
     assert ports <= {address.port for address in addresses}
-
-
-def test_on_one_machine_nothing_can_be_reached_from_outside(local, monkeypatch):
-    before = _listening(psutil.Process())
-    with Client(local.address, timeout=60) as client:
-        client.wait_for_workers(1, timeout=60)
-        _assert_on_loopback(local)
-        assert _listening(psutil.Process()) == before  # a client listens nowhere
-    there, here = local.maximize(monkeypatch)
-    assert there.history.x.tolist() == here.history.x.tolist()
-    assert there.history.value.tolist() == here.history.value.tolist()
 
 
 def test_beyond_one_machine_all_connections_have_certificates_and_the_result_is_that_of_one_process(

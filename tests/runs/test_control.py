@@ -1,7 +1,6 @@
 """Requests to a run: recorded before they are answered, done between two evaluations, and nothing else changes."""
 
 import os
-import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -202,35 +201,6 @@ def test_requests_from_many_threads_are_each_recorded_once(tmp_path, alone):
     for thread in threads:
         thread.join(30)
     assert len(heard) == len(actions(tmp_path)) > 0
-
-
-def test_after_the_end_nothing_is_taken(tmp_path):
-    kept = []
-
-    class Keeps:
-        def update(self, standing):
-            kept.append(held_here(tmp_path))
-
-    climb(tmp_path, budget=3, progress=Keeps())
-    with pytest.raises(InputError, match="the run has ended"):
-        kept[0].remark("too late")
-
-
-def test_a_run_that_was_killed_in_a_pause_comes_up_running(tmp_path, alone):
-    def paused(folder):
-        climb(folder, budget=14, progress=Acts(folder, {5: [{"action": "pause"}]}))
-
-    process = forked(paused, tmp_path)
-    while not manual_journal(tmp_path) or ("paused", {}) not in actions(tmp_path):
-        assert process.exitcode is None
-        process.join(0.02)
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
-    assert_same(gibo.resume(tmp_path, hill, budget=14), alone)
-
-
-def manual_journal(folder):
-    return gibo.runs.journal.has_journal(folder)
 
 
 # -- killed between request and answer --------------------------------------------------------------------------------

@@ -8,10 +8,7 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from run_helpers import add_row, climb, columns_of, content, forked
 
 import gibo
@@ -90,18 +87,6 @@ def test_what_is_no_journal_is_named_in_one_line_and_left_as_it_is(tmp_path, mak
     assert not calls
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.binary(min_size=1, max_size=2000))
-def test_no_file_of_any_bytes_is_taken_for_a_journal(data):
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / FILE
-        path.write_bytes(data)
-        for use in (Journal.read, climb):
-            with pytest.raises(JournalError):
-                use(folder)
-        assert path.read_bytes() == data
-
-
 def test_an_empty_file_is_no_run_and_may_become_one(tmp_path):
     (tmp_path / FILE).touch()
     with pytest.raises(InputError, match=r"there is no run; expected a folder with journal\.sqlite"):
@@ -176,70 +161,6 @@ def sound(tmp_path_factory):
     return folder
 
 
-def read_damaged(data, folder, expected):
-    """Read a journal of these bytes; returns whether it was refused."""
-    path = folder / FILE
-    path.write_bytes(data)
-    refusal = None
-    try:
-        found = content(folder)
-    except (JournalError, InputError) as error:  # anything else ends the test
-        refusal = str(error)
-    assert refusal is not None or found == expected, "other content than was written"
-    assert "\n" not in (refusal or "")
-    assert path.read_bytes() == data, "reading changed the file"
-    for name in (f"{FILE}-wal", f"{FILE}-shm"):
-        (folder / name).unlink(missing_ok=True)
-    return refusal is not None
-
-
-def overwritten(data, rng):
-    damaged = bytearray(data)
-    for _ in range(2 ** int(rng.integers(0, 7))):
-        damaged[int(rng.integers(len(data)))] = int(rng.integers(256))
-    return bytes(damaged)
-
-
-def cut_off(data, rng):
-    return data[: int(rng.integers(len(data)))]
-
-
-def zeroed(data, rng):
-    """A block that never reached the disk."""
-    block, at = 512 * int(rng.integers(1, 17)), int(rng.integers(len(data) // 512)) * 512
-    return data[:at] + b"\0" * len(data[at : at + block]) + data[at + block :]
-
-
-def swapped(data, rng):
-    """Two pages in each other's place."""
-    pages = [data[i : i + 4096] for i in range(0, len(data), 4096)]
-    i, j = rng.choice(len(pages), 2, replace=False)
-    pages[i], pages[j] = pages[j], pages[i]
-    return b"".join(pages)
-
-
-def headers(data, rng):
-    """In the first bytes of a page, which say how to read the rest."""
-    damaged = bytearray(data)
-    at = 4096 * int(rng.integers(len(data) // 4096)) + int(rng.integers(120))
-    damaged[at] = int(rng.integers(256))
-    return bytes(damaged)
-
-
-@pytest.mark.parametrize(
-    ("damage", "copies"), [(overwritten, 160), (cut_off, 40), (zeroed, 40), (swapped, 80), (headers, 60)]
-)
-def test_a_damaged_journal_is_refused_or_reads_as_it_was_written(sound, tmp_path, damage, copies):
-    data, expected = (sound / FILE).read_bytes(), content(sound)
-    rng = np.random.default_rng(0)
-    refused = sum(read_damaged(damage(data, rng), tmp_path, expected) for _ in range(copies))
-    assert refused > copies // 8  # they were damaged
-
-
-def test_the_undamaged_copy_is_not_refused(sound, tmp_path):
-    assert not read_damaged((sound / FILE).read_bytes(), tmp_path, content(sound))
-
-
 def copy_with_every_table(sound, folder):
     shutil.copy(sound / FILE, folder / FILE)
     add_row(folder, "moves", 3, 1)
@@ -307,11 +228,3 @@ def test_what_is_no_text_any_more_is_damage_in_one_line(sound, tmp_path, text, d
     with pytest.raises(JournalError, match="the journal is damaged") as caught:
         content(tmp_path)
     assert "\n" not in str(caught.value)
-
-
-def test_a_damaged_journal_is_not_written_to(sound, tmp_path):
-    data = bytearray((sound / FILE).read_bytes())
-    at = bytes(data).index(b"it broke")
-    data[at] ^= 1
-    (tmp_path / FILE).write_bytes(data)
-    assert_refused_by_all(tmp_path, "")

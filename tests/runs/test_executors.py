@@ -2,7 +2,7 @@
 
 import os
 import threading
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
 import pytest
@@ -56,32 +56,6 @@ def test_an_objective_that_cannot_be_sent_stops_the_run_with_a_reason():
     assert result.reason.startswith("stopped: the executor lost evaluation ")
     assert "pickle" in result.reason
     assert result.evaluations == 0
-
-
-class Lossy(Executor):
-    """Evaluates at once; the second evaluation is lost on the way."""
-
-    submitted = 0
-
-    def submit(self, function, *arguments):
-        future = Future()
-        self.submitted += 1
-        if self.submitted == 2:
-            future.set_exception(OSError("node lost"))
-        else:
-            future.set_result(function(*arguments))
-        return future
-
-
-def test_what_an_executor_did_evaluate_is_kept_when_it_loses_something(tmp_path):
-    calls = []
-    result = gibo.run(
-        RandomSearch(X0, batch=4), lambda x: calls.append(1) or 1.0, budget=8, executor=Lossy(), journal=tmp_path
-    )
-    assert result.reason == "stopped: the executor lost evaluation 1: OSError: node lost"
-    assert len(calls) == result.evaluations == 3
-    gibo.resume(tmp_path, lambda x: calls.append(1) or 1.0)
-    assert len(calls) == 8
 
 
 class Counting(ThreadPoolExecutor):

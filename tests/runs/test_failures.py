@@ -17,7 +17,6 @@ from pool_helpers import (
     X0,
     broken,
     climb,
-    every_worker,
     everything,
     expected,
     failing_for,
@@ -210,19 +209,6 @@ def test_a_transient_failure_recovers(options, tmp_path):
     assert all(failure == "ConnectionError: try again" and "transient" in trace for failure, trace in rows)
 
 
-@every_worker
-def test_retries_come_to_an_end(workers, tmp_path):
-    with pytest.warns(FailedEvaluationWarning):
-        result = climb(
-            failing_for(seeds_of(2), broken), budget=10, retries=3, workers=workers, journal=tmp_path, penalty=-9.0
-        )
-    assert [failure.id for failure in result.failures] == [2]
-    assert result.history.value[2] == -9.0
-    with Journal.read(tmp_path) as journal:
-        assert journal.attempts() == {2: 3}
-        assert len(journal.evaluations()) == 10
-
-
 @pytest.mark.parametrize("options", [{}, {"workers": 2}, {"workers": 5}], ids=str)
 def test_the_penalty_is_what_the_optimizer_sees(options):
     def penalised(x, seed):
@@ -243,13 +229,3 @@ def test_the_penalty_of_a_minimised_objective_is_in_its_own_sign():
     with pytest.warns(FailedEvaluationWarning):
         result = gibo.minimize(lambda x: np.nan, X0, budget=3, settings=SETTINGS, penalty=7.0)
     assert result.history.value.tolist() == [7.0] * 3
-
-
-@every_worker
-def test_too_many_failures_in_a_row_stop_the_run_with_workers(workers):
-    with pytest.warns(FailedEvaluationWarning):
-        result = climb(broken, budget=100, max_failures=6, workers=workers)
-    assert result.reason.startswith("stopped: ")
-    assert result.reason.endswith(" evaluations in a row failed, the last one with ZeroDivisionError: the robot fell")
-    assert 6 <= result.evaluations < 6 + 2 * workers  # what arrived at once, and what was running
-    assert np.isnan(result.value)

@@ -1,6 +1,5 @@
 """Cases that lost or damaged something once."""
 
-import asyncio
 import threading
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 
@@ -56,18 +55,6 @@ def test_what_runs_when_an_executor_fails_is_waited_for_and_recorded(refuse, tmp
     assert result.reason.startswith("stopped: the executor ")
     assert result.evaluations == len(calls) > 0
     assert not result.failures
-
-
-@pytest.mark.filterwarnings("ignore::gibo.FailedEvaluationWarning")
-@pytest.mark.parametrize("error", [asyncio.CancelledError, GeneratorExit])
-@pytest.mark.parametrize("threads", [False, True])
-def test_no_exception_of_the_objective_ends_the_run(error, threads):
-    def objective(x):
-        raise error
-
-    with ThreadPoolExecutor(1) as executor:
-        result = gibo.run(RandomSearch(X0), objective, budget=2, executor=executor if threads else None)
-    assert len(result.failures) == 2
 
 
 def test_a_readers_attempt_to_write_leaves_the_writers_reserve(tmp_path):

@@ -2,8 +2,6 @@
 
 import multiprocessing
 import os
-import signal
-import sys
 import tempfile
 from dataclasses import replace
 
@@ -17,7 +15,6 @@ from run_helpers import (
     as_data,
     as_plain,
     climb,
-    content,
     forked,
     hill,
     rows,
@@ -103,15 +100,6 @@ def test_extreme_floats_come_back_exactly(tmp_path, value):
     assert repr(as_data(told.query)) == repr(as_data(asked)) == repr(as_data(query))
     assert repr(x.tolist()) == repr([value, -value])
     assert repr(event.memo) == repr({"generator": value})
-
-
-def test_the_largest_floats_are_no_obstacle_for_a_point(tmp_path):
-    point = [sys.float_info.max, -sys.float_info.max]
-    with Journal.create(tmp_path / "run", RunSpec.of(RandomSearch([0.0] * D))) as journal:
-        journal.asked(Asked(batch_of([point]), None), np.array(point))
-    with Journal.read(tmp_path / "run") as journal:
-        assert [query.x.tolist() for query, _ in journal.queries().values()] == [point]
-        assert [x.tolist() for x in journal.iterates().values()] == [point]
 
 
 @pytest.mark.parametrize("options", [{}, {"workers": 1}], ids=str)
@@ -211,25 +199,6 @@ def test_a_run_is_recorded_as_it_went(tmp_path):
     assert start.started <= timed[0][1] <= timed[-1][1] <= start.ended
 
 
-def test_a_minimised_run_keeps_the_objectives_own_values(tmp_path):
-    values = []
-
-    def valley(x):
-        values.append(float(((x - 1.0) ** 2).sum()) + 3.0)
-        return Outcome(values[-1], gradient=2.0 * (x - 1.0), gradient_noise=[0.1, 0.2])
-
-    optimizer = GIBO([0.0] * D, settings=SETTINGS)
-    gibo.run(optimizer, valley, budget=9, journal=tmp_path, sign=-1.0, penalty=50.0)
-    assert state_of(tmp_path) == optimizer.state()
-    with Journal.read(tmp_path) as journal:
-        assert journal.spec().sign == -1.0
-    told = told_in(tmp_path)
-    assert [e.value for e in told] == values
-    assert [e.gradient.tolist() for e in told] == [(2.0 * (e.x - 1.0)).tolist() for e in told]
-    assert [e.gradient_noise.tolist() for e in told] == [[0.1, 0.2]] * 9
-    assert [e.value for e in optimizer.evaluations] == [-value for value in values]
-
-
 def test_points_that_a_callback_tells_are_recorded_in_the_objectives_sign(tmp_path):
     optimizer = GIBO([0.0] * D, settings=SETTINGS)
 
@@ -248,18 +217,6 @@ def test_points_that_a_callback_tells_are_recorded_in_the_objectives_sign(tmp_pa
     assert elsewhere[2].failure == "no idea"
     again = gibo.resume(tmp_path, lambda x: float(x @ x) + 1.0, budget=12)
     assert again.evaluations == 12 + 9  # points from elsewhere are not of the budget
-
-
-def test_a_point_told_in_the_callback_that_stops_the_run_is_recorded_too(tmp_path):
-    optimizer = RandomSearch([0.0] * D, batch=2)
-
-    def callback(result):
-        optimizer.tell([0.5, 0.5], 5.0)
-        return True
-
-    gibo.run(optimizer, lambda x: 1.0, budget=10, journal=tmp_path, callback=callback)
-    assert len(told_in(tmp_path)) == 3
-    assert state_of(tmp_path) == optimizer.state()
 
 
 def test_a_transaction_that_was_left_without_an_end_is_taken_back_by_the_next(tmp_path):
@@ -346,63 +303,6 @@ def test_a_reader_writes_nothing(tmp_path):
             with pytest.raises(JournalError, match="the journal was opened for reading"):
                 write()
     assert (tmp_path / FILE).read_bytes() == before
-
-
-def hold(folder, connection):
-    with Journal.open(folder):
-        connection.send(os.getpid())
-        connection.recv()
-    connection.send("closed")
-
-
-@pytest.fixture
-def held(tmp_path):
-    """A run's folder and a process that has it open."""
-    climb(tmp_path / "run")
-    ours, theirs = multiprocessing.Pipe()
-    process = forked(hold, tmp_path / "run", theirs)
-    ours.recv()
-    yield tmp_path / "run", process, ours
-    process.kill()
-    process.join()
-
-
-def test_a_second_writer_is_refused_with_the_first_ones_process(held):
-    folder, process, _ = held
-    before = content(folder)
-    calls = []
-    for write in (
-        lambda: Journal.open(folder),
-        lambda: climb(folder, lambda x: calls.append(x) or 0.0, budget=30),
-        lambda: gibo.resume(folder, lambda x: calls.append(x) or 0.0, budget=30),
-        lambda: Journal.create(folder, RunSpec.of(RandomSearch([0.0]))),
-    ):
-        with pytest.raises(InUseError, match=rf"journal\.sqlite: in use by process {process.pid}; wait for it"):
-            write()
-    assert content(folder) == before
-    assert not calls
-
-
-def test_a_writer_may_wait_for_the_other_and_says_so(held):
-    folder, process, connection = held
-    said = []
-
-    def let_go():
-        said.append("waiting")
-        connection.send(None)
-
-    with Journal.open(folder, patience=600.0, waiting=let_go) as journal:
-        assert len(journal.evaluations()) == 12
-    assert said == ["waiting"]
-    process.join()
-    assert process.exitcode == 0
-
-
-def test_a_lock_left_by_a_killed_process_is_no_obstacle(held):
-    folder, process, _ = held
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
-    assert climb(folder, budget=15).evaluations == 15
 
 
 def test_the_same_process_may_not_write_twice_either(tmp_path):

@@ -5,9 +5,6 @@ import os
 import random
 import signal
 import sqlite3
-import subprocess
-import sys
-import textwrap
 import time
 import warnings
 from collections import Counter
@@ -15,14 +12,12 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from run_helpers import FORK, SETTINGS, as_data, forked, rows, state_of, told_in
+from run_helpers import FORK, SETTINGS, forked, rows, state_of, told_in
 
 import gibo
 import gibo.runs.api
 import gibo.runs.store
-from gibo import ARS, CMAES, GIBO, Journal, Limits, Outcome, RandomSearch, VanillaBO
-from gibo.runs.pools import InProcess
-from gibo.runs.session import Session
+from gibo import ARS, CMAES, GIBO, Journal, Limits, Outcome, RandomSearch
 from gibo.runs.store import Store
 
 pytestmark = pytest.mark.usefixtures("known_versions")
@@ -43,8 +38,6 @@ OPTIMIZERS = {
     "GIBO-limits": lambda seed: GIBO(X0, scale=0.3, seed=seed, limits=Limits({"load": (None, 0.4)}, careful=True)),
     "ARS": lambda seed: ARS(X0, scale=0.3, seed=seed, directions=3),
     "CMAES": lambda seed: CMAES(X0, scale=0.3, seed=seed),
-    "VanillaBO": lambda seed: VanillaBO(X0, scale=0.3, seed=seed, bounds=(-1.0, 1.0)),
-    "RandomSearch": lambda seed: RandomSearch(X0, scale=0.3, seed=seed, batch=4),
 }
 
 
@@ -125,8 +118,11 @@ def killed_at_random(make, seed, folder, kills, options):
 
 @pytest.mark.parametrize(
     ("make", "options", "kills"),
-    [*((make, {}, 30) for make in OPTIMIZERS.values()), (OPTIMIZERS["GIBO"], {"workers": 2}, 10)],
-    ids=[*OPTIMIZERS, "GIBO-workers"],
+    [
+        *((OPTIMIZERS[name], {}, 10) for name in ("GIBO", "GIBO-limits", "CMAES")),
+        (OPTIMIZERS["GIBO"], {"workers": 2}, 6),
+    ],
+    ids=["GIBO", "GIBO-limits", "CMAES", "GIBO-workers"],
 )
 def test_a_run_that_is_killed_at_random_ends_as_one_that_was_not(make, options, kills, in_memory):
     killed, seed = 0, 0
@@ -137,57 +133,6 @@ def test_a_run_that_is_killed_at_random_ends_as_one_that_was_not(make, options, 
         assert_same_as(folder, expected)
         seed += 1
     assert killed == kills
-
-
-class Late(InProcess):
-    """The third query of each batch is evaluated after the first ones of the batch after the next."""
-
-    def wait(self):
-        first = min(self.queue, key=lambda order: order[0].id + (4 if order[0].id % 3 == 2 else 0))
-        self.queue.remove(first)
-        self.queue.appendleft(first)
-        super().wait()
-
-
-def work_with_a_quorum(folder, connection):
-    optimizer = GIBO(X0, seed=1, settings=SETTINGS)
-
-    def objective(x, seed):
-        connection.send("begun")
-        return noisy(x, seed)
-
-    gibo.runs.api.make_pool = lambda objective, *_: Late(objective)
-    quietly_run(optimizer, objective, budget=BUDGET, journal=folder, quorum=0.5)
-    connection.send([sorted_state(optimizer), [as_data(query) for query in optimizer.ask()]])
-
-
-def sorted_state(optimizer):
-    """Whether a late value came before or after the next batch was asked makes no difference, and is not recorded."""
-    state = json.loads(json.dumps(optimizer.state()))
-    return {**state, "events": sorted(map(json.dumps, state["events"]))}
-
-
-def test_a_killed_run_that_does_not_wait_for_late_values_uses_each_of_them_once(in_memory):
-    """Here the result depends on what arrives when; but what was recorded leads to where the last process was."""
-    rng, last = random.Random(1), "begun"
-    for _ in range(10):
-        ours, theirs = FORK.Pipe()
-        process = forked(work_with_a_quorum, in_memory, theirs)
-        theirs.close()
-        killed_after(process, ours, rng.choice([0, 1, 2, 4]), 0.0)
-        assert process.exitcode == -signal.SIGKILL
-        ours.close()
-    ours, theirs = FORK.Pipe()
-    process = forked(work_with_a_quorum, in_memory, theirs)
-    theirs.close()
-    while last == "begun":
-        last = ours.recv()
-    process.join()
-    assert sorted(e.id for e in told_in(in_memory)) == list(range(BUDGET))
-    assert len(rows(in_memory, "moves")) >= 3
-    with Journal.read(in_memory) as journal:
-        optimizer = Session.of(journal).optimizer
-    assert [sorted_state(optimizer), [as_data(query) for query in optimizer.ask()]] == last
 
 
 # -- at the worst moments ---------------------------------------------------------------------------------------------
@@ -262,17 +207,15 @@ def test_a_run_survives_being_killed_at_any_statement_of_the_journal(in_memory):
         return GIBO(X0, seed=seed, settings=SETTINGS)
 
     budget = 500
-    kills = 0
-    while kills < 90:
-        process = forked(die_at_a_statement, make, in_memory, budget, kills)
+    for number in (*range(40), *range(40, 90, 3)):  # the first ones open the journal
+        process = forked(die_at_a_statement, make, in_memory, budget, number)
         process.join()
         assert process.exitcode == -signal.SIGKILL
-        kills += 1
     died = Counter((in_memory / "died").read_text().splitlines())
     assert {"CREATE TABLE evaluations", "INSERT INTO facts", "PRAGMA user_version =", "BEGIN IMMEDIATE"} <= set(died)
     assert {"INSERT INTO queries", "INSERT INTO evaluations", "COMMIT"} <= set(died)
     recorded = len(told_in(in_memory / "run"))
-    assert recorded > 20
+    assert recorded > 10
     optimizer = gibo.Optimizer.from_state(state_of(in_memory / "run"))
     state = undisturbed(make(3), lambda x: noisy(x, 1), recorded)
     if not optimizer.pending:
@@ -350,50 +293,3 @@ def test_what_a_killed_process_left_can_be_read_by_anything_that_reads_sqlite(in
 
 
 # -- a program of its own ---------------------------------------------------------------------------------------------
-
-PROGRAM = """
-    import json, sys
-    import numpy as np
-    import gibo
-
-    def objective(x, seed):
-        value = -float(((x - 0.5) ** 2).sum()) + 0.1 * float(np.random.default_rng(seed).standard_normal())
-        print(value, flush=True)
-        return value
-
-    result = gibo.maximize(objective, [0.0, 0.1], budget=24, scale=0.3, seed=5, journal=sys.argv[1])
-    print(json.dumps([result.x.tolist(), result.history.x.tolist(), result.history.value.tolist()]))
-"""
-
-
-def test_a_program_that_is_killed_and_started_again_prints_the_same_result(in_memory):
-    (in_memory / "program.py").write_text(textwrap.dedent(PROGRAM))
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-
-    def program():
-        command = [sys.executable, str(in_memory / "program.py"), str(in_memory / "run")]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-
-    printed = 0
-    for lines in (1, 6, 3):
-        with program() as process:
-            for _ in range(lines):
-                process.stdout.readline()
-                printed += 1
-            process.kill()
-        assert process.returncode == -signal.SIGKILL
-    with program() as process:
-        *values, text = process.stdout.read().splitlines()
-    assert process.returncode == 0
-    assert printed + len(values) <= 24 + 3  # what was recorded was not evaluated again
-
-    def objective(x, seed):
-        return -float(((x - 0.5) ** 2).sum()) + 0.1 * float(np.random.default_rng(seed).standard_normal())
-
-    expected = gibo.maximize(objective, [0.0, 0.1], budget=24, scale=0.3, seed=5)
-    x, points, found = json.loads(text)
-    assert (x, points, found) == (
-        expected.x.tolist(),
-        expected.history.x.tolist(),
-        expected.history.value.tolist(),
-    )

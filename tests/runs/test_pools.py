@@ -2,12 +2,10 @@
 
 import functools
 import os
-import subprocess
 import threading
 import time
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
 from pool_helpers import (
     SETTINGS,
@@ -52,11 +50,6 @@ def test_nor_does_one_with_failures_gradients_and_a_journal(pool, tmp_path):
         gradient = None if t.gradient is None else t.gradient.tolist()
         assert gradient == ((2.0 - 2.0 * t.query.x).tolist() if t.query.seed % 7 == 2 else None)
     assert {t.query.seed % 7 for t in told} >= {0, 1, 2}
-
-
-def test_minimising_with_workers_is_the_same_too():
-    result = gibo.minimize(delayed, X0, budget=20, settings=SETTINGS, seed=1, workers=3)
-    assert everything(result) == expected("minimised")
 
 
 @pytest.mark.parametrize(
@@ -136,12 +129,6 @@ def test_workers_run_at_the_same_time():
     assert gibo.run(optimizer, together, budget=6, workers=3).failures == ()
 
 
-def test_any_function_can_be_sent_to_workers():
-    shift = np.array([1.0, 2.0, 3.0])
-    result = climb(lambda x: -float(((x - shift) ** 2).sum()), workers=2)
-    assert result.failures == ()
-
-
 def test_what_an_objective_does_to_its_process_stays_there():
     seen = []
 
@@ -157,60 +144,11 @@ def test_what_an_objective_does_to_its_process_stays_there():
     assert (result.history.x < 50.0).all()
 
 
-def test_an_objective_may_start_processes_of_its_own():
-    def objective(x):
-        return float(subprocess.run(["echo", "2.5"], capture_output=True, check=True, text=True).stdout)
-
-    assert climb(objective, budget=4, workers=2).history.value.tolist() == [2.5] * 4
-
-    def with_a_child(x):
-        child = fork().Process(target=os._exit, args=(7,))
-        child.start()
-        child.join()
-        return float(child.exitcode)
-
-    assert climb(with_a_child, budget=4, workers=2).history.value.tolist() == [7.0] * 4
-
-
 def test_an_answer_may_be_large(tmp_path):
     """Larger than what fits into a pipe at once."""
     climb(lambda x: Outcome(1.0, info={"log": "x" * 300_000}), budget=5, workers=2, journal=tmp_path)
     with Journal.read(tmp_path) as journal:
         assert [len(t.outcome.info["log"]) for t, _ in journal.evaluations()] == [300_000] * 5
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"workers": 0}, "workers: expected a whole number of at least 1, got 0"),
-        ({"workers": -2}, "workers: expected a whole number of at least 1, got -2"),
-        ({"workers": 1.5}, "workers: expected a whole number of at least 1, got 1.5"),
-        ({"workers": True}, "workers: expected a whole number of at least 1, got True"),
-        ({"workers": "all"}, "workers: expected a whole number of at least 1, got 'all'"),
-        ({"time_limit": 0.0}, "time_limit: expected a positive finite number, got 0.0"),
-        ({"time_limit": -1.0}, "time_limit: expected a positive finite number, got -1.0"),
-        ({"time_limit": np.nan}, "time_limit: expected a positive finite number, got nan"),
-        ({"time_limit": "long"}, "time_limit: expected a number, got str 'long'"),
-        ({"executor": Executor(), "workers": 2}, "workers, executor: give one of them"),
-        ({"executor": Executor(), "time_limit": 2.0}, "time_limit: an executor's evaluations cannot be ended"),
-        ({"executor": "threads"}, "executor: expected a concurrent.futures.Executor, got str 'threads'"),
-        ({"retries": -1}, "retries: expected a whole number of at least 0, got -1"),
-        ({"retries": 1.0}, "retries: expected a whole number of at least 0, got 1.0"),
-        ({"retries": True}, "retries: expected a whole number of at least 0, got True"),
-        ({"penalty": np.inf}, "penalty: expected a finite number, got inf"),
-        ({"penalty": "low"}, "penalty: expected a number, got str 'low'"),
-        ({"quorum": 0.0}, "quorum: expected a number above 0 and at most 1, got 0.0"),
-        ({"quorum": 1.1}, "quorum: expected a number above 0 and at most 1, got 1.1"),
-        ({"quorum": "half"}, "quorum: expected a number, got str 'half'"),
-        ({"max_failures": 0}, "max_failures: expected a whole number of at least 1, got 0"),
-    ],
-    ids=lambda part: part if isinstance(part, str) else "-".join(part),
-)
-def test_mistakes_are_named_before_anything_is_evaluated(options, words):
-    calls = []
-    with pytest.raises(InputError, match=words):
-        climb(lambda x: calls.append(x) or 0.0, **options)
-    assert not calls
 
 
 # -- the next iteration starts before all of one is there -------------------------------------------------------------

@@ -53,9 +53,12 @@ class NoiseStudy(AlgorithmStudy):
             if not group:
                 continue
             runs = len({(row["task"], row["trial"]) for row in group})
-            lines.append([name, runs, *(f"{100 * left(group, look):.1f}" for look in LOOKS)])
+            once = len({(row["task"], row["trial"]) for row in group if row["at_start"] == "0"})
+            lines.append(
+                [name, runs, *(f"{100 * left(group, look):.1f}" for look in LOOKS), f"{100 * once / runs:.1f}"]
+            )
         text = "Values are noise alone. How many runs recommend another point than the start:\n\n"
-        return text + table(["noise", "runs", *(f"after {look}, %" for look in LOOKS)], lines)
+        return text + table(["noise", "runs", *(f"after {look}, %" for look in LOOKS), "at any of these, %"], lines)
 
 
 def left(rows: Sequence[Row], look: int) -> float:

@@ -40,6 +40,7 @@ from gibo.optimizers.log import (
     Transform,
     last_whole,
     moved_points,
+    same_batch,
 )
 from gibo.optimizers.model import Model
 from gibo.optimizers.state import STATE_FORMAT, arguments_of, events_from_plain, events_to_plain, make, understood
@@ -415,10 +416,4 @@ class Optimizer(ABC):
 
     def _would_ask(self, queries: Sequence[Query]) -> bool:
         """Whether these are the next ones, but for rounding, which may differ between machines."""
-        proposals = self._propose()
-        return len(proposals) == len(queries) and all(
-            kind == query.kind
-            and query.iteration == self._iteration
-            and np.allclose(self.evaluated(x), query.x, rtol=1e-6, atol=1e-6 * float(np.abs(query.x).max()))
-            for (x, kind), query in zip(proposals, queries, strict=True)
-        )
+        return same_batch([(self.evaluated(x), kind) for x, kind in self._propose()], self._iteration, queries)

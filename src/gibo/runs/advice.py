@@ -1,4 +1,4 @@
-"""What a run's figures mean, in words: a verdict on what was reached, and what to try next.
+"""Advice on a run in words: a verdict on what was reached, and what to try next.
 
 The rules look at `Facts`, which a finished run (`gibo.runs.result`) and the page of a running one (`gibo.web`) both
 can give. Each threshold is one that good runs stay clear of; a sentence that comes too often is not read.
@@ -110,7 +110,7 @@ class Facts:
 
     @classmethod
     def of(cls, optimizer: Optimizer, told: Sequence[Evaluation], steps: Sequence[Iteration], **known: Any) -> Facts:
-        """Those of a run that was told this, in the objective's own sign, and made these steps."""
+        """The facts of a run with these evaluations, in the objective's own sign, and these steps."""
         d = optimizer.d
         lower, upper = optimizer.bounds or (np.full(d, -math.inf), np.full(d, math.inf))
         expected = getattr(getattr(getattr(optimizer, "settings", None), "lengthscale", None), "median", None)
@@ -160,7 +160,7 @@ def estimate(best: Best | None) -> Estimate | None:
 
 
 def alike(values: Sequence[float | None]) -> float | None:
-    """The one value that all have which have one; None if they differ, or are few."""
+    """The value that all evaluations share; None if values differ, or are few."""
     known = [value for value in values if value is not None]
     return known[0] if len(known) >= LEAST_ALIKE and min(known) == max(known) else None
 
@@ -171,7 +171,7 @@ def signal(variance: float, noise: float) -> float | None:
 
 
 def remarks(facts: Facts) -> list[Advice]:
-    """What is off, and what to try, the most urgent first."""
+    """What looks wrong and what to try, the most urgent first."""
     found = [_failures(facts), _alike(facts), _scale(facts), _ascent(facts), _bounds(facts)]
     if found[1] is not None:  # from values that are alike nothing else can be told
         found[2:4] = []
@@ -179,7 +179,7 @@ def remarks(facts: Facts) -> list[Advice]:
 
 
 def with_verdict(verdict: Advice, remarks: list[Advice]) -> list[Advice]:
-    """The verdict first, and nothing twice."""
+    """The verdict first, without duplicates."""
     return [verdict, *(remark for remark in remarks if remark.code != verdict.code)]
 
 
@@ -330,7 +330,7 @@ def _ascent(facts: Facts) -> Advice | None:
 
 
 def _scale(facts: Facts) -> Advice | None:
-    """By how the search walks, and, where the values are clear of the noise, by the lengthscales that were found."""
+    """Advice on the scale, from the steps and, if the values are clear of the noise, from the lengthscales."""
     ratio, (share, cosine, march) = _found(facts), _walk(facts)
     if ratio is not None and ratio > LENGTHSCALE_RATIO:
         factor = float(f"{ratio:.1g}")

@@ -240,7 +240,7 @@ def run(optimizer: Optimizer, objective: Objective, *, budget: int, **options: U
         loop = Loop(session, chosen, pool, wanted, interrupts, bar)
         closing.callback(loop.control.close)
         if session.journal is not None and chosen.watch:
-            from gibo.web.watch import page_beside  # here, because few need it
+            from gibo.web.watch import page_beside  # imported here: few need it
 
             closing.enter_context(page_beside(session.journal.folder, control=chosen.watch == "control"))
         try:
@@ -251,7 +251,7 @@ def run(optimizer: Optimizer, objective: Objective, *, budget: int, **options: U
             raise
         try:
             session.end(reason)
-        except JournalError as error:  # the result is in hand; if this is news, it is said
+        except JournalError as error:  # the result is kept; say what happened
             if status is not Status.ERROR:
                 status, reason = Status.ERROR, f"{reason}; that cannot be recorded: {error}"
         return Result.of(session, status, reason)

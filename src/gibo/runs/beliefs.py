@@ -46,7 +46,7 @@ def belief_to_plain(belief: Belief, sign: float) -> dict[str, Any]:
 
 
 def checked_belief(body: Any, d: int) -> dict[str, Any]:
-    """The same, or an error: what is in a file may be anything."""
+    """The same, checked: a file may hold anything."""
     if not isinstance(body, dict) or not isinstance(body.get("units"), dict):
         raise InputError("a belief has names")
     for name in VECTORS:

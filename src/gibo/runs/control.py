@@ -42,7 +42,7 @@ at_fork(after_in_child=_held_here.clear)  # they are the parent's
 
 
 def control_of(folder: Path | str) -> Requests:
-    """What takes requests to the run in a folder: the `Control` of this process, or else a `FolderControl`."""
+    """The object that takes requests to the run in a folder: this process's `Control`, or a `FolderControl`."""
     return held_here(folder) or FolderControl(folder)
 
 
@@ -83,7 +83,7 @@ class Requests(ABC):
         )
 
     def remark(self, text: str) -> None:
-        """Note something down in the journal."""
+        """Write a remark into the journal."""
         if not _text("text", text):
             raise InputError("text: a remark needs one")
         self._do("remark", {"text": _text("text", text)})
@@ -241,7 +241,7 @@ class FolderControl(Requests):
 
 
 def _holder(folder: Path, error: InUseError) -> str:
-    """Which process holds the run, as far as its journal says."""
+    """The process that holds the run, as far as the journal says."""
     with Journal.read(folder, whole=False) as journal:
         starts = journal.starts()
     if starts and starts[-1].ended is None:

@@ -1,4 +1,4 @@
-"""The SQLite file of a journal: how it is opened, what SQLite may do for it, and its errors in our words.
+"""The SQLite file of a journal: how it is opened, limits for SQLite, and its errors as errors of gibo.
 
 A file may come from anywhere. Nothing but regular files is opened and no link is followed; SQLite runs no function that
 the file names, reads no cell without end and does no more than a file of its size can need.
@@ -40,7 +40,7 @@ def is_there(folder: Path) -> bool:
         if not found.st_size and (wal is None or not wal.st_size):
             return False
         if 0 < found.st_size < SMALLEST:
-            return True  # SQLite would take it for empty, and write over what somebody else has written
+            return True  # SQLite would take it for empty, and overwrite somebody else's data
         closing.enter_context(in_use(path))
         try:
             connection = connect_to_read(folder, closing)
@@ -66,7 +66,7 @@ def connect(folder: Path, closing: ExitStack) -> sqlite3.Connection:
 
 
 def _restrict(connection: sqlite3.Connection) -> None:
-    """Whoever made the file, SQLite runs no function for it and reads no cell without end."""
+    """Set limits: SQLite runs no function of the file and reads no huge cell."""
     connection.execute("PRAGMA trusted_schema = OFF")
     for limit, value in LIMITS.items():
         connection.setlimit(limit, value)
@@ -120,7 +120,7 @@ def connect_to_read(folder: Path, closing: ExitStack) -> sqlite3.Connection:
 
 @contextmanager
 def explained(folder: Path) -> Iterator[None]:
-    """SQLite's and the system's errors in our words."""
+    """Turn errors of SQLite and of the system into errors of gibo."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What can be known of an objective, to notice that a run is continued with another one.
+"""A fingerprint of an objective, to notice that a run is continued with another one.
 
     {"name": "cost", "source": a digest of its text or None, "python": "3.11", "options": {"gain": 2.0}}
 

@@ -98,11 +98,11 @@ class Journal:
         return columns_of(lines, self.spec().naming)
 
     def explained(self) -> AbstractContextManager[None]:
-        """What cannot be made sense of, in this block, is damage of the journal."""
+        """In this block, data that make no sense are reported as damage of the journal."""
         return sound(self.folder, InputError, MissingExtraError)
 
     def close(self) -> None:
-        """Let go of the file and of the lock."""
+        """Close the file and release the lock."""
         self._store.close()
 
     def __enter__(self) -> Journal:
@@ -175,7 +175,7 @@ class Journal:
         self._record_told((), actions)
 
     def change_training(self, training: dict[str, Any] | None, why: str) -> None:
-        """Another objective in the same run, because a person says so."""
+        """Record that a person continues the run with another objective."""
         with self._store:
             self._replace_facts(training=training)
             records.record(self._store, "remark", {"text": why[: records.LONGEST_TEXT]})

@@ -3,7 +3,7 @@
     version 1   facts called "share" and "task"; points from elsewhere called "told"; a query could be recorded before
                 its batch; memos had neither the iterate nor the number of evaluations
     version 2   the facts of version 1
-    settings    before gibo 0.2 they had other names
+    settings    before gibo 1.0 they had other names
 
 The rows of versions 1 and 2 are read as rows of today's version, and a journal that is written to is rewritten so, in
 the transaction of the first record. Where a run cannot go on exactly as it would have, it goes on from its recorded
@@ -95,7 +95,7 @@ def current_settings(data: Any) -> tuple[Any, list[str]]:
 
 
 def _renamed(old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Settings before gibo 0.2 under today's names, and the names of those whose effect is gone.
+    """Settings before gibo 1.0 under today's names, and the names of those whose effect is gone.
 
     What they did not have yet is as it was then: a gradient step, a fit before the queries, one start of a fit.
     """

@@ -1,7 +1,7 @@
-"""A file that only one process may work with.
+"""A lock on a file: only one process may work with it.
 
-The lock is on the file itself, whatever path leads to it and whatever else is deleted. The system frees it when its
-owner ends, however that happens, so a lock left by a dead process is none.
+The lock is on the file itself, whatever path leads to it and whatever else is deleted. The system
+releases it when the owner's process ends, however that happens.
 
 SQLite has locks of another kind on a journal, and the system drops those of a whole process as soon as that process
 closes the file anywhere. So a file that was opened here stays open until nobody in this process uses it any more.
@@ -45,7 +45,7 @@ else:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB if hold else fcntl.LOCK_UN)
 
 
-# No link is followed, nothing waits, no program that is started gets the file: as far as the system has a word for it.
+# Follow no link, do not wait, do not pass the file on to child processes: flags that this system has.
 CAREFULLY = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY", "O_NOINHERIT"))
 
 

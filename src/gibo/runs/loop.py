@@ -225,7 +225,7 @@ class Loop:
     # -- endings ------------------------------------------------------------------------------------------------------
 
     def enough(self) -> tuple[Status, str] | None:
-        """Why there should be no further iteration, or None; the same after a restart."""
+        """The reason to stop, or None; the same after a restart."""
         optimizer, options = self.optimizer, self.options
         if self.session.spent >= options.budget:
             plural = "s" if options.budget > 1 else ""
@@ -266,7 +266,7 @@ class Loop:
         over = self.enough()
         try:
             stop = bool(self.options.callback(Result.of(self.session, Status.RUNNING, "running")))
-        except (Exception, SystemExit) as error:  # a mistake in a callback must not cost the results
+        except (Exception, SystemExit) as error:  # an error in a callback must not lose the results
             trace = printable("".join(traceback.format_exception(error)), lines=True)
             with suppress(CallbackWarning):
                 warnings.warn(f"the callback raised:\n{trace}", CallbackWarning, stacklevel=_callers_level())
@@ -292,7 +292,7 @@ class Loop:
             spent, failures = self.session.spent, self.session.failures
             try:
                 self.bar.update(Standing(spent, best, failures, arrived, self.optimizer, self.paused))
-            except Exception as error:  # a mistake in what shows a run must not cost its results
+            except Exception as error:  # an error in a display must not lose the results
                 raise RunError(f"the progress raised {describe_error(error)}") from error
 
 

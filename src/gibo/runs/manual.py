@@ -38,7 +38,7 @@ LOCK_PATIENCE = 60.0
 
 
 class Overview(NamedTuple):
-    """How a run stands.
+    """The state of a run.
 
     Attributes:
         spec: what it is.

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
@@ -46,12 +47,25 @@ def help_of_commands(app, name, source):
     source[0] = source[0].replace("<!-- commands -->", "\n".join(texts))
 
 
+def tables_of_the_journal(app, name, source):
+    """What each table of a journal holds, and its columns, from the module that makes them."""
+    if name != "journal":
+        return
+    from gibo.runs import store
+
+    meanings = "\n".join(re.findall(r"^    .*$", store.__doc__, re.MULTILINE))
+    columns = [f"| `{table}` | {', '.join(names)} |" for table, names in store.COLUMNS.items()]
+    made = [f"```text\n{textwrap.dedent(meanings)}\n```\n", "| table | columns |", "|---|---|", *columns]
+    source[0] = source[0].replace("<!-- tables -->", "\n".join(made))
+
+
 def setup(app):
     """Formulas as MathML, which browsers draw themselves."""
     from latex2mathml.converter import convert
 
     app.connect("source-read", links_beside_the_site)
     app.connect("source-read", help_of_commands)
+    app.connect("source-read", tables_of_the_journal)
 
     def drawn(display):
         def visit(self, node):

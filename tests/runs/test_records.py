@@ -204,7 +204,7 @@ def test_on_the_command_line(tmp_path, capsys):
     capsys.readouterr()
     assert main(["tell", run, "0", "-12.7", "--correct", "the sign was lost"]) == 0
     assert main(["undo", run]) == 0
-    assert f"taken back: {queries[1].id}" in capsys.readouterr().out
+    assert f"taken back: query {queries[1].id}" in capsys.readouterr().out
     assert main(["export", run, "--format", "json"]) == 0
     assert [row["value"] for row in json.loads(capsys.readouterr().out)] == [-12.7] + [None] * (len(queries) - 1)
     assert main(["status", run]) == 0

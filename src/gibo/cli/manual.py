@@ -294,7 +294,7 @@ def _undo(arguments: argparse.Namespace) -> int:
     from gibo.runs.manual import undo
 
     taken = undo(arguments.folder, arguments.count, arguments.reason, _say_waiting)
-    say_done(f"{arguments.folder}: taken back: {', '.join(map(str, taken))}")
+    say_done(f"{arguments.folder}: taken back: {', '.join(f'query {each}' for each in taken)}")
     return 0
 
 

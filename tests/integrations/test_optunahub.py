@@ -42,17 +42,6 @@ def test_the_header_has_all_that_the_registry_checks():
     assert re.fullmatch(r"\[\d+\.\d+\.\d+(, \d+\.\d+\.\d+)*\]", header["optuna_versions"])
 
 
-def test_the_readme_has_the_sections_of_the_template_and_no_html():
-    assert re.findall(r"^## (.*)", README, flags=re.MULTILINE) == [
-        "Abstract",
-        "APIs",
-        "Installation",
-        "Example",
-        "Others",
-    ]
-    assert re.search(r"<[a-z!/][^>]*>", README) is None
-
-
 def test_the_folder_holds_what_the_registry_wants():
     names = {path.name for path in FOLDER.iterdir() if path.name != "__pycache__"}
     assert names == {"LICENSE", "README.md", "__init__.py", "example.py", "requirements.txt"}

@@ -3,7 +3,7 @@ import pytest
 
 from gibo import InputError
 from gibo.optimizers.ars import ARS
-from optimizer_helpers import advance, noisy, through_json
+from optimizer_helpers import advance, noisy
 
 
 def test_queries_are_pairs_around_the_iterate():
@@ -96,26 +96,6 @@ def test_points_from_elsewhere_have_no_influence():
     advance(two, 3, **value)
     assert one.iterate.tolist() == two.iterate.tolist()
     assert len(two.evaluations) == len(one.evaluations) + 1
-
-
-def test_nothing_leaves_the_bounds():
-    opt = ARS([0.0, 1.0], bounds=(0.0, 1.0), step_size=1.0)
-    for _ in range(20):
-        advance(opt, 1, value=lambda query: float(query.x.sum()))
-        assert ((opt.iterate >= 0.0) & (opt.iterate <= 1.0)).all()
-    assert all(((e.x >= 0.0) & (e.x <= 1.0)).all() for e in opt.evaluations)
-    assert opt.iterate.tolist() == [1.0, 1.0]
-
-
-def test_a_state_in_the_middle_of_a_batch_continues_bit_for_bit():
-    one = ARS(np.zeros(9), scale=0.3, directions=3, top=2, seed=7)
-    advance(one, 4)
-    for query in one.ask()[1:4]:
-        one.tell(query, noisy(query))
-    two = ARS.from_state(through_json(one.state()))
-    for opt in (one, two):
-        advance(opt, 5)
-    assert one.state() == two.state()
 
 
 @pytest.mark.parametrize(("d", "directions"), [(4, 1), (8, 2), (36, 5)])

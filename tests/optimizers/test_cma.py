@@ -6,7 +6,7 @@ import pytest
 
 from gibo import InputError, MissingExtraError
 from gibo.optimizers.cma import CMAES
-from optimizer_helpers import advance, noisy, through_json
+from optimizer_helpers import advance, noisy
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -108,70 +108,12 @@ def test_a_batch_that_failed_as_a_whole_is_drawn_anew():
     np.testing.assert_allclose(opt.iterate, 0.3, atol=0.3)
 
 
-@pytest.mark.parametrize(
-    ("x0", "bounds"),
-    [([0.0, 1.0], (0.0, 1.0)), ([0.0], (0.0, 1.0)), ([0.0, 1.0], ([0.0, -np.inf], [np.inf, 1.0]))],
-    ids=["corner", "one-dimension", "one-sided"],
-)
-@pytest.mark.parametrize("scale", [0.1, 100.0])
-def test_nothing_leaves_the_bounds(x0, bounds, scale):
-    opt = CMAES(x0, bounds=bounds, scale=scale)
-    lower, upper = (np.broadcast_to(side, len(x0)) for side in bounds)
-    for _ in range(20):
-        advance(opt, 1, value=lambda query: float(query.x.sum()))
-        assert ((opt.iterate >= lower) & (opt.iterate <= upper)).all()
-    assert all(((e.x >= lower) & (e.x <= upper)).all() for e in opt.evaluations)
-
-
-def test_one_dimension():
-    opt = CMAES([2.0], scale=0.5)
-    advance(opt, 60, value=lambda query: -float((query.x[0] - 0.3) ** 2))
-    assert opt.iterate == pytest.approx(0.3, abs=1e-3)
-
-
-@pytest.mark.parametrize("population", [None, 4, 5, 11])
-def test_chance_is_our_own(population):
-    np.random.seed(1)  # noqa: NPY002
-    before = str(np.random.get_state())  # noqa: NPY002
-    one = CMAES(np.zeros(3), seed=5, population=population)
-    advance(one, 8)
-    assert str(np.random.get_state()) == before  # noqa: NPY002
-    np.random.seed(2)  # noqa: NPY002
-    two, three = CMAES(np.zeros(3), seed=5, population=population), CMAES(np.zeros(3), seed=6, population=population)
-    advance(two, 8)
-    advance(three, 8)
-    assert one.iterate.tolist() == two.iterate.tolist() != three.iterate.tolist()
-    assert len(one.ask()) == (population or 7)
-
-
 def test_it_writes_nothing(capfd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     opt = CMAES(np.zeros(2), bounds=(-0.1, 0.1))  # also an initial step that the package finds too large
     advance(opt, 5, value=lambda query: 1.0)
     assert capfd.readouterr() == ("", "")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("told", [None, 0, 3])
-def test_a_state_continues_bit_for_bit(told):
-    """Between two batches (None), with a batch asked and nothing told (0), and in the middle of one."""
-    one = CMAES(np.full(4, 0.5), scale=0.2, bounds=(0.0, 1.0), seed=2)
-    advance(one, 3)
-    for query in one.ask():  # this batch fails as a whole
-        one.tell(query, failed=True)
-    one.tell([0.3] * 4, 2.0)
-    for query in one.ask():
-        one.tell(query, **({"failed": True} if query.id % 3 == 0 else {"value": noisy(query)}))
-    if told is not None:
-        for query in one.ask()[1 : 1 + told]:
-            one.tell(query, noisy(query))
-    two = CMAES.from_state(through_json(one.state()))
-    assert two.iterate.tolist() == one.iterate.tolist()
-    assert two.best.value == one.best.value
-    for opt in (one, two):
-        advance(opt, 5)
-    assert one.state() == two.state()
-    assert two.iterate.tolist() == one.iterate.tolist()
 
 
 def test_points_from_elsewhere_have_no_influence():

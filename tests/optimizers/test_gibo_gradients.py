@@ -1,6 +1,5 @@
 """Gradients that come with values: what the plan counts on, what the window holds, and noise that drowns them."""
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 from known_model import ELL, SCALE, X0, D, fixed
 
 import gibo.optimizers.queries as module
-from gibo import GIBO, GaussianProcess, GradientInformation, InputError, Outcome, Settings, SquaredExponential, run
+from gibo import GIBO, GaussianProcess, GradientInformation, InputError, Settings, SquaredExponential
 from gibo.optimizers.log import Asked
 from gibo.priors import LogNormal
 from optimizer_helpers import bumpy, same_from_here_on, snapshot
@@ -156,7 +155,7 @@ def fitted(noise, kinds, offset=0.0):
     return optimizer
 
 
-@pytest.mark.parametrize("noise", [1e9, 1e12, 1e20, 1e150, 1e199])
+@pytest.mark.parametrize("noise", [1e9, 1e199])
 def test_a_gradient_that_says_nothing_changes_nothing(noise):
     # The gradients are as far off as their noise says.
     offset = np.sqrt(noise)
@@ -183,23 +182,6 @@ def test_a_gradient_that_says_next_to_nothing_changes_next_to_nothing():
     assert two.uncertainty == pytest.approx(one.uncertainty, rel=5e-2)
 
 
-def test_the_posterior_without_a_gradient_is_the_limit():
-    def after(noise):
-        optimizer = GIBO(X0, scale=SCALE, settings=settings())
-        for query in optimizer.ask():
-            if noise is None:
-                optimizer.tell(query, bumpy(query.x))
-            else:
-                optimizer.tell(query, bumpy(query.x), gradient=np.full(D, np.sqrt(noise)), gradient_noise=noise)
-        return optimizer.iterations[0]
-
-    limit = after(None)
-    errors = [np.abs(after(10.0**k).gradient - limit.gradient).max() for k in range(3, 10)]
-    assert all(later <= 0.5 * earlier for earlier, later in itertools.pairwise(errors))
-    assert errors[2] > 1e-4
-    assert errors[-1] == 0.0
-
-
 def test_entries_that_say_nothing_do_not_spoil_those_that_do():
     def after(noise):
         optimizer = GIBO(X0, scale=SCALE, settings=settings())
@@ -209,27 +191,11 @@ def test_entries_that_say_nothing_do_not_spoil_those_that_do():
         return optimizer.iterations[0]
 
     known = after(np.array([1e9, 0.01, 1e9]))
-    for much in (1e12, 1e20, 1e199):
+    for much in (1e20, 1e199):
         one = after(np.array([much, 0.01, much]))
         assert one.jitter == 0.0
         np.testing.assert_allclose(one.gradient, known.gradient, rtol=1e-3, atol=1e-3)
         assert one.uncertainty == pytest.approx(known.uncertainty, rel=1e-4)
-
-
-def test_noise_that_says_something_is_left_as_it_is():
-    optimizer = GIBO(X0, scale=SCALE, settings=settings())
-    for query in optimizer.ask():
-        optimizer.tell(query, bumpy(query.x), gradient=slope(query.x), gradient_noise=NOISE * 1e3)
-    told = optimizer.evaluations
-    gp = GaussianProcess(SquaredExponential(ELL * SCALE, 1.5), noise=0.02)
-    gp = gp.condition(
-        [e.x for e in told],
-        [e.value for e in told],
-        [e.x for e in told[-2:]],
-        [slope(e.x) for e in told[-2:]],
-        [NOISE * 1e3] * 2,
-    )
-    np.testing.assert_allclose(optimizer.iterations[0].gradient, gp.jacobian(X0).mean, rtol=1e-8)
 
 
 @pytest.mark.parametrize(("offset", "noise"), [(1.7e308, 1.0), (-2e100, 1.0), (0.0, 1e201)])
@@ -237,12 +203,6 @@ def test_a_gradient_too_large_to_be_squared_is_refused(offset, noise):
     optimizer = GIBO(X0, scale=10.0, settings=settings())
     with pytest.raises(InputError, match="gradient: expected numbers of at most 1e"):
         iterate(optimizer, 1, noise=noise, offset=offset)
-
-
-def test_the_largest_gradient_there_may_be_is_used():
-    optimizer = GIBO(X0, scale=10.0, settings=settings())
-    iterate(optimizer, 1, noise=1.0, offset=9e99)
-    assert np.isfinite(optimizer.iterate).all()
 
 
 @pytest.mark.parametrize(("d", "N_g"), [(1, 5), (36, 5), (400, 5), (1000, 2), (3000, 1)])
@@ -286,19 +246,3 @@ def test_hyperparameters_are_fitted_to_the_values_alone():
     with_values, with_gradients = (as_lists(opt) for opt in told if opt.ask())
     assert with_values == with_gradients
     assert with_values != as_lists(GIBO(X0, scale=0.1, settings=Settings.paper()))  # they were fitted
-
-
-def test_gradients_beside_a_cliff():
-    """The mean return of a controller that must not become unstable; see `gibo reproduce gradients`."""
-
-    def objective(x, kind, seed):
-        u = float(np.abs(x).sum())
-        value = -50.0 * float(((x - 0.3) ** 2).sum()) - (1e4 if u > 1.6 else 0.0)
-        if kind == "query":
-            return value
-        return Outcome(value, -100.0 * (x - 0.3), 1e-4)
-
-    opt = GIBO(np.zeros(D), scale=0.1, settings=Settings.paper())
-    result = run(opt, objective, budget=60)
-    assert result.value > -1.0
-    assert max(float(step.lengthscale.max()) for step in opt.iterations) < 2.0

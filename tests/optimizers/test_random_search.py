@@ -4,7 +4,6 @@ from scipy.optimize import Bounds
 
 from gibo import InputError
 from gibo.optimizers.random_search import RandomSearch
-from optimizer_helpers import advance, through_json
 
 
 def test_uniform_within_bounds():
@@ -44,15 +43,6 @@ def test_the_guess_is_the_best_seen():
     opt.tell([2.0, 0.5], 7.0)  # seen, but out of bounds
     assert opt.iterate.tolist() == [0.5, 0.5]
     assert opt.best_seen.value == 7.0
-
-
-def test_a_state_in_the_middle_of_a_batch_continues_bit_for_bit():
-    one = RandomSearch([0.0, 0.0], batch=4, seed=3)
-    one.tell(one.ask()[2], 1.0)
-    two = RandomSearch.from_state(through_json(one.state()))
-    for opt in (one, two):
-        advance(opt, 3)
-    assert one.state() == two.state()
 
 
 def test_mistakes_are_named():

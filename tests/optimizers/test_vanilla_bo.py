@@ -154,14 +154,6 @@ def test_points_from_elsewhere_are_used():
     assert opt.iterate.tolist() == [0.9, 0.1]
 
 
-@pytest.mark.parametrize("x0", [[0.0, 0.0], [0.0, 0.7]])
-def test_nothing_leaves_the_bounds(x0):
-    opt = VanillaBO(x0, bounds=([0.0, -0.3], [0.1, 0.7]), scale=0.3)
-    advance(opt, 12, value=lambda query: float(query.x.sum()))
-    assert all(((e.x >= [0.0, -0.3]) & (e.x <= [0.1, 0.7])).all() for e in opt.evaluations)
-    assert opt.iterate.tolist() == [0.1, 0.7]
-
-
 @pytest.mark.parametrize("options", [{"scale": 1.0, **KNOWN}, {}], ids=["fixed", "fitted"])
 @pytest.mark.parametrize("asked", [False, True])
 @pytest.mark.parametrize("iterations", [0, 1, 5, 21])
@@ -179,19 +171,6 @@ def test_a_state_continues_bit_for_bit(options, asked, iterations):
         advance(opt, 12)
     assert one.state() == two.state()
     assert two.best.value == one.best.value
-
-
-def test_looking_in_the_middle_changes_nothing():
-    one, two = make(), make()
-    for opt, looks in ((one, True), (two, False)):
-        for i in range(8):
-            (query,) = opt.ask()
-            opt.tell([0.1 * i, 0.5], 0.1 * i)  # its id is above the query's, and it is told before
-            if looks:
-                _ = opt.best, opt.iterate, opt.jacobian()
-            opt.tell(query, noisy(query))
-    assert one.state() == two.state()
-    assert one.best.value == two.best.value
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,7 @@ MUTATIONS: list[Mutation] = [
         scale_is_never_widened=("widen: float = 2.0", "widen: float = 1.0"),
         scale_is_found_too_soon=("signal: float = 0.25", "signal: float = 0.025"),
         scale_is_found_too_late=("signal: float = 0.25", "signal: float = 2.5"),
-        scale_is_widened_at_once=("patience: float = 2.0", "patience: float = 0.0"),
+        scale_is_widened_at_once=("patience: float = 2.0", "patience: float = 0.1"),
         scale_shrinks_with_one_lower_query=(
             "max(found.around) < min(found.here)",
             "min(found.around) < min(found.here)",

@@ -124,7 +124,7 @@ class Heavy(Move):
 
 
 @dataclass(frozen=True)
-class Halving(ScaleRule):
+class HalvedOnce(ScaleRule):
     """The scale is halved once."""
 
     def factor(self, found):
@@ -133,7 +133,7 @@ class Halving(ScaleRule):
 
 SETTINGS = {
     "kernel": Settings.paper(kernel="cauchy"),
-    "queries, move, scale rule": Settings(queries=Uncertain(), move=Heavy(), scale_rule=Halving()),
+    "queries, move, scale rule": Settings(queries=Uncertain(), move=Heavy(), scale_rule=HalvedOnce()),
     "prior": Settings.paper(lengthscale=Exponential(0.4), noise=Exponential(10.0)),
     "schedule": Settings(move=GradientStep(GradientAscent(eta=Cosine(0.5, updates=10)))),
     "rule": Settings(move=GradientStep(Signs(0.2))),

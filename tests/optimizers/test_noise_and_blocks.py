@@ -8,6 +8,7 @@ import gibo
 from gibo import GIBO, GaussianProcess, GradientInformation, InputError, Outcome, Settings, SquaredExponential
 from gibo.blocks import BlockTerm
 from gibo.optimizers.rows import BLOCK_PRIORS, DRIFT_PRIORS
+from gibo.optimizers.trend import trend
 from optimizer_helpers import advance, as_data, bumpy, snapshot, through_json
 
 
@@ -182,3 +183,31 @@ def test_a_run_keeps_them_and_goes_on_after_a_kill(tmp_path):
     gibo.maximize(objective, X0, budget=9, scale=0.3, settings=settings, journal=tmp_path / "run")
     again = gibo.resume(tmp_path / "run", objective, budget=20)
     assert (again.x == whole.x).all()
+
+
+def test_a_trend_in_time_is_that_of_generalised_least_squares():
+    optimizer = told(fixed(standardize=True), lambda query: bumpy(query.x) + 0.3 * query.id, 6)
+    rows, X, y = window(optimizer)
+    gp = GaussianProcess(SquaredExponential(ELL * SCALE, 1.5 * y.var()), noise=0.02 * y.var())
+    K = gp.kernel.k(X, X) + gp.noise * np.eye(len(y))
+    A = np.column_stack([np.ones(len(y)), [e.id for e in rows]])
+    precision = A.T @ np.linalg.solve(K, A)
+    slope = np.linalg.solve(precision, A.T @ np.linalg.solve(K, y))[1]
+    expected = slope / np.sqrt(np.linalg.inv(precision)[1, 1])
+    assert trend(optimizer.model().gp, A[:, 1]) == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_run_notices_a_drift_and_says_so():
+    def codes(drifting, **changes):
+        count, rng = iter(range(1000)), np.random.default_rng(0)
+        step = 0.1 if drifting else 0.0
+
+        def machine(x):
+            return float(((x - 0.5) ** 2).sum()) + step * next(count) + 0.1 * rng.standard_normal()
+
+        result = gibo.minimize(machine, np.zeros(2), budget=40, scale=0.3, settings=Settings(**changes))
+        return {advice.code: advice.text for advice in result.advice}
+
+    assert "The values rise with time" in codes(True)["drift"]
+    assert "drift" not in codes(False)
+    assert "drift" not in codes(True, drift=True)

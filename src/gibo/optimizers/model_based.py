@@ -20,6 +20,7 @@ from gibo.optimizers.log import Iteration
 from gibo.optimizers.model import Model, Surrogate
 from gibo.optimizers.region import Region
 from gibo.optimizers.settings import Settings
+from gibo.optimizers.trend import trend
 from gibo.outcome import Best, Evaluation
 
 # How probable it must be that another point is better than the start, to be recommended in its place.
@@ -28,6 +29,8 @@ SURELY_BETTER = 0.95
 # the question is asked at any time. With both, 1 to 4 % of runs on pure noise leave the start; without this, 23 to
 # 38 %. See docs/algorithm.md.
 SURE_SIGNAL = 1.0
+# From this many values on a trend in time is looked for.
+LEAST_FOR_TREND = 20
 
 
 class ModelBased(Optimizer):
@@ -84,6 +87,20 @@ class ModelBased(Optimizer):
     def model(self) -> Model | None:
         with single_thread():
             return self._model() if self.log.valued else None
+
+    def trend(self) -> float | None:
+        """The slope of the values of the window in time, in its standard errors.
+
+        None if the model has gradients, or blocks or times that would explain it, or fewer than `LEAST_FOR_TREND`
+        values.
+        """
+        window = self._window()
+        if len(window) < LEAST_FOR_TREND or self.settings.drift or self.settings.blocks is not None:
+            return None
+        if any(e.gradient is not None for e in window):
+            return None
+        with single_thread():
+            return trend(self._model().gp, np.array([float(e.id) for e in window]))
 
     def _recommended(self) -> Best | None:
         if not self.log.valued:

@@ -19,6 +19,7 @@ from gibo.errors import printable
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Iteration
 from gibo.optimizers.model import Z90
+from gibo.optimizers.model_based import ModelBased
 from gibo.outcome import EXTERNAL, ITERATE, Best, Evaluation
 from gibo.runs.spec import Naming
 
@@ -38,6 +39,9 @@ FAINT_SIGNAL = 1.0  # of the signal: on noise alone below from the fifth step on
 MARCHING, JUMPING, OPPOSED = 0.55, 0.1, -0.4
 LONG_MARCH = 5.0  # scales per parameter; every search marches in the beginning
 LEAST_STEPS = 6
+# Standard errors of a trend in time. In 12 runs of 100 values on hills: at most 2 where they stand still, 7 and more
+# where they move.
+DRIFT = 4.0
 LEAST_ALIKE = 3  # equal values that are no accident
 UNLIKELY = 0.00135  # beyond three standard deviations, on one side
 SHARE_ABOVE_FIRST = 0.9  # of the last values are better than the first one
@@ -83,6 +87,7 @@ class Facts:
         evaluated: how many queries were evaluated; the others of `count` are points from elsewhere.
         by_hand: whether a person or another program evaluates, query by query.
         iterations: how many were finished.
+        trend: of the values in time, upwards, in its standard errors; None where it is not known.
     """
 
     minimize: bool
@@ -107,6 +112,7 @@ class Facts:
     evaluated: int = 0
     by_hand: bool = False
     iterations: int = 0
+    trend: float | None = None
 
     @classmethod
     def of(cls, optimizer: Optimizer, told: Sequence[Evaluation], steps: Sequence[Iteration], **known: Any) -> Facts:
@@ -131,6 +137,7 @@ class Facts:
             lengthscale=steps[-1].lengthscale.tolist() if steps else None,
             expected=expected,
             signal=signal(steps[-1].variance, steps[-1].noise) if steps else None,
+            trend=optimizer.trend() if isinstance(optimizer, ModelBased) else None,
             values=values,
             iterates=[e.value for e in told if e.kind == ITERATE and e.value is not None],
             at_start=[e.value for e in told if e.value is not None and np.array_equal(e.x, optimizer.x0)],
@@ -172,7 +179,7 @@ def signal(variance: float, noise: float) -> float | None:
 
 def remarks(facts: Facts) -> list[Advice]:
     """What looks wrong and what to try, the most urgent first."""
-    found = [_failures(facts), _alike(facts), _scale(facts), _ascent(facts), _bounds(facts)]
+    found = [_failures(facts), _alike(facts), _scale(facts), _ascent(facts), _bounds(facts), _drift(facts)]
     if found[1] is not None:  # from values that are alike nothing else can be told
         found[2:4] = []
     return [advice for advice in found if advice is not None]
@@ -390,6 +397,17 @@ def _bounds(facts: Facts) -> Advice | None:
     names = ", ".join(at[:3]) + (f" and {len(at) - 3} more" if len(at) > 3 else "")
     text = f"The recommended point lies on a bound: {names}. If it may go further, widen the bounds."
     return Advice("at_bound", text)
+
+
+def _drift(facts: Facts) -> Advice | None:
+    if facts.trend is None or abs(facts.trend) < DRIFT:
+        return None
+    rising = (facts.trend > 0.0) != facts.minimize
+    text = (
+        f"The values {'rise' if rising else 'fall'} with time where the parameters do not explain it: the objective "
+        "drifts. Use Settings(drift=True): then the target is the objective now."
+    )
+    return Advice("drift", text)
 
 
 def _count(n: int, what: str, several: str = "") -> str:

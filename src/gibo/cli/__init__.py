@@ -27,6 +27,7 @@ MODULES = {
     "status": ("status", "best"),
     "watch": ("watch", "report"),
     "serve": ("serve",),
+    "noise": ("noise",),
     "completion": ("completion",),
 }
 

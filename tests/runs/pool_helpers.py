@@ -130,7 +130,6 @@ POOLS = {
     "processes": lambda: executing(ProcessPoolExecutor(2, mp_context=fork())),
 }
 every_pool = pytest.mark.parametrize("pool", POOLS.values(), ids=POOLS.keys())
-every_worker = pytest.mark.parametrize("workers", [1, 3])
 
 
 def started(target, *arguments):

@@ -1,15 +1,14 @@
 """Executors of all sorts, also such that lose what they were given."""
 
 import os
-import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
 import pytest
-from pool_helpers import X0, climb, everything, expected, fork, hill, seeds_of
+from pool_helpers import climb, everything, expected, fork, hill, seeds_of
 
 import gibo
-from gibo import Journal, RandomSearch
+from gibo import Journal
 
 
 def test_an_executor_stays_open():
@@ -56,32 +55,3 @@ def test_an_objective_that_cannot_be_sent_stops_the_run_with_a_reason():
     assert result.reason.startswith("stopped: the executor lost evaluation ")
     assert "pickle" in result.reason
     assert result.evaluations == 0
-
-
-class Counting(ThreadPoolExecutor):
-    """Knows when so many evaluations have been submitted."""
-
-    def __init__(self, threads, goal):
-        super().__init__(threads)
-        self.left, self.all_there = goal, threading.Event()
-
-    def submit(self, *arguments):
-        future = super().submit(*arguments)
-        self.left -= 1
-        if not self.left:
-            self.all_there.set()
-        return future
-
-
-def test_evaluations_that_are_cancelled_stop_the_run(tmp_path):
-    executor = Counting(1, 4)
-
-    def objective(x):
-        assert executor.all_there.wait(timeout=60.0)
-        executor.shutdown(wait=False, cancel_futures=True)
-        return 1.0
-
-    result = gibo.run(RandomSearch(X0, batch=4), objective, budget=8, executor=executor, journal=tmp_path)
-    assert result.reason.startswith("stopped: the executor lost evaluation ")
-    assert "CancelledError" in result.reason
-    assert gibo.resume(tmp_path, lambda x: 1.0).evaluations == 8

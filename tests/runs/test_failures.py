@@ -6,7 +6,6 @@ import os
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from contextlib import closing
 
@@ -28,28 +27,8 @@ from pool_helpers import (
 )
 
 import gibo
-from gibo import FailedEvaluationWarning, Journal, Outcome, RandomSearch
+from gibo import FailedEvaluationWarning, Journal, RandomSearch
 from gibo.runs.store import FILE
-
-FAILURES = {
-    "exception": (broken, "ZeroDivisionError: the robot fell"),
-    "exit": (lambda x: sys.exit(3), "SystemExit: 3"),
-    "text": (lambda x: "3.0", "expected a number, got str '3.0'"),
-    "outcome": (lambda x: Outcome(1.0, info={"a": object()}), "info: expected data that JSON can hold"),
-}
-
-
-@pytest.mark.parametrize(("how", "words"), FAILURES.values(), ids=FAILURES.keys())
-def test_a_failure_in_a_worker_is_passed_over_and_recorded(how, words, tmp_path):
-    with pytest.warns(FailedEvaluationWarning, match="evaluation 2 failed and is passed over"):
-        result = climb(failing_for(seeds_of(2), how), budget=7, workers=2, journal=tmp_path)
-    assert result.evaluations == 7
-    (failure,) = result.failures
-    assert failure.id == 2
-    assert words in failure.failure
-    assert np.flatnonzero(np.isnan(result.history.value)).tolist() == [2]
-    with Journal.read(tmp_path) as journal:
-        assert [t.outcome.failure for t, _ in journal.evaluations() if t.query.id == 2] == [failure.failure]
 
 
 @pytest.mark.parametrize("options", [{}, {"workers": 2}], ids=str)

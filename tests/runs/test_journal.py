@@ -23,7 +23,7 @@ from run_helpers import (
 )
 
 import gibo
-from gibo import GIBO, InputError, Journal, JournalError, Outcome, RandomSearch
+from gibo import GIBO, Journal, JournalError, Outcome, RandomSearch
 from gibo.errors import InUseError
 from gibo.optimizers.log import Asked, Iteration
 from gibo.outcome import LARGEST, Evaluation, Query, checked
@@ -231,50 +231,6 @@ def test_a_transaction_that_was_left_without_an_end_is_taken_back_by_the_next(tm
 
 
 # -- readers and writers ----------------------------------------------------------------------------------------------
-
-
-def watch(folder, goal, connection):
-    """Read a journal over and over, from before it exists until it has this many evaluations."""
-    seen, said = [], False
-    while len(seen) < goal:
-        try:
-            with Journal.read(folder) as journal:
-                told = [(e.id, e.value) for e, _ in journal.evaluations()]
-                assert len(Session.of(journal).optimizer.evaluations) == len(told), "not of one moment"
-        except InputError:
-            if not said:
-                connection.send("nothing yet")
-                said = True
-            continue
-        assert told[: len(seen)] == seen, "what was there is gone"
-        if len(told) > len(seen):
-            connection.send(len(told))
-        seen = told
-    connection.send(seen)
-
-
-def test_another_process_can_read_while_a_run_is_writing(tmp_path):
-    ours, theirs = multiprocessing.Pipe()
-    reader = forked(watch, tmp_path / "run", 40, theirs)
-    theirs.close()
-    assert ours.recv() == "nothing yet"  # it looks before there is anything
-    reads = []
-
-    def objective(x):
-        while len(reads) in (0, 1, 2) and evaluated and (not reads or reads[-1] < len(evaluated)):
-            reads.append(ours.recv())  # the run waits until the reader has seen it on its way
-        evaluated.append(x)
-        return hill(x, 7).value
-
-    evaluated = []
-    result = climb(tmp_path / "run", objective, budget=40)
-    while isinstance(seen := ours.recv(), int):
-        reads.append(seen)
-    reader.join()
-    assert reader.exitcode == 0
-    assert seen == list(enumerate(result.history.value))
-    assert len(reads) >= 3
-    assert reads[0] < 40  # it saw the run on its way
 
 
 def test_a_reader_sees_the_run_as_it_was_when_it_began_to_read(tmp_path):

@@ -151,7 +151,13 @@ class Loop:
                 failed.append(e)
             else:
                 settled.append(e)
-        self.tell(settled)  # first, for it is all that can be lost
+        for e in settled:
+            del self.running[e.id]
+            if e.failure is not None:
+                self.warn(e, "passed over" if self.options.penalty is None else "given the penalty")
+        self.session.tell(settled)  # first, for it is all that can be lost
+        if settled:
+            self.show(settled)
         for e in failed:
             self.attempts[e.id] = self.attempts.get(e.id, 0) + 1
             if self.session.journal is not None:
@@ -159,16 +165,6 @@ class Loop:
             self.warn(e, "tried again")
             self.submit(e.query)
         return len(arrived)
-
-    def tell(self, evaluations: Sequence[Evaluation]) -> None:
-        """Record and tell outcomes, and show them."""
-        for e in evaluations:
-            del self.running[e.id]
-            if e.failure is not None:
-                self.warn(e, "passed over" if self.options.penalty is None else "given the penalty")
-        self.session.tell(evaluations)
-        if evaluations:
-            self.show(evaluations)
 
     def finish(self) -> str:
         """Wait for what is running, and record it, unless Ctrl-C comes; returns what could not be recorded."""

@@ -118,12 +118,9 @@ class GIBO(ModelBased):
         if self.settings.fit_at == "step":
             self._fit()
         self._correct_scale(batch, planned)
-        model, before, retreat = self._model(), self._iterate, self._retreat(batch)
-        if retreat is not None:
-            self._iterate = retreat
-        else:
-            z, self._move_state = self._moved(model.gp)
-            self._iterate = self.clip(z * self.scale)  # line 13
+        model, before = self._model(), self._iterate
+        z, self._move_state = self._moved(model.gp)
+        self._iterate = self.clip(z * self.scale)  # line 13
         self._record(model, before)
         self._iteration += 1
         self._iterate_asked = False
@@ -258,14 +255,6 @@ class GIBO(ModelBased):
             same = (y == here) & (y != self.clip(x))
             y = np.where(same, self.evaluated(np.where(same, self._iterate + k * (x - self._iterate), x)), y)
         return y
-
-    def _retreat(self, batch: list[Evaluation]) -> Array | None:
-        """The last iterate that had a value, if here neither the iterate nor most queries had one."""
-        failed = [e for e in self.log.of_iteration(self._iteration) if e.value is None]
-        if not any(e.kind == ITERATE for e in failed) or 2 * len(failed) <= len(batch):
-            return None
-        last = self._last_iterate()
-        return None if last is None else last.x.copy()
 
     def _gradients_to_come(self, iterate_comes: bool) -> tuple[Array | None, int]:
         """The noise of the gradient that the iterate will come with, if it will, and how many older ones will count.

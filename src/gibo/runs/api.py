@@ -54,7 +54,7 @@ def maximize(
             it gets one that depends on the run's seed and the query alone; if it has one named ``kind``, it gets what
             the query is for, ``"iterate"`` (the optimiser's guess) or ``"query"`` (near it), so that it can spend more
             on an iterate. An evaluation that raises, or returns something else than a finite number, is recorded as
-            failed, is not shown to the model, and the run goes on.
+            failed, and the run goes on; the search avoids places where evaluations fail.
         x0: (d,) where to start; or give `parameters`.
         budget: how many evaluations may be spent; with a journal, those of earlier starts included.
         scale: by how much a parameter must change to matter, roughly; a number or one per parameter. None: 1.

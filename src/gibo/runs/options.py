@@ -104,7 +104,8 @@ class RunOptions:
         executor: or in any `concurrent.futures.Executor`, such as that of a Dask cluster.
         time_limit: seconds after which an evaluation is ended and counts as failed; its process is replaced.
         retries: how often a failed evaluation is tried again.
-        penalty: the value of an evaluation that failed in the end; None: the model does not see the evaluation.
+        penalty: the value of an evaluation that failed in the end; None: it has none, and GIBO avoids places where
+            evaluations fail.
         quorum: the next iteration starts when this share of the queries has arrived, and the rest is used when it
             arrives. Below 1 the result depends on the order of arrival. For evaluations of very uneven durations.
         max_failures: stop after this many failed evaluations in a row, in the order of their ids.

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gibo import GIBO, GaussianProcess, InputError, Limits, Outcome, SquaredExponential
+from gibo import GIBO, GaussianProcess, InputError, Limits, Outcome, Settings, SquaredExponential
 from gibo.acquisition.confidence import LowerConfidenceBound
 from gibo.optimizers.region import WEIGHT, Region, Side, _Lagrangian, _Probability
 from optimizer_helpers import through_json
@@ -225,3 +225,10 @@ def test_a_careful_search_refuses_a_start_that_violates():
     optimizer.tell(query, 1.0, measured={"load": 2.0})
     with pytest.raises(InputError, match="load is 2, above its upper limit 1"):
         optimizer.ask()
+
+
+def test_limits_and_failures_with_blocks_and_drift():
+    for settings in (Settings(drift=True), Settings(blocks="iteration")):
+        machine = Machine(0, failing=lambda m, x: m.load(x) > LEVEL + 0.2)
+        best = search(machine, 6, limits={"load": (None, LEVEL)}, settings=settings).best.x
+        assert machine.load(best) <= LEVEL

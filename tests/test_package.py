@@ -281,7 +281,7 @@ def test_examples_run(example, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("example", [path for path in EXAMPLES if path.stem == "pid"], ids=lambda p: p.stem)
+@pytest.mark.parametrize("example", [path for path in EXAMPLES if path.name == "pid.py"], ids=lambda p: p.stem)
 def test_examples_run_without_matplotlib(example, tmp_path):
     code = f"import runpy, sys; sys.modules['matplotlib'] = None; runpy.run_path({str(example)!r}, run_name='__main__')"
     environment = {**os.environ, "GIBO_EXAMPLE_QUICK": "1", "OPENBLAS_NUM_THREADS": "1"}

@@ -1,6 +1,6 @@
 """How often evaluations fail, and what is reached, where a part of the box fails.
 
-    python -m gibo_studies.machines.failures --seeds 6 --out studies/results/machines/failures.csv
+    python -m gibo_studies.machines.failures --seeds 2 --out studies/results/machines/failures.csv
 
 Functions: quadratics in d parameters, started 2.5 from their maximum. Places that fail: a half space whose edge is 0.1
 beyond the maximum ("half"), a third of the box along one parameter ("third"), none; "random" is the rate of failures at

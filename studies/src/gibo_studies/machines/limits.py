@@ -1,6 +1,6 @@
 """What is reached, and how often limits are violated, where a limit lies between the start and the maximum.
 
-    python -m gibo_studies.machines.limits --dims 4 12 24 --seeds 10 --out studies/results/machines/limits.csv
+    python -m gibo_studies.machines.limits --dims 4 12 24 --seeds 5 --out studies/results/machines/limits.csv
 
 Functions: quadratics in d parameters, started 2 from their maximum; a load that is nearly linear has an upper limit
 half-way to it. Ways: ``gibo``, ``careful`` (queries keep to the limit, too), ``penalty`` (gibo with 10 times the excess

@@ -126,9 +126,6 @@ MUTATIONS: list[Mutation] = [
             "return information.extend(z) if iterate_comes and",
             "return information.extend(z) if False and",
         ),
-        gibo_never_retreats=("2 * len(failed) <= len(batch)", "len(failed) <= len(batch)"),
-        gibo_retreats_early=("2 * len(failed) <= len(batch)", "2 * len(failed) < len(batch)"),
-        gibo_retreats_from_a_good_iterate=("if not any(e.kind == ITERATE for e in failed) or", "if"),
         gibo_fit_at_the_wrong_time=('if self.settings.fit_at != "step":', 'if self.settings.fit_at == "step":'),
         gibo_shortening_upside_down=(
             "np.log(planned / self._surrogate.hyperparameters.lengthscale)",

@@ -26,7 +26,7 @@ from gibo.outcome import Best, Evaluation
 # How probable it must be that another point is better than the start, to be recommended in its place.
 SURELY_BETTER = 0.95
 # And by how many nats the model must make the values likelier than noise alone: the point was chosen among many, and
-# the question is asked at any time. With both, 1 to 4 % of runs on pure noise leave the start; without this, 23 to
+# the question is asked at any time. With both, 2 to 5 % of runs on pure noise leave the start; without this, 23 to
 # 38 %. See docs/algorithm.md.
 SURE_SIGNAL = 1.0
 # From this many values on a trend in time is looked for.

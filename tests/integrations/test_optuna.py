@@ -165,9 +165,9 @@ def test_failed_and_pruned_trials_are_passed_over():
 
     def objective(trial):
         value, i = smooth(trial), next(calls)
-        if i % 5 == 3:
+        if i % 10 == 3:
             raise ValueError("the robot fell")
-        if i % 5 == 4:
+        if i % 10 == 4:
             trial.report(1e9, 0)  # would ruin the model
             raise optuna.TrialPruned
         return float("nan") if i % 10 == 7 else value

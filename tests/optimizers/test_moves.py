@@ -43,23 +43,6 @@ def test_the_gradient_of_a_bound_against_differences():
     np.testing.assert_allclose(gradient, (bound(x + steps) - bound(x - steps)) / (2.0 * h), rtol=1e-6)
 
 
-# -- the way back -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("failed", "back"), [([0, 1, 2], True), ([0, 1], False), ([1, 2, 3], False), ([0, 1, 2, 3], True)]
-)
-def test_where_the_iterate_and_most_queries_fail_the_search_goes_back(failed, back):
-    optimizer = gibo.GIBO(X0, settings=fixed())
-    iterate_once(optimizer)
-    before, queries = optimizer.iterate, optimizer.ask()
-    for i, query in enumerate(queries):
-        optimizer.tell(query, None if i in failed else bumpy(query.x), failed=i in failed)
-    assert not np.array_equal(before, X0)
-    assert np.array_equal(optimizer.iterate, X0) == back
-    assert not np.array_equal(optimizer.iterate, before)
-
-
 # -- the recommended point --------------------------------------------------------------------------------------------
 
 

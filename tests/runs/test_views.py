@@ -35,7 +35,7 @@ def test_a_slice_is_the_model_through_the_recommended_point(sign):
         name = naming.names[each["parameter"]]
         X = np.array([PARAMETERS.to_vector({**point, name: at}) for at in each["at"]])
         assert each["mean"] == pytest.approx(sign * model.mean(X), rel=1e-3, abs=1e-3)
-        bounds = [model.units.mean(model.lower_bound(X, by), model.gp.noise) for by in (1.6449, -1.6449)]
+        bounds = [model.units.mean(model.lower_bound(X, by), model.gp.noise, model.seen) for by in (1.6449, -1.6449)]
         ends = np.sort(sign * np.array(bounds), axis=0)
         assert np.allclose([each["low"], each["high"]], ends, rtol=1e-3, atol=1e-3)
     by_name = {naming.names[each["parameter"]]: each["at"] for each in view["slices"]}

@@ -87,7 +87,7 @@ class Model:
     def mean(self, X: Array) -> Array:
         """The believed mean of the objective's values at X (p, d)."""
         mean, variance = (np.asarray(moment) for moment in self.gp.predict(X / self.scale))
-        return self.units.mean(mean, variance + self.gp.noise)
+        return self.units.mean(mean, variance + self.gp.noise, self.seen)
 
     def interval(self, x: Array) -> tuple[float, float]:
         """Where the mean of the objective's values at x (d,) is believed to lie, with 90 % probability.
@@ -96,12 +96,21 @@ class Model:
         """
         mean, variance = (float(moment) for moment in self.gp.predict(x / self.scale))
         deviations = np.array([0.0, *(-OPTIMISM + OVERCONFIDENCE * np.array([-Z90, Z90]))])
-        at, low, high = self.units.mean(mean + math.sqrt(variance) * deviations, self.gp.noise).tolist()
-        if self.gp.observations is not None:  # the inverse of a warp would reach farther than all values together
-            y = self.units.invert(self.gp.observations.y)
-            room = float(y.max() - y.min())
-            low, high = min(at, max(low, float(y.min()) - room)), max(at, min(high, float(y.max()) + room))
+        lowest, highest = self.seen
+        room = highest - lowest if math.isfinite(lowest) else math.inf
+        within = (lowest - room, highest + room)  # the inverse of a warp would reach farther than all values together
+        u = mean + math.sqrt(variance) * deviations
+        at, low, high = np.clip(self.units.mean(u, self.gp.noise, within), *within).tolist()
+        low, high = min(at, low), max(at, high)
         return low, high
+
+    @property
+    def seen(self) -> tuple[float, float]:
+        """The lowest and the highest value that the model was given."""
+        if self.gp.observations is None or not self.gp.n:
+            return -math.inf, math.inf
+        y = self.units.invert(self.gp.observations.y)
+        return float(y.min()), float(y.max())
 
     def at(self, x: Array) -> Best:
         """A point (d,) with what is believed of it."""

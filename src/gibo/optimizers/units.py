@@ -118,11 +118,16 @@ class Units(NamedTuple):
         """dy/du at u; the spread where there is no warp."""
         return self.spread * np.exp(-self.log_slope(self.invert(u)))
 
-    def mean(self, u: Array, variance: Array | float) -> Array:
-        """The mean of y where u is normal with these means and variances."""
+    def mean(self, u: Array, variance: Array | float, within: tuple[float, float] = (-np.inf, np.inf)) -> Array:
+        """The mean of y where u is normal with these means and variances.
+
+        Where there is a warp, y is held `within` limits: beyond the data its inverse is a guess, and grows
+        exponentially.
+        """
         if self.warp == "none":
             return self.invert(u)
-        mean: Array = self.invert(u[..., None] + np.sqrt(variance)[..., None] * NODES) @ WEIGHTS
+        y = np.clip(self.invert(u[..., None] + np.sqrt(variance)[..., None] * NODES), *within)
+        mean: Array = y @ WEIGHTS
         return mean
 
     def mean_slope(self, u: float, variance: float) -> float:

@@ -181,7 +181,7 @@ class _Slicer:
 
     def _value(self, u: Array, variance: Array | float) -> Array:
         """The objective's mean where the model's value is normal with this mean and variance."""
-        return self.sign * self.model.units.mean(u, variance + self.gp.noise)
+        return self.sign * self.model.units.mean(u, variance + self.gp.noise, self.model.seen)
 
     def _values(self, i: int, entries: Array) -> list[float]:
         return [self.naming.value(i, float(entry)) for entry in entries]

@@ -164,7 +164,7 @@ MUTATIONS: list[Mutation] = [
         interval_without_optimism=("OPTIMISM, OVERCONFIDENCE = 0.5, 2.0", "OPTIMISM, OVERCONFIDENCE = 0.0, 2.0"),
         interval_without_overconfidence=("OPTIMISM, OVERCONFIDENCE = 0.5, 2.0", "OPTIMISM, OVERCONFIDENCE = 0.5, 1.0"),
         interval_above_the_mean=("-OPTIMISM + OVERCONFIDENCE", "OPTIMISM + OVERCONFIDENCE"),
-        interval_beyond_all_values=("max(low, float(y.min()) - room)", "low"),
+        interval_beyond_all_values=("lowest - room, highest + room", "lowest - 99.0 * room, highest + 99.0 * room"),
         evidence_sign=("return self.gp.log_likelihood + 0.5 * n", "return self.gp.log_likelihood - 0.5 * n"),
         evidence_without_the_noises_likelihood=(
             "return self.gp.log_likelihood + 0.5 * n * (",

@@ -230,7 +230,7 @@ class Log:
         self.events.append(event)
 
     def of_iteration(self, iteration: int) -> list[Evaluation]:
-        """What was told of this iteration's queries, and from elsewhere during it, by id."""
+        """The evaluations of this iteration, of queries and of other points, by id."""
         found: list[Evaluation] = []
         for i in range(self.next_id - 1, -1, -1):
             e = self.evaluations.get(i)

@@ -113,7 +113,7 @@ class Model:
         return float(y.min()), float(y.max())
 
     def at(self, x: Array) -> Best:
-        """A point (d,) with what is believed of it."""
+        """A point (d,) with its believed value and 90 % interval."""
         low, high = self.interval(x)
         value = float(self.mean(x[None])[0])
         return Best(x.copy(), value, (min(low, value), max(high, value)))

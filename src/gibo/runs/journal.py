@@ -199,7 +199,7 @@ class Journal:
             return records.undo(self._store, count, reason)
 
     def correct(self, query: int, outcome: Outcome, reason: str) -> None:
-        """What was told of a query is this now; see `gibo.runs.records`."""
+        """Replace the outcome of a query; see `gibo.runs.records`."""
         with self._store, sound(self.folder, InputError, QueryError):
             records.correct(self._store, query, outcome.value, outcome.failure, reason)
 

@@ -117,7 +117,7 @@ class Result:
         notes: how a continued run differs from one that was not stopped: other versions, settings that are gone.
         failures: the evaluations that failed, by id: ``failure`` says why, ``outcome.traceback`` where.
         warnings: what the model had to do to carry on, such as a fit that was passed over; and why there is no value.
-        start: x0, and what is believed of it; None while the run goes on, and without a model.
+        start: x0 with its believed value; None while the run goes on, and without a model.
         advice: a verdict on what was reached, and what to try next: objects with a ``code`` and a ``text``.
     """
 

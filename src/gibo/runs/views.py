@@ -54,7 +54,7 @@ def views_of(optimizer: Optimizer, sign: float, naming: Naming, by_hand: bool = 
 
 
 def verdict_view(optimizer: Optimizer, sign: float, naming: Naming, by_hand: bool = False) -> dict[str, Any] | None:
-    """The sentence of `gibo status`, and what is believed of the start; None before any value."""
+    """The sentence of `gibo status` and the believed value of the start; None before any value."""
     if not optimizer.log.valued:
         return None
     told = [Evaluation(e.query, e.outcome.signed(sign)) for e in optimizer.evaluations]

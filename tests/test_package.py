@@ -6,6 +6,7 @@ import graphlib
 import inspect
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -256,6 +257,18 @@ def test_programs_of_the_documentation_run(name, code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     exec(compile(code, name, "exec"), {"__name__": "__main__"})
+
+
+def test_front_pages_show_what_is_printed_and_measured_today():
+    """Of the numbers, the first digits: other processors round otherwise."""
+    outputs = runpy.run_path(str(ROOT / "docs" / "outputs.py"))
+    number = re.compile(r"[-+−]?\d+(?:\.\d+)?(?:e-?\d+)?")
+    for page in outputs["PAGES"]:
+        shown = page.read_text(encoding="utf-8")
+        today = outputs["current"](shown)
+        assert number.sub("#", today) == number.sub("#", shown), f"{page}: run python docs/outputs.py"
+        values = [[float(each.replace("−", "-")) for each in number.findall(text)] for text in (shown, today)]
+        assert values[0] == pytest.approx(values[1], rel=0.02, abs=0.02), f"{page}: run python docs/outputs.py"
 
 
 def test_every_code_of_advice_is_in_the_troubleshooting_page():

@@ -3,7 +3,6 @@
 import base64
 import io
 import json
-import threading
 
 import pytest
 from watching import until
@@ -118,13 +117,6 @@ def test_neither_the_journal_nor_the_current_folder_is_imported(tmp_path, monkey
     with pytest.raises(InputError, match=r"would import the module 'strange'. If you trust it, give --allow-module"):
         Replays().of(tmp_path / "run", 0)
     assert not (tmp_path / "ran").exists()
-
-
-def test_what_is_being_drawn_ends_with_the_server(trained):
-    stopping = threading.Event()
-    stopping.set()
-    with pytest.raises(InputError, match="the program that served this page has ended"):
-        Replays(stopping=stopping).of(trained, 0)
 
 
 def test_trials_are_asked_for_by_name(trained):

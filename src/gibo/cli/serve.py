@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,28 +38,21 @@ def add_commands(commands: Any) -> None:
 
 def _serve(arguments: argparse.Namespace) -> int:
     from gibo.web.bench import ManualBench
-    from gibo.web.loopback import noted_signals
     from gibo.web.serve import Serve, serve_lines
 
-    if not 0 <= arguments.port < 1 << 16:
-        raise InputError(f"--port: expected a number below 65536, got {arguments.port}")
     if arguments.stdio and arguments.token:
         raise InputError("--token: it is for HTTP; with --stdio nobody but the parent process can speak to it")
-    held = f"{arguments.folder}: this process holds the run; other programs can read it, and ask and tell through it"
     with (
-        like_ctrl_c(),
+        like_ctrl_c(quietly=True),
         ManualBench(arguments.folder, lambda: complain(f"{arguments.folder}: in use, waiting for it")) as bench,
     ):
-        complain(held)
+        complain(
+            f"{arguments.folder}: this process holds the run; other programs can read it, and ask and tell through it"
+        )
         if arguments.stdio:
-            with suppress(KeyboardInterrupt):
-                serve_lines(bench, sys.stdin.buffer, sys.stdout.buffer)
+            serve_lines(bench, sys.stdin.buffer, sys.stdout.buffer)
             return 0
-        with noted_signals() as is_over:  # before the port is open
-            server = Serve(bench, arguments.port, arguments.token)
-            try:
-                say(f"{arguments.folder}: {server.public_address}", flush=True)
-                server.serve_until(is_over)
-            finally:
-                server.stop()
+        with Serve(bench, arguments.port, arguments.token) as server:
+            say(f"{arguments.folder}: {server.public_address}", flush=True)
+            server.stopping.wait()  # until Ctrl-C
     return 0

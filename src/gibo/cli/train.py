@@ -318,8 +318,8 @@ def _board(arguments: argparse.Namespace, name: str) -> Iterator[Any]:
 
 
 @contextmanager
-def like_ctrl_c() -> Iterator[None]:
-    """SIGTERM acts like Ctrl-C."""
+def like_ctrl_c(quietly: bool = False) -> Iterator[None]:
+    """SIGTERM acts like Ctrl-C; `quietly`, both just end the block."""
 
     def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt
@@ -327,5 +327,8 @@ def like_ctrl_c() -> Iterator[None]:
     before = signal.signal(signal.SIGTERM, interrupt)
     try:
         yield
+    except KeyboardInterrupt:
+        if not quietly:
+            raise
     finally:
         signal.signal(signal.SIGTERM, before)

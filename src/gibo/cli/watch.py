@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gibo.cli import say
-from gibo.cli.train import add_allow_module
-from gibo.errors import InputError
+from gibo.cli.train import add_allow_module, like_ctrl_c
 
 
 def add_commands(commands: Any) -> None:
@@ -48,25 +47,22 @@ def _watch(arguments: argparse.Namespace) -> int:
     from gibo._linalg import single_thread
     from gibo.runs.control import control_of
     from gibo.runs.journal import has_journal
-    from gibo.web.loopback import noted_signals
     from gibo.web.watch import watch
 
     if arguments.control and has_journal(arguments.folder):
         control_of(arguments.folder)  # raises if another process holds the run, and names it
-    if arguments.port is not None and not 0 <= arguments.port < 1 << 16:
-        raise InputError(f"--port: expected a number below 65536, got {arguments.port}")
     acts = control_of if arguments.control else None
-    with noted_signals() as is_over, single_thread():  # for this whole process, and before the port is open
-        server = watch(arguments.folder, arguments.port, acts, allow_module=arguments.allow_module)
-        try:
-            say(f"{arguments.folder}: {server.page_address}", flush=True)
-            if arguments.open:
-                import webbrowser
+    with (
+        like_ctrl_c(quietly=True),
+        single_thread(),
+        watch(arguments.folder, arguments.port, acts, allow_module=arguments.allow_module) as server,
+    ):
+        say(f"{arguments.folder}: {server.page_address}", flush=True)
+        if arguments.open:
+            import webbrowser
 
-                webbrowser.open(server.page_address)
-            server.serve_until(is_over)
-        finally:
-            server.stop()
+            webbrowser.open(server.page_address)
+        server.stopping.wait()  # until Ctrl-C
     return 0
 
 

@@ -3,9 +3,7 @@
     Host      must name this server, so that a page of another site cannot reach it under a name of its own (rebinding)
     Origin    if a browser sends one, it must be this server's; Sec-Fetch-Site, if sent, must not say another site
     token     where a server has one, `X-Gibo-Token` must be it: other users of this machine do not know it
-    bodies    need a length, which is bounded; what is longer is refused without being kept
-    time      a request must arrive within one deadline, however slowly its bytes come; of too many connections that
-              have not sent their request yet, the one that has waited longest is closed
+    bodies    need a length, which is bounded
     routes    are fixed; nothing in an address is ever used as a path of a file
 
 Answers are never cached, never sniffed and never shown inside another page.
@@ -14,15 +12,10 @@ Answers are never cached, never sniffed and never shown inside another page.
 from __future__ import annotations
 
 import hmac
-import io
 import json
-import signal
-import socket
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, Self
@@ -36,12 +29,8 @@ ADDRESS = "127.0.0.1"
 LARGEST_BODY = 1 << 20
 # What a client sends beyond the largest body is thrown away for a moment, so that it gets to read why it was refused.
 DRAINED = 1 << 26
-# Seconds within which a request must be here, and within which a client must take each part of an answer.
-PATIENCE = 20.0
-MOST_CLIENTS = 512
-MOST_SILENT = 128  # connections that have not sent their request yet
+PATIENCE = 20.0  # seconds without a byte from a client, or until it takes a part of an answer
 TOKEN = "X-Gibo-Token"
-SIGNAL_POLL = 0.1  # seconds between two looks whether the server is to end
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -88,10 +77,6 @@ class LoopbackServer(ThreadingHTTPServer):
 
     def __init__(self, port: int, handler: type[LoopbackHandler]) -> None:
         self.stopping = threading.Event()
-        self._serving: threading.Thread | None = None
-        self._room = threading.BoundedSemaphore(MOST_CLIENTS)
-        self._silent: dict[int, socket.socket] = {}  # by when they came; the first one has waited longest
-        self._arrivals = threading.Lock()
         try:
             super().__init__((ADDRESS, port), handler)
             _listening.add(self)
@@ -100,11 +85,14 @@ class LoopbackServer(ThreadingHTTPServer):
             raise InputError(f"port {port}: cannot listen there ({reason}); name another one with --port") from None
 
     def __enter__(self) -> Self:
-        self.start()
+        """Serve in a thread of its own, until the block ends."""
+        threading.Thread(target=self.serve_forever, args=(0.1,), name="gibo server", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
+        self.stopping.set()
+        self.shutdown()
+        self.server_close()
 
     @property
     def port(self) -> int:
@@ -116,93 +104,10 @@ class LoopbackServer(ThreadingHTTPServer):
         """For a browser or a program on this machine."""
         return f"http://{ADDRESS}:{self.port}"
 
-    def start(self) -> threading.Thread:
-        """Serve in a thread of its own, until `stop`."""
-        thread = threading.Thread(target=self.serve_forever, args=(0.1,), name="gibo server", daemon=True)
-        thread.start()
-        self._serving = thread
-        return thread
-
-    def stop(self) -> None:
-        """End what is being served, and listen no more."""
-        self.stopping.set()
-        if self._serving is not None:  # or there would be nobody who says that it is over
-            self.shutdown()
-        self.server_close()
-
-    def serve_until(self, is_over: Callable[[], bool]) -> None:
-        """Serve until this says so, or `stop` was called."""
-        thread = self.start()
-        while thread.is_alive() and not is_over():
-            thread.join(SIGNAL_POLL)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        if not self._room.acquire(blocking=False):
-            self.shutdown_request(request)  # too many; it may come again
-            return
-        with self._arrivals:
-            self._silent[id(request)] = request
-            if len(self._silent) > MOST_SILENT:
-                with suppress(OSError):
-                    self._silent.pop(next(iter(self._silent))).shutdown(socket.SHUT_RDWR)  # its thread ends
-        try:
-            super().process_request(request, client_address)
-        except BaseException:
-            self.heard(request)
-            self._room.release()
-            raise
-
-    def heard(self, request: Any) -> None:
-        """This connection's request is here."""
-        with self._arrivals:
-            self._silent.pop(id(request), None)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self.heard(request)
-            self._room.release()
-
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that is gone is no error; anything else is for the server's owner to see."""
         if not isinstance(sys.exception(), (ConnectionError, TimeoutError)):
             super().handle_error(request, client_address)
-
-
-@contextmanager
-def noted_signals() -> Iterator[Callable[[], bool]]:
-    """While the block runs, Ctrl-C and SIGTERM are noted: an exception that they raised could be lost where it strikes.
-
-    Gives a function that says whether one came.
-    """
-    came: list[int] = []
-    before = {each: signal.signal(each, lambda n, _: came.append(n)) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: bool(came)
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
-
-
-class _Incoming(io.RawIOBase):
-    """What a client sends, until its deadline."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection, self.deadline = connection, 0.0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        left = self.deadline - time.monotonic()
-        if left <= 0.0:
-            raise TimeoutError("the request took too long")
-        self._connection.settimeout(left)
-        try:
-            return self._connection.recv_into(buffer)
-        finally:
-            self._connection.settimeout(PATIENCE)
 
 
 class LoopbackHandler(BaseHTTPRequestHandler):
@@ -219,15 +124,6 @@ class LoopbackHandler(BaseHTTPRequestHandler):
     routes: ClassVar[dict[tuple[str, str], str]] = {}
     server: LoopbackServer
 
-    def setup(self) -> None:
-        super().setup()
-        self._incoming = _Incoming(self.connection)
-        self.rfile = io.BufferedReader(self._incoming)
-
-    def handle_one_request(self) -> None:
-        self._incoming.deadline = time.monotonic() + PATIENCE
-        super().handle_one_request()
-
     def do_GET(self) -> None:
         self._answer("GET")
 
@@ -241,22 +137,10 @@ class LoopbackHandler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing is printed per request."""
 
-    def handle_expect_100(self) -> bool:
-        """A client that asks before it sends is told at once if it wants to send too much."""
-        try:
-            self._length()
-        except Refusal as refusal:
-            self.close_connection = True
-            self.send_json({"error": refusal.text}, refusal.status)
-            return False
-        super().handle_expect_100()
-        self.wfile.flush()
-        return True
-
     # -- one request --------------------------------------------------------------------------------------------------
 
     def _answer(self, method: str) -> None:
-        self.left = self._announced()  # bytes of the body that are still to be read
+        self.left = self._announced() or 0  # bytes of the body that are still to be read
         try:
             self.check_sender()
             self.url = urlsplit(self.path)
@@ -268,8 +152,6 @@ class LoopbackHandler(BaseHTTPRequestHandler):
                     raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"{self.url.path}: use {other}")
                 known = ", ".join(f"{m} {path}" for m, path in self.routes)
                 raise Refusal(HTTPStatus.NOT_FOUND, f"no such address; there are: {known}")
-            if method == "GET":
-                self.server.heard(self.connection)
             found = getattr(self, name)()
             if found is not None:
                 self.send_json(found)
@@ -306,29 +188,23 @@ class LoopbackHandler(BaseHTTPRequestHandler):
             text = f"{TOKEN}: the token is missing or wrong; use the whole address that was printed"
             raise Refusal(HTTPStatus.FORBIDDEN, text)
 
-    def _announced(self) -> int:
-        text = self.headers.get("Content-Length", "0")
-        return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
-
-    def _length(self) -> int:
-        text = self.headers.get("Content-Length")
-        if text is None or "Transfer-Encoding" in self.headers:
-            raise Refusal(HTTPStatus.LENGTH_REQUIRED, "Content-Length: expected, with the body as one piece")
-        if not (text.isascii() and text.isdigit()):
-            raise Refusal(HTTPStatus.BAD_REQUEST, f"Content-Length: expected a whole number, got {text[:40]!r}")
-        if len(text) > 18 or int(text) > LARGEST_BODY:
-            text = f"at most {LARGEST_BODY} bytes are taken, got {text[:40]}"
-            raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text)
-        return int(text)
+    def _announced(self) -> int | None:
+        """The length of the body as the client says it, or None."""
+        text = self.headers.get("Content-Length", "")
+        is_known = text.isascii() and text.isdigit() and len(text) < 19 and "Transfer-Encoding" not in self.headers
+        return int(text) if is_known else None
 
     def body(self) -> dict[str, Any]:
         """The request's JSON object; nothing at all stands for an empty one."""
-        length = self._length()
+        length = self._announced()
+        if length is None:
+            raise Refusal(HTTPStatus.LENGTH_REQUIRED, "Content-Length: expected, with the body as one piece")
+        if length > LARGEST_BODY:
+            raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {LARGEST_BODY} bytes are taken, got {length}")
         kind = self.headers.get("Content-Type", "").split(";")[0].strip().lower()
         if kind != "application/json":  # what other kinds a page of another site could send without being asked
             raise Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Content-Type: expected application/json")
         data = self.rfile.read(length)
-        self.server.heard(self.connection)
         self.left = 0
         if len(data) < length:
             raise Refusal(HTTPStatus.BAD_REQUEST, f"expected {length} bytes, got {len(data)}")

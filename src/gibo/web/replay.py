@@ -1,9 +1,8 @@
 """The last episode of a training as an animated picture, made when a page asks for it.
 
-`gibo play --last` makes it, in a process of its own and with a low priority: whoever draws may need the main thread,
-take long or break, and a run that goes on in this process must not notice. So it costs nothing until somebody wants to
-see it, and it is kept until there is a newer episode. An environment that a journal names is made there, if it is in
-Gymnasium's registry; an id that would import a module (``"module:Env-v0"``) is refused unless that was allowed.
+`gibo play --last` makes it, in a process of its own: drawing may need the main thread, take long or break. The picture is
+kept until there is a newer episode. An environment that a journal names is made there, if it is in Gymnasium's registry;
+an id that would import a module (``"module:Env-v0"``) is refused unless that was allowed.
 """
 
 from __future__ import annotations
@@ -14,8 +13,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +20,6 @@ from gibo.errors import InputError
 
 DEADLINE = 120.0  # seconds
 LARGEST_PICTURE = 4_000_000  # bytes; gibo play stays below
-POLITENESS = 5  # of the process that draws, as in nice(1)
 
 
 class Replays:
@@ -31,11 +27,10 @@ class Replays:
 
     Args:
         allow_module: whether the environment's module may be imported.
-        stopping: once it is set, nothing is made any more.
     """
 
-    def __init__(self, allow_module: bool = False, stopping: threading.Event | None = None) -> None:
-        self.allow_module, self.stopping = allow_module, stopping or threading.Event()
+    def __init__(self, allow_module: bool = False) -> None:
+        self.allow_module = allow_module
         self._lock = threading.Lock()
         self._kept: tuple[Path, int, dict[str, Any]] | None = None
 
@@ -63,22 +58,12 @@ class Replays:
         here = str(Path(__file__).parents[2])  # the same gibo
         paths = [here, *filter(None, [os.environ.get("PYTHONPATH")])]  # an empty one would be the current folder
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-        pipes: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        with subprocess.Popen(words, env=environment, text=True, errors="replace", **pipes) as child:
-            with suppress(OSError, AttributeError):
-                os.setpriority(os.PRIO_PROCESS, child.pid, POLITENESS)
-            deadline = time.monotonic() + DEADLINE
-            while True:
-                try:
-                    said, complained = child.communicate(timeout=0.1)
-                    break
-                except subprocess.TimeoutExpired:
-                    ended = self.stopping.is_set()
-                    if ended or time.monotonic() > deadline:
-                        child.kill()
-                        why = "the program that served this page has ended" if ended else f"it took {DEADLINE:.0f} s"
-                        raise InputError(f"the episode was not drawn: {why}; gibo watch can show it later") from None
-        if child.returncode:
-            lines = complained.strip().splitlines() or [f"gibo play ended with code {child.returncode}"]
+        options: Any = {"env": environment, "text": True, "errors": "replace", "stdin": subprocess.DEVNULL}
+        try:
+            done = subprocess.run(words, **options, capture_output=True, timeout=DEADLINE, check=False)
+        except subprocess.TimeoutExpired:
+            raise InputError(f"the episode was not drawn: it took more than {DEADLINE:.0f} s") from None
+        if done.returncode:
+            lines = done.stderr.strip().splitlines() or [f"gibo play ended with code {done.returncode}"]
             raise InputError(lines[-1].removeprefix("gibo: "))
-        return str(said)
+        return str(done.stdout)

@@ -68,7 +68,7 @@ class Watch(LoopbackServer):
         if self.trials is None:
             self.reader(self.folder).close()  # what cannot be read is said here, not on the page
         super().__init__(port, _Handler)
-        self.replays = Replays(allow_module, self.stopping)
+        self.replays = Replays(allow_module)
 
     def reader(self, folder: Path) -> Reader:
         """Of a run; its journal is read through once."""
@@ -81,8 +81,8 @@ class Watch(LoopbackServer):
         """For a browser. The token is behind the #, which a browser keeps to itself."""
         return f"{self.address}/" + ("" if self.control is None else f"#token={self.token}")
 
-    def stop(self) -> None:
-        super().stop()
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
         for stream in list(self.streams):
             stream.join(LAST_WORD)
         if self.trials is not None:

@@ -165,36 +165,6 @@ def test_an_extra_passes_over_a_failure_and_continues_from_its_state(method):
     assert again.best.x.tolist() == optimizer.best.x.tolist()
 
 
-class Halved:
-    def parameters(self, X):
-        return 0.5 * np.asarray(X)
-
-
-def test_botorch_recommends_by_its_model_and_leaves_torch_as_it_was():
-    pytest.importorskip("botorch", reason="needs botorch")
-    import torch
-
-    before, threads = torch.get_rng_state(), torch.get_num_threads()
-    optimizer = METHODS["BoTorch"].make(TASKS["hyper5"], 0.15, 3)
-    values = [0.0, 0.2, 0.1, 0.0, 0.3, 0.2, 0.1, 0.4, 0.2, 0.1, 0.0, 0.1]  # its initial points
-    points = [e.x.tolist() for e in told(optimizer, values).evaluations]
-    assert points[0] == optimizer.x0.tolist()
-    model = optimizer._model()
-    assert (model.train_inputs[0] >= 0.0).all()
-    assert (model.train_inputs[0] <= 1.0).all()
-    mean = model.posterior(torch.tensor(np.array(points))).mean.detach().ravel().numpy()
-    assert optimizer.best.x.tolist() == points[mean.argmax()]
-    assert optimizer.best.value == pytest.approx(mean.max())
-    (query,) = optimizer.ask()
-    assert query.x.tolist() not in points
-    assert torch.equal(torch.get_rng_state(), before)
-    assert torch.get_num_threads() == threads
-    optimizer.tell(query, 0.2)
-    optimizer.reparametrize(Halved())
-    assert optimizer._model() is not model
-    assert optimizer.best.x.tolist() not in points
-
-
 def test_the_papers_settings_are_where_they_apply():
     applies = {name for name, task in TASKS.items() if METHODS["GIBO (paper)"].applies(task)}
     assert applies == {"gp8", "gp20", "gp36", "lqr", "CartPole-v1", "Swimmer-v5"}

@@ -11,8 +11,8 @@ from typing import Any
 from gibo._linalg import Array
 from gibo.figures.style import pyplot, save
 from gibo_studies.leaderboard.study import COLUMNS
-from gibo_studies.leaderboard.styles import line_style
 from gibo_studies.report import Arm, read_curves
+from gibo_studies.styles import line_style
 
 INCHES_PER_NAME = 2.1  # in a legend
 

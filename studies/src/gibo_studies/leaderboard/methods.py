@@ -29,10 +29,8 @@ from gibo_studies.leaderboard.task import Task
 from gibo_studies.options import choose
 from gibo_studies.paper import lqr
 from gibo_studies.rivals import MPD, BestPracticeBO, LocalEntropySearch, MinUCB, TrustRegionBO
-from gibo_studies.rivals.botorch import BoTorch
 from gibo_studies.rivals.evolution import LRACMAES, LqCMAES
 from gibo_studies.rivals.model_based import COBYQA, PyBADS, PyBOBYQA
-from gibo_studies.rivals.nevergrad import Nevergrad
 from gibo_studies.rivals.optuna import OptunaGP, OptunaTPE
 
 REACH = 5.0
@@ -121,11 +119,6 @@ def _paper(task: Task, scale: float, seed: int) -> Optimizer:
     return GIBO(task.start, scale=scale / task.scale, bounds=task.bounds, seed=seed, settings=_paper_settings(task))
 
 
-def _nevergrad(task: Task, scale: float, seed: int) -> Optimizer:
-    """It chooses its algorithm by the budget."""
-    return Nevergrad(task.start, scale=scale, bounds=task.bounds, seed=seed, budget=task.budget)
-
-
 METHODS: dict[str, Method] = {
     "GIBO": Method(_plain(GIBO), everywhere=True),
     "GIBO (gradient steps)": Method(_plain(GIBO, settings=Settings.paper())),
@@ -145,8 +138,6 @@ METHODS: dict[str, Method] = {
     "LRA-CMA-ES": Method(_plain(LRACMAES), needs=("cmaes",), extra=True),
     "Optuna TPE": Method(_in_a_box(OptunaTPE), needs=("optuna",), extra=True, luckiest=True),
     "Optuna GP": Method(_in_a_box(OptunaGP), needs=("optuna", "torch"), extra=True, luckiest=True),
-    "BoTorch": Method(_in_a_box(BoTorch), needs=("botorch",), extra=True),
-    "nevergrad": Method(_nevergrad, needs=("nevergrad",), extra=True),
     "COBYQA": Method(_plain(COBYQA), extra=True, luckiest=True),
     "Py-BOBYQA": Method(_plain(PyBOBYQA), needs=("pybobyqa",), extra=True, luckiest=True),
     "PyBADS": Method(_plain(PyBADS), needs=("pybads",), extra=True),

@@ -1,9 +1,11 @@
-"""What these studies share: functions of random shape, and rows to a CSV file."""
+"""What these studies share: functions of random shape, options, and rows to a CSV file."""
 
 from __future__ import annotations
 
 import argparse
 import csv
+import sys
+from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -29,23 +31,29 @@ class Hill:
         return 10.0 * float(np.exp(-((x - self.centre - shift) ** 2 @ self.a) / (2.0 * self.d)))
 
 
-def arguments(runs: int, d: int, budget: int) -> argparse.Namespace:
-    """Those of the command line, with these defaults."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--runs", type=int, default=runs)
-    parser.add_argument("--d", type=int, default=d)
-    parser.add_argument("--budget", type=int, default=budget)
-    parser.add_argument("--out", type=Path, required=True)
+def arguments(description: str, **defaults: int | list[int]) -> argparse.Namespace:
+    """The options of a study with these defaults, whole numbers or lists of them, and ``--out``, a CSV file."""
+    parser = argparse.ArgumentParser(description=description)
+    for name, default in defaults.items():
+        parser.add_argument(f"--{name}", type=int, nargs="+" if isinstance(default, list) else None, default=default)
+    parser.add_argument("--out", type=Path, required=True, help="a CSV file")
     return parser.parse_args()
 
 
-def write(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    """Rows as they come, so that a study that is stopped has written what it did."""
-    with path.open("w", newline="") as file:
+def write(path: Path, rows: Iterable[dict[str, Any]], by: tuple[str, ...]) -> None:
+    """Write rows as they come, then print the means of the rows that are alike in these columns."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    with path.open("w", newline="", encoding="utf-8") as file:
         writer = None
         for row in rows:
             if writer is None:
                 writer = csv.DictWriter(file, list(row), lineterminator="\n")
                 writer.writeheader()
-            writer.writerow({name: f"{cell:.4g}" if isinstance(cell, float) else cell for name, cell in row.items()})
+            writer.writerow({name: f"{part:.5g}" if isinstance(part, float) else part for name, part in row.items()})
             file.flush()
+            groups[tuple(row[name] for name in by)].append(row)
+    for key, group in groups.items():
+        names = [name for name in group[0] if name not in (*by, "seed", "run")]
+        means = "  ".join(f"{name} {np.mean([row[name] for row in group]):.3f}" for name in names)
+        sys.stdout.write("  ".join([*map(str, key), means]) + "\n")

@@ -49,5 +49,5 @@ def one(run: int, d: int, budget: int, moves: bool, option: bool) -> dict[str, A
 
 
 if __name__ == "__main__":
-    given = arguments(runs=20, d=8, budget=200)
-    write(given.out, rows(given.runs, given.d, given.budget))
+    given = arguments(__doc__ or "", runs=20, d=8, budget=200)
+    write(given.out, rows(given.runs, given.d, given.budget), by=("moves", "drift"))

@@ -20,7 +20,7 @@ from gibo import GIBO
 from gibo._linalg import Array
 from gibo.gp import GaussianProcess
 from gibo.steps import State
-from gibo_studies.machines.table import options, write
+from gibo_studies.machines.common import arguments, write
 
 CASES = [("half", 0.0), ("half", 0.1), ("third", 0.0), ("none", 0.1), ("none", 0.0)]
 NOISE = 0.05
@@ -98,5 +98,5 @@ def rows(dims: list[int], seeds: int) -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    given = options(__doc__ or "")
-    write(given.out, rows(given.dims, given.seeds), keys=4)
+    given = arguments(__doc__ or "", seeds=6, dims=[6, 12, 24])
+    write(given.out, rows(given.dims, given.seeds), by=("d", "place", "random", "way"))

@@ -20,7 +20,7 @@ import numpy as np
 
 from gibo import GIBO, Limits, Outcome
 from gibo._linalg import Array
-from gibo_studies.machines.table import options, write
+from gibo_studies.machines.common import arguments, write
 
 NOISE, LOAD_NOISE = 0.05, 0.01
 WAYS = ("gibo", "careful", "penalty", "tpe")
@@ -120,5 +120,5 @@ def rows(dims: list[int], seeds: int) -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    given = options(__doc__ or "")
-    write(given.out, rows(given.dims, given.seeds), keys=2)
+    given = arguments(__doc__ or "", seeds=6, dims=[6, 12, 24])
+    write(given.out, rows(given.dims, given.seeds), by=("d", "way"))

@@ -45,5 +45,5 @@ def height(run: int, d: int, budget: int, kind: str, told: bool) -> float:
 
 
 if __name__ == "__main__":
-    given = arguments(runs=20, d=6, budget=80)
-    write(given.out, rows(given.runs, given.d, given.budget))
+    given = arguments(__doc__ or "", runs=20, d=6, budget=80)
+    write(given.out, rows(given.runs, given.d, given.budget), by=("kind", "told"))

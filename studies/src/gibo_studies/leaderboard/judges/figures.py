@@ -11,7 +11,7 @@ from gibo_studies.engine import read_definition
 from gibo_studies.leaderboard.comparison import interquartile_mean
 from gibo_studies.leaderboard.judges.judge import read_rows, results_folder
 from gibo_studies.leaderboard.judges.tables import by_task, by_trial, looks_of
-from gibo_studies.leaderboard.styles import line_style
+from gibo_studies.styles import line_style
 
 
 def figures(out: Path) -> list[Path]:

@@ -34,7 +34,7 @@ def test_a_study_gives_data_and_figures_and_a_second_start_changes_nothing(tmp_p
     assert "| 2 | active |" in first
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names == {
-        *("study.json", "lock", "cells.jsonl", "regret.csv", "curves.csv", "marks.csv", "summary.md"),
+        *("study.json", "cells.jsonl", "regret.csv", "curves.csv", "marks.csv", "summary.md"),
         *(f"{name}.{ending}" for name in ("regret", "spread", "boxes") for ending in ("png", "svg")),
     }
     out = tmp_path / "out"

@@ -15,7 +15,7 @@ import gibo
 import gibo.cli.manual
 import gibo.runs.lock
 import gibo.runs.manual
-from gibo import InputError, Journal, JournalError, RandomSearch, Status
+from gibo import GiboError, Journal, JournalError, RandomSearch, Status
 from gibo.cli import main
 from gibo.errors import InUseError
 from gibo.runs.pools import InProcess
@@ -96,10 +96,9 @@ def test_there_is_one_writer_whatever_path_leads_to_the_journal(way, running):
         lambda: gibo.resume(other, pytest.fail, budget=20),
         lambda: gibo.run(RandomSearch(X0, batch=2), pytest.fail, budget=20, journal=other),
     ):
-        # By a hard link the other's write-ahead log is not seen, and so there is no run yet.
-        with pytest.raises(
-            (InUseError, InputError), match="in use by |there is no run" if way is by_hard_link else "in use by "
-        ):
+        # By a hard link the other's write-ahead log is not seen, and so there may be no run yet.
+        expected = "there is no run|has a second name" if way is by_hard_link else "in use by "
+        with pytest.raises(GiboError, match=expected):
             write()
     assert len(told_in(folder)) == 4  # readers go on reading
     finish()
@@ -193,7 +192,7 @@ def test_a_command_that_gives_up_has_an_exit_code_of_its_own(words, held, monkey
     assert main([words[0], str(folder), *words[1:]]) == 3
     waiting, given_up = capsys.readouterr().err.splitlines()
     assert waiting == "gibo: another process works on this run; waiting for it"
-    assert "journal.sqlite: in use by " in given_up
+    assert ": in use by " in given_up
     assert main(["status", str(folder)]) == 0  # to read it nobody has to wait
 
 
@@ -281,7 +280,7 @@ def test_a_finished_run_on_a_read_only_file_system_can_be_read(disk, capsys):
     for words in (["ask"], ["tell", "12", "1.0"]):
         assert main([words[0], str(folder), *words[1:]]) == 2
         assert capsys.readouterr().err.count("\n") == 1
-    with pytest.raises(JournalError, match="Read-only file system"):
+    with pytest.raises(JournalError, match="readonly"):
         climb(folder, pytest.fail, budget=20)
     assert content(folder) == before
 

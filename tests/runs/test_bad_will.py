@@ -72,15 +72,6 @@ def test_what_is_no_regular_file_is_named_and_left_alone(name, kind, tmp_path, c
     assert sorted(path.name for path in run.iterdir()) == listed
 
 
-def test_a_link_called_lock_is_nobodys_business(tmp_path):
-    """Earlier versions wrote to a file of that name."""
-    climb(tmp_path / "run", budget=4)
-    (tmp_path / "precious").write_text("precious")
-    (tmp_path / "run" / "lock").symlink_to(tmp_path / "precious")
-    assert climb(tmp_path / "run", budget=6).evaluations == 6
-    assert (tmp_path / "precious").read_text() == "precious"
-
-
 def test_a_new_run_does_not_follow_links_either(tmp_path):
     for name in (FILE, "reserve"):
         run = tmp_path / f"run-{name}"

@@ -9,8 +9,7 @@ import os, sys, types
 calls = []
 
 def locking(descriptor, mode, count):
-    position = os.lseek(descriptor, 0, os.SEEK_CUR)
-    calls.append((mode, position, count))
+    calls.append((mode, count))
     if mode == 1 and os.environ.get("HELD"):
         raise PermissionError(13, "held")
 
@@ -19,7 +18,7 @@ import concurrent.futures.thread, http.server, logging, multiprocessing.connecti
 import scipy.optimize, scipy.special, scipy.stats, sqlite3, subprocess, tempfile, threadpoolctl
 
 sys.modules["fcntl"] = None
-sys.modules["msvcrt"] = types.SimpleNamespace(locking=locking, LK_NBLCK=1, LK_UNLCK=0)
+sys.modules["msvcrt"] = types.SimpleNamespace(locking=locking, LK_NBLCK=1)
 for name in ("register_at_fork", "setpgid", "getpgrp", "killpg", "O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"):
     delattr(os, name)
 """
@@ -36,7 +35,7 @@ for module in pkgutil.walk_packages(gibo.__path__, "gibo."):
 f = lambda x: -float(x @ x)
 plain = gibo.maximize(f, [1.0, 1.0], budget=6, scale=0.3)
 kept = gibo.maximize(f, [1.0, 1.0], budget=4, scale=0.3, journal="run")
-assert {call[0] for call in calls} == {0, 1} and all(call[1:] == (1 << 40, 1) for call in calls)
+assert set(calls) == {(1, 1)}
 assert (gibo.resume("run", f, budget=6).history.x == plain.history.x).all()
 assert gibo.cli.main(["best", "run"]) == 0
 try:

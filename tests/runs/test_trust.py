@@ -13,7 +13,6 @@ from gibo import JournalError
 from gibo.cli import main
 from gibo.runs import manual
 from gibo.runs.database import FILE
-from gibo.runs.lock import open_regular
 from gibo.runs.store import RESERVE
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, 'x', 0.0, 0, '' FROM n"
@@ -98,9 +97,3 @@ def test_a_clock_that_stands_before_1970_makes_no_journal_unreadable(tmp_path, m
     assert main(["status", str(tmp_path)]) == 0
     assert main(["export", str(tmp_path)]) == 0
     assert climb(tmp_path, budget=9).evaluations == 9
-
-
-def test_a_file_that_is_there_already_is_not_made(tmp_path):
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(JournalError, match="cannot be opened: File exists"):
-        open_regular(tmp_path / "file", os.O_WRONLY | os.O_CREAT | os.O_EXCL)

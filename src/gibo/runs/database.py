@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from gibo.errors import GiboError, JournalError
-from gibo.runs.lock import in_use, regular
 
 FILE = "journal.sqlite"
 SMALLEST = 512  # bytes of a page of SQLite
@@ -36,12 +36,8 @@ def is_there(folder: Path) -> bool:
         if found is None:
             return False
         check_files(folder)
-        wal = regular(folder / f"{FILE}-wal")
-        if not found.st_size and (wal is None or not wal.st_size):
-            return False
         if 0 < found.st_size < SMALLEST:
             return True  # SQLite would take it for empty, and overwrite somebody else's data
-        closing.enter_context(in_use(path))
         try:
             connection = connect_to_read(folder, closing)
             with bounded(connection, folder):
@@ -49,6 +45,19 @@ def is_there(folder: Path) -> bool:
         except (sqlite3.DatabaseError, UnicodeDecodeError):
             return True  # something is there, and who opens it will be told what
         return bool(tables)
+
+
+def regular(path: Path) -> os.stat_result | None:
+    """What is known of a file, which must not be a link, a pipe or anything else; None if there is none."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        kinds = {stat.S_IFLNK: "a symbolic link", stat.S_IFIFO: "a named pipe", stat.S_IFDIR: "a folder"}
+        kind = kinds.get(stat.S_IFMT(found.st_mode), "something else")
+        raise JournalError(f"{path}: expected a regular file, found {kind}; nothing was written")
+    return found
 
 
 def check_files(folder: Path) -> None:

@@ -29,7 +29,7 @@ from gibo.optimizers.state import iteration_from_plain, outcome_from_plain, quer
 from gibo.outcome import DETAILS, EXTERNAL, Evaluation, Outcome, Query
 from gibo.runs import records
 from gibo.runs.beliefs import Update, checked_belief
-from gibo.runs.database import FILE, is_there, sound
+from gibo.runs.database import is_there, sound
 from gibo.runs.legacy import current_settings
 from gibo.runs.lock import is_held
 from gibo.runs.records import BY_HAND, Action, Row, Start
@@ -270,7 +270,7 @@ class Journal:
             return "waiting"
         if starts[-1].ended is not None:
             return "ended"
-        return "running" if is_held(self.folder / FILE) else "killed"
+        return "running" if is_held(self.folder) else "killed"
 
     def evaluations(self) -> list[tuple[Evaluation, float]]:
         """All that was told, in the order of arrival, and when; values are the objective's own."""

@@ -44,9 +44,10 @@ from gibo.runs.database import (
     damaged,
     explained,
     is_there,
+    regular,
     sound,
 )
-from gibo.runs.lock import in_use, locked, open_regular, regular
+from gibo.runs.lock import folder_lock
 
 APPLICATION = 0x6769626F  # "gibo", in the file's header
 # Kept on the disk so that what is being evaluated when it fills up can still be recorded.
@@ -123,7 +124,6 @@ class Store:
         if not is_there(folder):
             raise InputError(f"{folder}: there is no run; expected a folder with {FILE}")
         with ExitStack() as closing, explained(folder):
-            closing.enter_context(in_use(folder / FILE))
             connection = connect_to_read(folder, closing)
             connection.execute("BEGIN")  # all is read as it is now, whatever a run writes meanwhile
             store = cls(folder, connection)
@@ -137,20 +137,21 @@ class Store:
     ) -> Store:
         """Open to write, alone; a new one is laid out with the first transaction."""
         with ExitStack() as closing, explained(folder):
-            if not new and not is_there(folder):
+            if new:
+                folder.mkdir(parents=True, exist_ok=True)
+            elif not is_there(folder):
                 raise InputError(f"{folder}: there is no run; expected a folder with {FILE}")
-            folder.mkdir(parents=True, exist_ok=True)
+            closing.enter_context(folder_lock(folder, patience, waiting))
+            if new and is_there(folder):
+                raise InputError(f"{folder}: there is a run already; continue it, or name another folder")
             check_files(folder)
-            path = folder / FILE
-            closing.enter_context(locked(path, create=new, patience=patience, waiting=waiting))
             store = cls(folder, connect(folder, closing))
+            path = folder / FILE
             found = path.lstat()
             if found.st_nlink > 1:  # SQLite would keep a write-ahead log for each of its names
                 raise JournalError(f"{path}: the file has a second name (a hard link); copy it instead")
             store._file = (found.st_dev, found.st_ino)
             if new:
-                if is_there(folder):
-                    raise InputError(f"{folder}: there is a run already; continue it, or name another folder")
                 store._lay_out()
             else:
                 store._check()
@@ -243,8 +244,7 @@ class Store:
         found = regular(path)
         if found is None or found.st_size < RESERVE:
             path.unlink(missing_ok=True)  # rather than write to it: it may be another file's second name
-            descriptor = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-            with os.fdopen(descriptor, "wb") as file:
+            with path.open("xb") as file:
                 file.write(b"\0" * RESERVE)
                 file.flush()
                 os.fsync(file.fileno())

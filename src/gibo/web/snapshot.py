@@ -54,7 +54,6 @@ from gibo.runs.control import held_here
 from gibo.runs.database import FILE, connect_to_read
 from gibo.runs.journal import Journal
 from gibo.runs.legacy import OLD_EXTERNAL
-from gibo.runs.lock import in_use
 from gibo.runs.pools import Underway
 from gibo.runs.records import BY_HAND, Action, Start, action
 from gibo.runs.spec import RunSpec
@@ -125,7 +124,6 @@ class Reader:
         with Journal.read(self.folder, whole=file != self.file or file < 0) as journal:
             self.spec: RunSpec = journal.spec()
         self.file = file
-        self._closing.enter_context(in_use(self.folder / FILE))  # a run of this process may have it
         self._connection = connect_to_read(self.folder, self._closing)
         self.recorded = Recorded(self.spec, self._connection)
         kinds = self.spec.naming.parameters

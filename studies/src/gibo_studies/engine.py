@@ -154,7 +154,7 @@ def prepare(study: Study, out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
         if not path.exists() or not path.stat().st_size:  # empty: an earlier start ended while it was being written
-            if any(entry.name not in ("study.json", "lock") for entry in out.iterdir()):
+            if any(entry.name != "study.json" for entry in out.iterdir()):
                 raise InputError(f"{out}: it holds files, but no study; name another folder with --out")
             whole = out / "study.json.new"
             whole.write_text(json.dumps(definition, indent=1) + "\n", encoding="utf-8")

@@ -15,16 +15,15 @@ from gibo.optimizers.moves import GradientStep
 from gibo.optimizers.queries import RandomQueries
 from gibo.optimizers.settings import PowerLaw
 from gibo.policies import ContinuousActions, DiscreteActions
-from gibo.priors import Gamma, LogNormal, Normal, Prior, SharedLogNormal, Uniform
-from gibo.steps import Adam, Decay, GradientAscent, Piecewise, Schedule, StepRule
+from gibo.priors import LogNormal, Normal, Prior, SharedLogNormal, Uniform
+from gibo.steps import Decay, GradientAscent, Piecewise, Schedule, StepRule
 
-PRIORS = [Uniform(0.1, 0.3), Normal(20.0, 5.0), LogNormal(1 / 3, 0.7), Gamma(3.0, 6.0), SharedLogNormal(1.0, 0.7, 0.3)]
+PRIORS = [Uniform(0.1, 0.3), Normal(20.0, 5.0), LogNormal(1 / 3, 0.7), SharedLogNormal(1.0, 0.7, 0.3)]
 RULES = [
     GradientAscent(eta=0.1, momentum=0.9),
     GradientAscent(eta=Piecewise(((0, 0.8), (3, 0.3)))),
     GradientAscent(eta=Decay(0.5, halving=10.0, power=0.7)),
-    Adam(eta=0.2, beta1=0.5, beta2=0.7, epsilon=1e-6),
-    Adam(eta=Piecewise(((0, 1 / 3),))),
+    GradientAscent(eta=Piecewise(((0, 1 / 3),))),
 ]
 
 

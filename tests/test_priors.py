@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from gibo import InputError
-from gibo.priors import Gamma, LogNormal, Normal, SharedLogNormal, Uniform
+from gibo.priors import LogNormal, Normal, SharedLogNormal, Uniform
 
 # A prior and the same distribution by SciPy.
 PRIORS = [
@@ -14,8 +14,6 @@ PRIORS = [
     pytest.param(Normal(20.0, 5.0), stats.norm(20.0, 5.0), id="normal"),
     pytest.param(LogNormal(0.3, 0.7), stats.lognorm(0.7, scale=0.3), id="lognormal"),
     pytest.param(LogNormal(4.0, 1.5), stats.lognorm(1.5, scale=4.0), id="lognormal-wide"),
-    pytest.param(Gamma(3.0, 6.0), stats.gamma(3.0, scale=1.0 / 6.0), id="gamma"),
-    pytest.param(Gamma(0.7, 0.5), stats.gamma(0.7, scale=2.0), id="gamma-steep"),
 ]
 
 
@@ -114,8 +112,6 @@ def test_the_shared_support_is_four_standard_deviations_of_the_whole():
         (Normal, (1.0, 0.0), "Normal.sd: expected a positive"),
         (LogNormal, (-1.0, 1.0), "LogNormal.median: expected a positive"),
         (LogNormal, (1.0, math.nan), "LogNormal.log_sd: expected a positive"),
-        (Gamma, (0.0, 1.0), "Gamma.shape: expected a positive"),
-        (Gamma, (1.0, "2"), "Gamma.rate: expected a number, got str '2'"),
         (SharedLogNormal, (0.0, 1.0, 1.0), "SharedLogNormal.median: expected a positive"),
         (SharedLogNormal, (1.0, 0.0, 1.0), "SharedLogNormal.shared_log_sd: expected a positive"),
         (SharedLogNormal, (1.0, 1.0, None), "SharedLogNormal.log_sd: expected a number, got None"),

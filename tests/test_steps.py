@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from gibo import InputError
-from gibo.steps import GRADIENT_SCALINGS, Adam, Decay, GradientAscent, Piecewise, Schedule, direction
+from gibo.steps import GRADIENT_SCALINGS, Decay, GradientAscent, Piecewise, Schedule, direction
 
 G = np.array([3.0, -1.0, 0.5])
 ELL = np.array([0.2, 1.5, 0.7])
@@ -83,8 +83,6 @@ def test_a_decay_is_its_formula():
         lambda bad: Decay(1.0, bad),
         lambda bad: Decay(1.0, 1.0, bad),
         lambda bad: GradientAscent(eta=bad),
-        lambda bad: Adam(eta=bad),
-        lambda bad: Adam(epsilon=bad),
     ],
 )
 def test_step_sizes_are_positive(make, bad):
@@ -96,9 +94,6 @@ def test_step_sizes_are_positive(make, bad):
 def test_memories_are_below_one(bad):
     with pytest.raises(InputError, match=r"momentum: expected a number in \[0, 1\)"):
         GradientAscent(momentum=bad)
-    for name in ("beta1", "beta2"):
-        with pytest.raises(InputError, match=rf"{name}: expected a number in \[0, 1\)"):
-            Adam(**{name: bad})
 
 
 # -- step rules -------------------------------------------------------------------------------------------------------
@@ -124,31 +119,14 @@ def test_momentum_by_hand():
 
 
 @pytest.mark.parametrize("schedule", [Piecewise(((0, 0.8), (2, 0.3))), Decay(0.5, halving=2.0)])
-@pytest.mark.parametrize("rule", [GradientAscent, Adam])
-def test_schedules_count_the_updates(rule, schedule):
+def test_schedules_count_the_updates(schedule):
     directions = np.random.default_rng(0).normal(size=(5, 2))
-    scheduled, constant = steps_of(rule(eta=schedule), directions), steps_of(rule(eta=1.0), directions)
-    expected = constant * np.array([[schedule(t)] for t in range(5)])
-    np.testing.assert_allclose(scheduled, expected, rtol=1e-12)
+    expected = directions * np.array([[schedule(t)] for t in range(5)])
+    np.testing.assert_allclose(steps_of(GradientAscent(eta=schedule), directions), expected, rtol=1e-12)
 
 
-def test_adam_by_hand():
-    directions = np.random.default_rng(1).normal(size=(20, 3))
-    eta, beta1, beta2, epsilon = 0.05, 0.8, 0.95, 1e-3
-    m, v, expected = [0.0] * 3, [0.0] * 3, []
-    for t, g in enumerate(directions, start=1):  # Kingma and Ba 2015, algorithm 1, one number at a time
-        step = []
-        for j in range(3):
-            m[j] = beta1 * m[j] + (1 - beta1) * g[j]
-            v[j] = beta2 * v[j] + (1 - beta2) * g[j] ** 2
-            step.append(eta * (m[j] / (1 - beta1**t)) / (math.sqrt(v[j] / (1 - beta2**t)) + epsilon))
-        expected.append(step)
-    rule = Adam(eta=eta, beta1=beta1, beta2=beta2, epsilon=epsilon)
-    np.testing.assert_allclose(steps_of(rule, directions), expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize("rule", [GradientAscent(eta=0.1, momentum=0.9), Adam()])
-def test_a_rule_is_pure(rule):
+def test_a_rule_is_pure():
+    rule = GradientAscent(eta=0.1, momentum=0.9)
     state, step = rule.init(2), np.array([1.0, 2.0])
     first, _ = rule.update(step, state)
     again, _ = rule.update(step, state)
@@ -157,11 +135,6 @@ def test_a_rule_is_pure(rule):
         key: value.tolist() for key, value in rule.init(2).items()
     }
     assert step.tolist() == [1.0, 2.0]
-
-
-@pytest.mark.parametrize("rule", [GradientAscent(), Adam()])
-def test_no_direction_is_no_step(rule):
-    assert steps_of(rule, [[0.0, 0.0]] * 3).tolist() == [[0.0, 0.0]] * 3
 
 
 # -- one's own --------------------------------------------------------------------------------------------------------

@@ -333,11 +333,6 @@ class GaussianProcess:
         fit = float(self._residuals(data) @ self.a)
         return -0.5 * (fit + linalg.log_determinant(factor.L) + len(self.a) * math.log(2.0 * math.pi))
 
-    def log_likelihood_gradient(self) -> LogLikelihoodGradient:
-        """Derivatives of `log_likelihood` by the logarithms of the hyperparameters that every model has."""
-        slopes = self.log_likelihood_slopes()
-        return LogLikelihoodGradient(*(slopes[name] for name in LogLikelihoodGradient._fields))
-
     def log_likelihood_slopes(self) -> dict[str, Any]:
         """Derivatives of `log_likelihood` by the logarithms of all `hyperparameters`, by name.
 
@@ -377,14 +372,6 @@ def conditioned(gp: GaussianProcess) -> tuple[Observations, Factor]:
     if gp.observations is None or gp.factor is None:
         raise InputError("this Gaussian process has no data yet; call condition(X, y) first")
     return gp.observations, gp.factor
-
-
-class LogLikelihoodGradient(NamedTuple):
-    """Derivatives by log ell (d,), log s2 and log noise."""
-
-    lengthscale: Array
-    variance: float
-    noise: float
 
 
 def schur_complement(H: Array, V: Array) -> Array:

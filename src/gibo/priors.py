@@ -131,33 +131,6 @@ class LogNormal(Prior):
 
 
 @dataclass(frozen=True)
-class Gamma(Prior):
-    """Gamma with the given shape and rate; mean shape/rate.
-
-    >>> Gamma(3.0, 6.0).mean
-    0.5
-    """
-
-    shape: float
-    rate: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", positive("Gamma.shape", self.shape))
-        object.__setattr__(self, "rate", positive("Gamma.rate", self.rate))
-
-    def log_density(self, x: Array) -> Array:
-        constant = self.shape * math.log(self.rate) - math.lgamma(self.shape)
-        return constant + (self.shape - 1.0) * np.log(x) - self.rate * x
-
-    def gradient(self, x: Array) -> Array:
-        return (self.shape - 1.0) / x - self.rate
-
-    @property
-    def mean(self) -> float:
-        return self.shape / self.rate
-
-
-@dataclass(frozen=True)
 class SharedLogNormal(Prior):
     """Lengthscales that vary together: ``log x_j = log median + s + e_j``.
 

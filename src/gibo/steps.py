@@ -173,39 +173,6 @@ class GradientAscent(StepRule):
         return _at(self.eta, state) * v, {"t": state["t"] + 1, "v": v}
 
 
-@dataclass(frozen=True)
-class Adam(StepRule):
-    """Adam on the directions (Kingma and Ba 2015, algorithm 1, with the sign of ascent).
-
-    Example:
-        >>> rule = Adam(eta=0.1)
-        >>> rule.update(np.array([5.0, -2.0]), rule.init(2))[0].round(6)
-        array([ 0.1, -0.1])
-    """
-
-    eta: float | Schedule = 0.1
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "eta", _as_eta(self.eta))
-        object.__setattr__(self, "beta1", _below_one("beta1", self.beta1))
-        object.__setattr__(self, "beta2", _below_one("beta2", self.beta2))
-        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
-
-    def init(self, d: int) -> State:
-        return _zeros(d, "m", "v")
-
-    def update(self, direction: Array, state: State) -> tuple[Array, State]:
-        direction, state = _checked(direction, state, "m", "v")
-        t = state["t"] + 1
-        m = self.beta1 * state["m"] + (1.0 - self.beta1) * direction
-        v = self.beta2 * state["v"] + (1.0 - self.beta2) * direction**2
-        m_hat, v_hat = m / (1.0 - self.beta1**t), v / (1.0 - self.beta2**t)
-        return _at(self.eta, state) * m_hat / (np.sqrt(v_hat) + self.epsilon), {"t": t, "m": m, "v": v}
-
-
 def _zeros(d: int, *names: str) -> State:
     d = positive_int("d", d)
     return {"t": np.zeros(()), **{name: np.zeros(d) for name in names}}

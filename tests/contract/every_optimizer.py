@@ -6,7 +6,7 @@ import pytest
 from gibo import ARS, CMAES, GIBO, InputError, RandomSearch, Settings, VanillaBO
 from gibo.optimizers.moves import GradientStep
 from gibo.optimizers.queries import RandomQueries
-from gibo.steps import Adam
+from gibo.steps import GradientAscent
 from gibo_studies.rivals import MPD, LocalEntropySearch, MinUCB, TrustRegionBO
 
 D = 4
@@ -51,8 +51,12 @@ OPTIMIZERS = [
     pytest.param(gibo(), id="gibo"),
     pytest.param(gibo(lambda d: Settings(fit_at="iterate")), id="gibo-fit-after-iterate"),
     pytest.param(
-        gibo(lambda d: Settings.paper(kernel="matern52", move=GradientStep(Adam()), queries=RandomQueries())),
-        id="gibo-paper-random-adam",
+        gibo(
+            lambda d: Settings.paper(
+                kernel="matern52", move=GradientStep(GradientAscent(0.05, momentum=0.5)), queries=RandomQueries()
+            )
+        ),
+        id="gibo-paper-random-momentum",
     ),
     pytest.param(plain(ARS, directions=4, top=2), id="ars"),
     pytest.param(plain(CMAES), id="cma-es"),
@@ -66,7 +70,7 @@ OPTIMIZERS = [
 ]
 
 # Those whose points are drawn. The others use chance only to start a search for points, which may end at the same ones.
-DRAWN = [p for p in OPTIMIZERS if p.id in ("gibo-paper-random-adam", "ars", "cma-es", "random-search")]
+DRAWN = [p for p in OPTIMIZERS if p.id in ("gibo-paper-random-momentum", "ars", "cma-es", "random-search")]
 
 every_optimizer = pytest.mark.parametrize("make", OPTIMIZERS)
 

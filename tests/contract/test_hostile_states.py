@@ -189,13 +189,13 @@ BO_MEMOS = {
 }
 
 
-@pytest.mark.parametrize("make", [p for p in OPTIMIZERS if p.id in ("gibo-paper-random-adam", "vanilla-bo")])
+@pytest.mark.parametrize("make", [p for p in OPTIMIZERS if p.id in ("gibo-paper-random-momentum", "vanilla-bo")])
 @pytest.mark.parametrize("memo", [*BAD_MEMOS.values()], ids=[*BAD_MEMOS.keys()])
 def test_memos_that_nobody_left_are_refused(make, memo):
     spoil_memo(make, memo)
 
 
-@pytest.mark.parametrize("make", [p for p in OPTIMIZERS if p.id in ("gibo-paper-random-adam",)])
+@pytest.mark.parametrize("make", [p for p in OPTIMIZERS if p.id in ("gibo-paper-random-momentum",)])
 @pytest.mark.parametrize("memo", GIBO_MEMOS.values(), ids=GIBO_MEMOS.keys())
 def test_steps_that_nobody_made_are_refused(make, memo):
     spoil_memo(make, memo)

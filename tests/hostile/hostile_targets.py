@@ -291,7 +291,6 @@ TARGETS = {
     "gibo.priors.Uniform": fixed(priors.Uniform, lambda p: p.mean, lower=0.1, upper=0.3),
     "gibo.priors.Normal": fixed(priors.Normal, lambda p: p.mean, centre=0.1, sd=0.3),
     "gibo.priors.LogNormal": fixed(priors.LogNormal, lambda p: p.mean, median=0.1, log_sd=0.3),
-    "gibo.priors.Gamma": fixed(priors.Gamma, lambda p: p.mean, shape=3.0, rate=0.3),
     "gibo.priors.SharedLogNormal": fixed(
         priors.SharedLogNormal, lambda p: [p.mean, p.support], median=0.1, shared_log_sd=0.3, log_sd=0.2
     ),
@@ -301,7 +300,6 @@ TARGETS = {
     "gibo.steps.GradientAscent": fixed(
         steps.GradientAscent, lambda s: s.update(np.ones(2), s.init(2)), eta=steps.Decay(0.5, 10.0), momentum=0.3
     ),
-    "gibo.steps.Adam": fixed(steps.Adam, lambda s: s.update(np.ones(2), s.init(2)), beta2=0.99),
     # Acquisitions.
     "gibo.GradientInformation": fixed(
         gibo.GradientInformation, lambda gi: [gi(X0), gi.value_and_gradient(X0)], gp=GP, at=X0

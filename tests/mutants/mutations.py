@@ -107,7 +107,6 @@ MUTATIONS: list[Mutation] = [
             "reversed(self.pieces) if start <= t)",
             "reversed(self.pieces) if start < t or not start)",
         ),
-        step_adam_bias=("v / (1.0 - self.beta2**t)", "v / (1.0 - self.beta2)"),
         step_momentum=('self.momentum * state["v"] + direction', 'self.momentum * (state["v"] + direction)'),
     ),
     *of(

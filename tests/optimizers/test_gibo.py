@@ -17,7 +17,7 @@ from gibo import (
 from gibo.acquisition.plan import maximize
 from gibo.map_fit import Fit, FitWarning
 from gibo.priors import LogNormal, Uniform
-from gibo.steps import Adam, GradientAscent, Piecewise, direction
+from gibo.steps import GradientAscent, Piecewise, direction
 from optimizer_helpers import bumpy
 
 # -- algorithm 1 ------------------------------------------------------------------------------------------------------
@@ -107,18 +107,6 @@ def test_a_scheduled_step_with_momentum_by_hand():
         x = x + eta * velocity
         np.testing.assert_allclose(optimizer.iterate, x, rtol=1e-9)
         x = optimizer.iterate
-
-
-def test_adam_keeps_its_moments_between_iterations():
-    rule = Adam(eta=0.1)
-    optimizer = GIBO(X0, settings=fixed(N_m=100, step=rule))
-    state = rule.init(D)
-    for _ in range(3):
-        x = optimizer.iterate
-        iterate_once(optimizer)
-        gradient = model().condition(*data(optimizer)).jacobian(x).mean
-        step, state = rule.update(direction(gradient, ELL, "paper"), state)
-        np.testing.assert_allclose(optimizer.iterate, x + step, rtol=1e-9)
 
 
 def test_a_planned_batch_equals_asking_one_by_one():

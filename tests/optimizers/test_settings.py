@@ -11,8 +11,8 @@ from gibo.optimizers.paper import lengthscale_distribution, mean_distance
 from gibo.optimizers.queries import Informative
 from gibo.optimizers.scale import ScaleSearch
 from gibo.optimizers.settings import PowerLaw
-from gibo.priors import LogNormal, Uniform
-from gibo.steps import Adam, GradientAscent
+from gibo.priors import Uniform
+from gibo.steps import GradientAscent
 
 
 @pytest.mark.parametrize(
@@ -177,12 +177,6 @@ def test_out_of_the_model_lengthscales_and_variance_are_fitted_from_the_first_va
     assert settings.lengthscale == lengthscale_distribution(8)
     assert settings.variance == Uniform(0.1, 5.0)
     assert (settings.fit, settings.fit_from, settings.fit_at) == ("each", 1, "iterate")
-
-
-def test_a_step_rule_of_either_kind_is_accepted():
-    for rule in (Adam(eta=0.2), GradientAscent(eta=0.1, momentum=0.9)):
-        assert GradientStep(rule).step == rule
-    assert Settings(lengthscale=LogNormal(1.0, 0.5)).lengthscale == LogNormal(1.0, 0.5)
 
 
 def test_the_default_is_the_method_of_docs_algorithm_md():

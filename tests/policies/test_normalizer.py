@@ -215,7 +215,7 @@ def test_a_linear_policy_differs_by_a_constant_if_the_mean_changes():
 def test_many_vectors_at_once_and_the_matrix(net):
     rng = np.random.default_rng(10)
     change, thetas = reexpress(net, OLD, NEW), rng.standard_normal((4, net.d))
-    T = change.matrix()
+    T = change.parameters(np.eye(change.d)).T
     assert T.shape == (net.d, net.d)
     for theta, moved in zip(thetas, change.parameters(thetas), strict=True):
         assert np.array_equal(change.parameters(theta), moved)

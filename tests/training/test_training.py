@@ -135,7 +135,7 @@ def test_a_point_keeps_its_behaviour_when_the_normalisation_changes(moves):
         # The same change of the value along the same change of the behaviour.
         change = np.array([0.3, -0.1, 0.2])
         assert now.gradient @ transform.parameters(change) == pytest.approx(was.gradient @ change)
-        T = transform.matrix()
+        T = transform.parameters(np.eye(transform.d)).T
         covariance = np.linalg.inv(T).T @ np.diag(was.gradient_noise) @ np.linalg.inv(T)
         np.testing.assert_allclose(now.gradient_noise, np.diag(covariance), rtol=1e-12)
     expected = transform.parameters(iterate) if moves else iterate

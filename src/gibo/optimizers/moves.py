@@ -46,7 +46,7 @@ class GradientStep(Move):
     """A step along the gradient's mean (Müller et al. 2021, algorithm 1, line 13).
 
     Args:
-        step: a step rule, `gibo.steps.GradientAscent` or `Adam`, or your own `gibo.steps.StepRule`.
+        step: `gibo.steps.GradientAscent`, or a `gibo.steps.StepRule` of your own.
         normalization: of the gradient, see `gibo.steps.direction`. ``"invariant"``: the step does not depend on the
             units of single parameters.
     """
@@ -56,9 +56,7 @@ class GradientStep(Move):
 
     def __post_init__(self) -> None:
         one_of("normalization", self.normalization, GRADIENT_SCALINGS)
-        check_serializable(
-            "step", instance("step", self.step, StepRule, "GradientAscent(...), Adam(...) or another StepRule")
-        )
+        check_serializable("step", instance("step", self.step, StepRule, "GradientAscent(...) or another StepRule"))
 
     @classmethod
     def with_eta(cls, eta: Any) -> GradientStep:

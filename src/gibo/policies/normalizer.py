@@ -259,10 +259,6 @@ class Reexpression:
         W /= self.ratio
         return result
 
-    def matrix(self) -> Array:
-        """T, (d, d)."""
-        return self.parameters(np.eye(self.d)).T
-
     def _parts(self, name: str, value: npt.ArrayLike) -> tuple[Array, Array, Array]:
         """A copy, and the views on its first layer: W (…, h, k) and b (…, h)."""
         copy = as_finite(name, value)

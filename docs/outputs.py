@@ -1,6 +1,7 @@
 """Writes what is computed into README.md and docs/index.md: ``python docs/outputs.py``.
 
-Below a program stands what it prints. README's table of results has the paired differences of the judges' pages in studies/results/judges.
+Each program is followed by what it prints. README's table of results has the paired differences from the judges'
+pages in studies/results/judges.
 """
 
 import re
@@ -42,7 +43,7 @@ def with_rows(found: re.Match[str]) -> str:
 
 
 def lead(judge: str, look: int, method: str) -> str:
-    """By how much the default is ahead of a method, with its interval: the page has the method's lead over the default."""
+    """How far the default is ahead of a method, with its interval. The page has the difference the other way round."""
     page = (ROOT / "studies" / "results" / "judges" / f"{judge}.md").read_text(encoding="utf-8")
     table = page.split("\n## ")[1 + look]
     head, *rows = [line.strip("| ").split("|") for line in table.splitlines() if line.startswith("|")]

@@ -1,8 +1,8 @@
 """The last episode of a training as an animated picture, made when a page asks for it.
 
-`gibo play --last` makes it, in a process of its own: drawing may need the main thread, take long or break. The picture is
-kept until there is a newer episode. An environment that a journal names is made there, if it is in Gymnasium's registry;
-an id that would import a module (``"module:Env-v0"``) is refused unless that was allowed.
+`gibo play --last` makes it, in a process of its own: drawing may need the main thread, take long or break. The picture
+is kept until there is a newer episode. An environment that a journal names is made there, if it is in Gymnasium's
+registry; an id that would import a module (``"module:Env-v0"``) is refused unless that was allowed.
 """
 
 from __future__ import annotations

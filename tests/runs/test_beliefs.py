@@ -6,7 +6,7 @@ from run_helpers import SETTINGS, D, add_row, climb, rows, tamper
 
 import gibo
 from gibo import Journal, JournalError
-from gibo.runs import beliefs
+from gibo.runs import views
 
 
 def bowl(x):
@@ -84,10 +84,9 @@ def test_the_end_of_a_run_records_what_its_result_says(tmp_path):
     for budget in (9, 10, 11):
         result = climb(tmp_path, budget=budget)
         with Journal.read(tmp_path) as journal:
-            verdict = journal.views()["verdict"][1]
-        assert verdict["text"] == result.advice[0].text
-        assert verdict["best"]["x"] == result.x.tolist()
-        assert verdict["best"]["value"] == result.value
+            believed = journal.views()["believed"][1]
+        assert believed["best"]["x"] == result.x.tolist()
+        assert (believed["best"]["value"], believed["start"]["value"]) == (result.value, result.start.value)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +101,7 @@ def test_a_belief_that_is_none_is_refused(tmp_path, body):
 
 def test_the_names_of_a_belief_are_those_of_the_class():
     fields = set(gibo.optimizers.log.Belief.__dataclass_fields__) - {"interval"}
-    assert fields == {*beliefs.VECTORS, *beliefs.NUMBERS, "units"} - {"low", "high"}
+    assert fields == {*views.VECTORS, *views.NUMBERS, "units"} - {"low", "high"}
 
 
 def test_views_of_a_foreign_file_may_be_anything_that_json_holds(tmp_path):

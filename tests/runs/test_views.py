@@ -82,13 +82,13 @@ def test_many_parameters_have_views_of_bounded_size():
     view = views_of(optimizer, 1.0, Naming([f"x{i}" for i in range(100)]))
     assert len(view["model"]["slices"]) == MOST_SLICES
     assert len(json.dumps(view, allow_nan=False)) < 200_000
-    assert view["verdict"]["text"]
+    assert view["believed"]["best"]["x"] == optimizer.best.x.tolist()
 
 
-def test_an_optimiser_without_a_model_has_a_verdict_alone():
+def test_an_optimiser_without_a_model_has_no_picture_of_one():
     optimizer = gibo.RandomSearch(np.zeros(2))
     assert views_of(optimizer, 1.0, Naming(["a", "b"])) == {}
     while len(optimizer.evaluations) < 10:
         for query in optimizer.ask():
             optimizer.tell(query, float(query.x.sum()))
-    assert list(views_of(optimizer, 1.0, Naming(["a", "b"]))) == ["verdict"]
+    assert list(views_of(optimizer, 1.0, Naming(["a", "b"]))) == ["believed"]

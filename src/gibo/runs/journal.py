@@ -28,7 +28,6 @@ from gibo.optimizers.log import Asked, Event, Iteration, Proceeded, Stepped, Tol
 from gibo.optimizers.state import iteration_from_plain, outcome_from_plain, query_from_plain
 from gibo.outcome import DETAILS, EXTERNAL, Evaluation, Outcome, Query
 from gibo.runs import records
-from gibo.runs.beliefs import Update, checked_belief
 from gibo.runs.database import is_there, sound
 from gibo.runs.legacy import current_settings
 from gibo.runs.lock import is_held
@@ -36,6 +35,7 @@ from gibo.runs.records import BY_HAND, Action, Row, Start
 from gibo.runs.spec import AFTER, RunSpec
 from gibo.runs.store import COLUMNS, Store
 from gibo.runs.table import Columns, Line, columns_of, data_frame
+from gibo.runs.views import Update, checked_belief
 
 NewAction = tuple[str, dict[str, Any]]  # kind and body of what a person did
 
@@ -295,7 +295,7 @@ class Journal:
             return {row[2]: np.array(json.loads(row[5]), dtype=np.float64) for row in self._store.rows("batches")}
 
     def beliefs(self) -> dict[int, dict[str, Any]]:
-        """What the model said after each update, by the update's number; see `gibo.runs.beliefs`."""
+        """What the model said after each update, by the update's number; see `gibo.runs.views`."""
         d = len(self.spec().arguments["x0"])
         with sound(self.folder):
             return {number: checked_belief(json.loads(body), d) for number, _, body in self._store.rows("beliefs")}

@@ -99,7 +99,7 @@ def ask(folder: Path | str, waiting: Callable[[], None] | None = None) -> Batch:
             raise InputError(f"{folder}: this run was aborted; set {what}. To go on: gibo abort {folder} --revoke")
         session = Session.of(journal)
         if session.news or journal.news():
-            session.start(journal.starts()[-1].options, by_hand=True)
+            session.start(journal.starts()[-1].options)
             journal.end(BY_HAND)
         return Batch(session.ask(), session.naming, stopping(session))
 

@@ -26,12 +26,11 @@ from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Event, Reparametrized, Told
 from gibo.outcome import EXTERNAL, Best, Evaluation, Query, as_point, checked
-from gibo.runs.beliefs import Update, belief_to_plain
 from gibo.runs.fingerprint import differences
 from gibo.runs.journal import Journal, has_journal
 from gibo.runs.legacy import replay
 from gibo.runs.spec import Naming, RunSpec, parameter_names, take_ungiven
-from gibo.runs.views import views_of
+from gibo.runs.views import Update, belief_to_plain, views_of
 
 VIEWS_AGE, VIEWS_SHARE = 1.0, 0.04  # seconds between two views of the model, and their share of the run's time
 
@@ -66,7 +65,6 @@ class Session:
         spent: evaluations so far, of earlier starts too, without points from elsewhere.
         failures: those among them that failed.
         notes: how a continued run differs from one that was not stopped: other versions, settings that are gone.
-        by_hand: whether a person or another program evaluates, query by query.
     """
 
     def __init__(
@@ -87,7 +85,6 @@ class Session:
         self.spent = self.failures = 0
         self.notes: list[str] = []
         self.news: list[str] = []  # notes that are not recorded yet
-        self.by_hand = True  # until a process starts to evaluate
         self._infos: dict[int, Mapping[str, Any]] = {}  # of the iteration so far
         self._learnt = optimizer.iteration
         self._recorded = len(optimizer.log.events)
@@ -191,9 +188,8 @@ class Session:
             )
         return changed
 
-    def start(self, options: dict[str, Any], by_hand: bool = False) -> None:
+    def start(self, options: dict[str, Any]) -> None:
         """Record that this process works on the run, and how it goes on; the latter is said once."""
-        self.by_hand = by_hand
         if self.journal is None:
             return
         news = [*self.journal.news(), *self.news]
@@ -350,7 +346,7 @@ class Session:
         plain = None if belief is None else belief_to_plain(belief, self.sign)
         views, began = {}, time.monotonic()
         if last or began >= self._views_due:
-            views = views_of(self.optimizer, self.sign, self.naming, self.by_hand)
+            views = views_of(self.optimizer, self.sign, self.naming)
             ended = time.monotonic()
             self._views_due = ended + max(VIEWS_AGE, (ended - began) / VIEWS_SHARE)
         return Update(number, len(self.optimizer.log.evaluations), plain, views)

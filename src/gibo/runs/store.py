@@ -9,7 +9,7 @@
     moves         iterations that went on early
     iterations    what the optimiser knew when it made a step
     actions       what people did to the run: paused it, told or corrected a value, made a remark (since version 2)
-    beliefs       what the model said after an update, as JSON; see `gibo.runs.beliefs` (since version 3)
+    beliefs       what the model said after an update, as JSON; see `gibo.runs.views` (since version 3)
     details       an evaluation's measured quantities, noise, repeats and block, if any, as JSON (since version 3)
     views         what a page draws of the model after the last update, one row per kind, as JSON (since version 3)
 

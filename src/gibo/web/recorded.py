@@ -6,16 +6,18 @@ import json
 import math
 import sqlite3
 import zlib
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from gibo._linalg import Array
 from gibo.optimizers.model import Z90
-from gibo.runs.advice import RECENT, Facts, alike, signal
-from gibo.runs.beliefs import checked_belief
+from gibo.outcome import EXTERNAL, ITERATE, Best
+from gibo.runs.advice import RECENT, Advice, Facts, alike, signal, verdict
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import SINCE
+from gibo.runs.views import checked_belief
 
 
 class Recorded:
@@ -62,15 +64,15 @@ class Recorded:
         return {kind: json.loads(body) for kind, body in rows}, mark
 
     def recommended(
-        self, last: dict[str, Any] | None, verdict: dict[str, Any] | None, has_value: bool, running: bool
+        self, last: dict[str, Any] | None, believed: dict[str, Any] | None, has_value: bool, running: bool
     ) -> dict[str, Any] | None:
         """The recommended point: ``{"x": as the optimiser has it, "value", "sd", "low", "high"}``, None where unknown.
 
-        At the end of a run its verdict is younger than what the model said after the last update. While it is running
-        the verdict may be some seconds older; then all that is shown is of the verdict's moment.
+        At the end of a run the views are younger than what the model said after the last update. While it is running
+        they may be some seconds older; then all that is shown is of their moment.
         """
-        best = None if verdict is None else verdict["best"]
-        young = verdict is not None and (last is None or verdict["evaluations"] > last["evaluations"])
+        best = None if believed is None else believed["best"]
+        young = believed is not None and (last is None or believed["evaluations"] > last["evaluations"])
         if best is not None and (young or running):
             known = None if best["low"] is None else (best["high"] - best["low"]) / (2.0 * Z90)
             return {**best, "sd": known}
@@ -122,6 +124,35 @@ class Recorded:
             signal=signal(rows[-1][2] or 0.0, rows[-1][3] or 0.0) if rows else None,
             recommended=None if recommended is None else recommended["x"],
         )
+
+    def verdict(self, facts: Facts, believed: dict[str, Any], by_hand: bool) -> Advice:
+        """What was reached when this was believed of the start and of the recommended point."""
+        rows = self._all(
+            "SELECT e.value, q.kind, q.x FROM evaluations e JOIN queries q ON q.id = e.query WHERE e.number < ? "
+            "ORDER BY q.id",
+            believed["evaluations"],
+        )
+        (iterations,) = self._one("SELECT max(number) + 1 FROM views")
+        (batch,) = self._one("SELECT coalesce(sum(size), 0) FROM batches WHERE iteration = 0")
+        x0 = json.dumps(self.spec.arguments["x0"])
+        facts = replace(
+            facts,
+            values=[value for value, _, _ in rows],
+            iterates=[value for value, kind, _ in rows if kind == ITERATE and value is not None],
+            at_start=[value for value, _, x in rows if x == x0 and value is not None],
+            batch=batch,
+            evaluated=sum(kind != EXTERNAL for _, kind, _ in rows),
+            iterations=iterations,
+            by_hand=by_hand,
+        )
+        return verdict(facts, _best(believed["start"]), _best(believed["best"]))
+
+
+def _best(known: dict[str, Any] | None) -> Best | None:
+    if known is None:
+        return None
+    interval = None if known["low"] is None else (known["low"], known["high"])
+    return Best(np.array(known["x"]), known["value"], interval)
 
 
 def vector_bounds(spec: RunSpec) -> tuple[list[float], list[float]]:

@@ -162,8 +162,11 @@ class Reader:
         state, reason = _state(starts, actions)
         budget = starts[-1].options.get("budget") if starts else None
         views, viewed = self.recorded.views()
-        verdict, last = views.get("verdict"), self.recorded.last()
-        recommended = self.recorded.recommended(last, verdict, count > failures, state in ("running", "paused"))
+        believed, last = views.get("believed", views.get("verdict")), self.recorded.last()
+        recommended = self.recorded.recommended(last, believed, count > failures, state in ("running", "paused"))
+        recent = self._recent()
+        facts = self.recorded.facts(count, [failure for _, failure in recent], failures, recommended, last)
+        verdict = believed and self.recorded.verdict(facts, believed, by_hand=state == "waiting")
         found = {
             "format": FORMAT,
             "kind": "run",
@@ -182,15 +185,15 @@ class Reader:
             "iterations": self._iterations(since.iterations),
             "beliefs": self.recorded.beliefs(since.beliefs),
             "belief": recommended and {**recommended, "x": self._user(json.dumps(recommended["x"]))},
-            "start": verdict
-            and verdict["start"]
-            and {name: verdict["start"][name] for name in ("value", "low", "high")},
+            "start": believed
+            and believed["start"]
+            and {name: believed["start"][name] for name in ("value", "low", "high")},
             "best_seen": self._best_seen(),
             "gradient": self.recorded.gradient(last),
             "lengthscale": last and (np.array(last["lengthscale"]) / self.recorded.scale).tolist(),
             "views": views if viewed != since.viewed else None,
             "viewed": viewed,
-            "verdict": verdict and {"code": verdict["code"], "text": verdict["text"]},
+            "verdict": verdict and {"code": verdict.code, "text": verdict.text},
             "pending": self._pending(),
             "rate": self._rate(starts, count, budget, now) if state == "running" else _NO_RATE,
             "settings": _settings(spec, starts),
@@ -199,8 +202,6 @@ class Reader:
             "replay": self.last_episode(),
             "actions": [each._asdict() for each in actions],
         }
-        recent = self._recent()
-        facts = self.recorded.facts(count, [failure for _, failure in recent], failures, recommended, last)
         return {**found, "next": next_step(found), "advice": advice(found, recent, facts)}
 
     def standing(self) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import gibo
 from gibo import GIBO, GaussianProcess, GradientInformation, InputError, Outcome, Settings, SquaredExponential
 from gibo.blocks import BlockTerm
 from gibo.optimizers.rows import BLOCK_PRIORS, DRIFT_PRIORS
-from gibo.optimizers.trend import trend
 from optimizer_helpers import advance, as_data, bumpy, snapshot, through_json
 
 
@@ -194,7 +193,7 @@ def test_a_trend_in_time_is_that_of_generalised_least_squares():
     precision = A.T @ np.linalg.solve(K, A)
     slope = np.linalg.solve(precision, A.T @ np.linalg.solve(K, y))[1]
     expected = slope / np.sqrt(np.linalg.inv(precision)[1, 1])
-    assert trend(optimizer.model().gp, A[:, 1]) == pytest.approx(expected, rel=1e-6)
+    assert optimizer.model().trend(A[:, 1]) == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_run_notices_a_drift_and_says_so():

@@ -27,7 +27,8 @@ from pool_helpers import (
 
 import gibo
 from gibo import Journal, RandomSearch, Status
-from gibo.runs.interrupts import Interrupts, defer_interrupts
+from gibo.cli.play import defer_interrupts
+from gibo.runs.loop import Interrupts
 
 
 def run_to_be_interrupted(folder, connection, seconds, options):

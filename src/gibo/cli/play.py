@@ -7,10 +7,11 @@ import importlib
 import io
 import math
 import os
+import signal
 import sys
 import warnings
-from collections.abc import Callable
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,7 +20,7 @@ from gibo._checks import describe_error
 from gibo.cli import look_here, say
 from gibo.cli.train import add_allow_module, like_ctrl_c, trial_folders
 from gibo.errors import InputError, MissingExtraError, missing_extra
-from gibo.runs.interrupts import defer_interrupts
+from gibo.runs.loop import Interrupts
 
 if TYPE_CHECKING:
     from gibo.policies.task import Task
@@ -106,6 +107,15 @@ def _trial_folder(folder: Path, number: int | None) -> Path:
 
 
 # -- what is seen -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def defer_interrupts() -> Iterator[None]:
+    """Ctrl-C, and SIGTERM where the program handles it, wait until the block is done; a second one does not."""
+    with Interrupts() as interrupts:
+        yield
+    if interrupts.received is not None:
+        signal.raise_signal(interrupts.received)
 
 
 class _WindowClosedError(Exception):

@@ -165,6 +165,19 @@ class Model:
         n, variance = len(data.y), max(float(data.y.var()), 1e-300)
         return self.gp.log_likelihood + 0.5 * n * (math.log(2.0 * math.pi * variance) + 1.0)
 
+    def trend(self, times: Array) -> float:
+        """The slope of the values in time, in its standard errors, for a model given values alone at these times (n,).
+
+        By generalised least squares with the covariance K of the model, beside a constant: ``tᵀK⁻¹r/√(tᵀK⁻¹t)``, where
+        t and the residuals r are orthogonal to 1 in K⁻¹. About standard normal where nothing drifts.
+        """
+        data, factor = conditioned(self.gp)
+        residuals = data.y - self.gp.mean_at(data.X)
+        one, t, r = solve_lower(factor.L, np.column_stack([np.ones(len(times)), times, residuals])).T
+        t, r = (v - (v @ one) / (one @ one) * one for v in (t, r))
+        square = float(t @ t)
+        return float(t @ r) / math.sqrt(square) if square > 0.0 else 0.0
+
     def jacobian(self, x: Array) -> Jacobian:
         """The posterior of the objective's gradient at x (d,)."""
         return self.in_users_units(self.gp.jacobian(x / self.scale), x)

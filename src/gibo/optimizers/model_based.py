@@ -20,7 +20,6 @@ from gibo.optimizers.log import Iteration
 from gibo.optimizers.model import Model, Surrogate
 from gibo.optimizers.region import Region
 from gibo.optimizers.settings import Settings
-from gibo.optimizers.trend import trend
 from gibo.outcome import Best, Evaluation
 
 # How probable it must be that another point is better than the start, to be recommended in its place.
@@ -100,7 +99,7 @@ class ModelBased(Optimizer):
         if any(e.gradient is not None for e in window):
             return None
         with single_thread():
-            return trend(self._model().gp, np.array([float(e.id) for e in window]))
+            return self._model().trend(np.array([float(e.id) for e in window]))
 
     def _recommended(self) -> Best | None:
         if not self.log.valued:

@@ -17,9 +17,8 @@ from gibo.optimizers.limits import Limits, with_care
 from gibo.optimizers.settings import Settings
 from gibo.parameters import Parameters
 from gibo.runs.fingerprint import fingerprint
-from gibo.runs.interrupts import Interrupts
 from gibo.runs.journal import Journal
-from gibo.runs.loop import Loop
+from gibo.runs.loop import Interrupts, Loop
 from gibo.runs.options import REMEMBERED, OptionNames, RunOptions, StartOptions, takes_options
 from gibo.runs.pools import Futures, InProcess, Named, Objective, Pool, asked_for
 from gibo.runs.progress import progress_bar

@@ -8,19 +8,22 @@ heed     what people asked for meanwhile: pause, stop, a value that they told   
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import time
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import takewhile
+from types import FrameType
+from typing import Any
 
 from gibo._checks import describe_error
 from gibo.errors import InputError, JournalError, RunError, printable
 from gibo.outcome import EXTERNAL, NO_NUMBER, Evaluation, Query
 from gibo.runs.control import Control
-from gibo.runs.interrupts import Interrupts
 from gibo.runs.options import RunOptions
 from gibo.runs.pools import Pool
 from gibo.runs.progress import Progress, Standing
@@ -38,6 +41,49 @@ class FailedEvaluationWarning(UserWarning):
 
 class CallbackWarning(UserWarning):
     """A callback raised, with its traceback; the run ends with the result in hand."""
+
+
+class Interrupts:
+    """Remembers the first Ctrl-C while it is entered, in the main thread; it has no effect in other threads.
+
+    A second one goes to the program's own handler, which by default raises KeyboardInterrupt: the journal makes a stop
+    at any moment harmless.
+
+    The same goes for SIGTERM if the program handles it. Of runs within runs, the first Ctrl-C ends all.
+
+    Args:
+        notice: written to standard error at the first one.
+
+    Attributes:
+        received: the number of the signal that came first; None if none did.
+    """
+
+    def __init__(self, notice: str = "") -> None:
+        self.notice = notice
+        self.received: int | None = None
+        self._before: dict[int, Callable[[int, FrameType | None], Any]] = {}
+
+    def __enter__(self) -> Interrupts:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                handler = signal.getsignal(number)
+                if callable(handler):
+                    self._before[number] = handler
+                    signal.signal(number, self._receive)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        before, first = self._before[number], self.received is None
+        self.received = number
+        if not first or isinstance(getattr(before, "__self__", None), Interrupts):
+            before(number, frame)
+        elif self.notice:
+            with suppress(Exception):  # standard error may be closed, or in the middle of a line
+                sys.stderr.write(self.notice)
 
 
 class Loop:

@@ -66,7 +66,15 @@ def check_files(folder: Path) -> None:
     regular(folder / "reserve")
 
 
+def _check_access(path: Path, mode: int) -> None:
+    """SQLite does not say why it cannot open a file."""
+    if path.exists() and not os.access(path, mode, effective_ids=os.access in os.supports_effective_ids):
+        raise JournalError(f"{path}: cannot be read or written: Permission denied")
+
+
 def connect(folder: Path, closing: ExitStack) -> sqlite3.Connection:
+    _check_access(folder, os.R_OK | os.W_OK)  # SQLite also makes files beside the journal
+    _check_access(folder / FILE, os.R_OK | os.W_OK)
     connection = sqlite3.connect(folder / FILE, isolation_level=None, timeout=10.0, check_same_thread=False)
     closing.callback(connection.close)
     _restrict(connection)
@@ -102,8 +110,7 @@ def bounded(connection: sqlite3.Connection, folder: Path) -> Iterator[None]:
 def connect_to_read(folder: Path, closing: ExitStack) -> sqlite3.Connection:
     """Without writing; on a disk that cannot be written to, SQLite must be told so."""
     path = folder / FILE
-    if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
-        raise JournalError(f"{path}: cannot be read: Permission denied")
+    _check_access(path, os.R_OK)
     address = path.absolute().as_uri()
     connection = sqlite3.connect(
         f"{address}?mode=ro", uri=True, isolation_level=None, timeout=10.0, check_same_thread=False

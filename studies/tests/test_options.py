@@ -11,7 +11,6 @@ SMALL = {
     "lqr": {"trials": 2, "budget": 10, "methods": ("LSPI",)},
     "gradients": {"trials": 1, "functions": 2, "budget": 12},
     "cartpole": {"trials": 2, "budget": 32, "methods": ("ARS",)},
-    "leaderboard": {"tasks": ("hyper5",), "methods": ("Random search",), "trials": 2, "budget": 20},
 }
 
 

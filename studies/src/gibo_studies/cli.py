@@ -10,7 +10,7 @@ from typing import Any
 
 from gibo.cli import complain, look_here, say
 
-OPTIONS = ("dimensions", "functions", "trials", "budget", "methods", "tasks", "scales", "seed", "judge")
+OPTIONS = ("dimensions", "functions", "trials", "budget", "methods", "tasks", "seed", "judge")
 
 
 class _Names:
@@ -37,15 +37,8 @@ def add_commands(commands: Any) -> None:
     study.add_argument("--functions", type=int, metavar="N", help="per dimension (default: 40)")
     study.add_argument("--trials", type=int, metavar="N", help="of lqr (default: 100) and on Gymnasium (default: 10)")
     study.add_argument("--budget", type=int, metavar="N", help="values per run (default: 300), or episodes per trial")
-    study.add_argument(
-        "--methods", metavar="LIST", help='such as "GIBO;ARS" (default: all); leaderboard: also module:Class'
-    )
-    study.add_argument(
-        "--tasks",
-        metavar="LIST",
-        help='of leaderboard: "cheap", or names, such as "gp8;lqr", or module:Name of a Task',
-    )
-    study.add_argument("--scales", metavar="LIST", help="of leaderboard, factors on the right scale (default: 1)")
+    study.add_argument("--methods", metavar="LIST", help='such as "GIBO;ARS" (default: all); judge: also module:Class')
+    study.add_argument("--tasks", metavar="LIST", help='of judge: some of its tasks, such as "lag-pi" (default: all)')
     study.add_argument("--judge", metavar="NAME", help="of judge: coco-noisy, coco, simopt, policies or gains")
     study.add_argument("--seed", type=int, metavar="N", help="of functions and methods (default: 0)")
     study.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
@@ -57,7 +50,7 @@ def add_commands(commands: Any) -> None:
 def _reproduce(arguments: argparse.Namespace) -> int:
     from gibo_studies.command import reproduce
 
-    look_here(arguments.methods or "", arguments.tasks or "")
+    look_here(arguments.methods or "")
     done = reproduce(
         arguments.study,
         out=arguments.out,

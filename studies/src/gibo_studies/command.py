@@ -110,20 +110,15 @@ def parse_options(given: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("methods", "tasks"):
         if name in options:
             options[name] = tuple(part.strip() for part in options[name].split(";") if part.strip()) or ("",)
-    for name, kind, example in (("dimensions", int, "4,8,12"), ("scales", float, "0.1,1,10")):
-        if name in options:
-            options[name] = _numbers(name, options[name], kind, example)
+    if "dimensions" in options:
+        text = options["dimensions"]
+        try:
+            options["dimensions"] = tuple(int(part) for part in text.split(",") if part.strip())
+        except ValueError:
+            options["dimensions"] = ()
+        if not options["dimensions"]:
+            raise InputError(f"--dimensions: expected a comma-separated list such as 4,8,12, got {text!r}")
     return options
-
-
-def _numbers(name: str, text: str, kind: type, example: str) -> tuple[Any, ...]:
-    try:
-        numbers = tuple(kind(part) for part in text.split(",") if part.strip())
-    except ValueError:
-        numbers = ()
-    if not numbers:
-        raise InputError(f"--{name}: expected a comma-separated list such as {example}, got {text!r}")
-    return numbers
 
 
 def _run(study: WrittenStudy, out: Path, workers: int) -> StudyResult:

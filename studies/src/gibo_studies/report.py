@@ -4,7 +4,6 @@ DATA.csv     every cell's curve, a row per point; the study names the file and i
 curves.csv   statistics over the repetitions, along what was spent
 marks.csv    each repetition's value at a few marks, where a study wants it
 summary.md   the study's tables, and how they were made
-…            further tables that a study makes of its records
 
 All but the first are small; figures are drawn from them alone.
 """
@@ -40,20 +39,6 @@ class Columns(NamedTuple):
     value: str
 
 
-class Table(NamedTuple):
-    """A table of a CSV file."""
-
-    header: Sequence[str]
-    rows: Sequence[Sequence[Any]]
-
-
-class More(NamedTuple):
-    """Further tables of a study by the names of their files, and Markdown that stands below its summary."""
-
-    files: Mapping[str, Table]
-    text: str
-
-
 def record_of(cell: Mapping[str, Any], curve: Curve) -> Record:
     """A cell's curve, to 6 digits after the point."""
     return {"cell": dict(cell), "curve": [(n, round(v, 6) if math.isfinite(v) else None) for n, v in curve]}
@@ -82,7 +67,6 @@ class Report:
         statistics: of the repetitions' values (n,), by the names of their columns.
         curve: of a record.
         marks: where each repetition's value is kept for the figures.
-        more: of all records, what is more than curves.
     """
 
     data: str
@@ -92,7 +76,6 @@ class Report:
     statistics: Callable[[Array], Mapping[str, float]] = spread
     curve: Callable[[Record], Curve] = recorded_curve
     marks: Sequence[int] = ()
-    more: Callable[[Sequence[Record]], More] | None = None
 
 
 class ReportedStudy(Study, Protocol):
@@ -136,10 +119,7 @@ def write_report(study: ReportedStudy, records: Iterable[Record], out: Path, foo
                 for i, value in enumerate(values)
             ),
         )
-    more = More({}, "") if report.more is None else report.more(records)
-    for name, (header, rows) in more.files.items():
-        _write_csv(out / name, header, rows)
-    text = f"{report.summary(curves)}{more.text}\n{footnote}\n"
+    text = f"{report.summary(curves)}\n{footnote}\n"
     (out / "summary.md").write_text(text, encoding="utf-8")
     return text
 

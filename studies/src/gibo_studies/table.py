@@ -96,28 +96,6 @@ STUDIES: dict[str, Entry] = {
         "gibo_studies.leaderboard.judges.figures:figures",
         options=("judge", "methods", "tasks", "dimensions", "trials"),
     ),
-    "leaderboard": Entry(
-        "gibo_studies.leaderboard.study:Leaderboard",
-        "gibo_studies.leaderboard.figures:figures",
-        options=("tasks", "methods", "scales", "trials", "budget"),
-        quick={
-            "tasks": ("gp8", "sphere20", "rosenbrock8", "cliff12", "l1-12", "lqr"),
-            "methods": (
-                "GIBO",
-                "GIBO (paper)",
-                "CMA-ES",
-                "ARS",
-                "Vanilla BO (best practice)",
-                "Trust region BO",
-                "MPD",
-                "MinUCB",
-                "Random search",
-            ),
-            "trials": 3,
-            "budget": 60,
-        },
-        needs=("cma",),
-    ),
 }
 
 

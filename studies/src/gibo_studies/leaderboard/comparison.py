@@ -8,15 +8,24 @@ instead; so they are for the paired differences, which are said of tasks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from gibo._linalg import Array
-from gibo_studies.leaderboard.statistics import LEVEL, SAMPLES, Interval
 
 Scores: TypeAlias = Mapping[str, Array]
+SAMPLES = 2000  # of the bootstrap
+LEVEL = 0.95
 LEAST = -1.0  # shares of the improvement count as no less: a few failures must not decide a mean
+
+
+class Interval(NamedTuple):
+    """A mean over tasks and a confidence interval of it."""
+
+    mean: float
+    low: float
+    high: float
 
 
 def interquartile_mean(scores: Scores) -> Interval:
@@ -58,6 +67,14 @@ def paired_difference(a: Mapping[tuple[str, int], float], b: Mapping[tuple[str, 
         differences.setdefault(task, []).append(a[task, trial] - b[task, trial])
     means = np.array([np.mean(values) for values in differences.values()])
     return _interval(float(means.mean()), _drawn([means])[0].mean(axis=1))
+
+
+def average_ranks(values: Sequence[float]) -> Array:
+    """1 for the highest; equal ones share the mean of their ranks."""
+    v = np.round(np.asarray(values, dtype=np.float64), 6)
+    above, equal = (v[None] > v[:, None]).sum(axis=1), (v[None] == v[:, None]).sum(axis=1)
+    ranks: Array = above + 0.5 * (equal + 1.0)
+    return ranks
 
 
 def _shared(a: Scores, b: Scores) -> list[str]:

@@ -1,4 +1,4 @@
-"""Test functions, turned and shifted anew in every instance; to be maximised, the best value is 0 or as said.
+"""Test functions, other ones in every instance; to be maximised, the best value is 0 or as said.
 
 x are the parameters, z = Q(x − x*)/scale what the function sees: x* the optimum, away from the start by `AWAY` scales
 in every parameter on average (root mean square), Q the identity or a random rotation.
@@ -18,7 +18,6 @@ from gibo_studies.leaderboard.task import Problem, generator, noisy
 from gibo_studies.paper.problems import NOISE_SD, gp_function
 
 AWAY = 2.0
-CLIFF = 20.0
 
 Function = Callable[[Array], float]
 
@@ -37,20 +36,6 @@ def ackley(z: Array) -> float:
     return 20.0 * math.exp(-0.2 * bowl) + math.exp(waves) - 20.0 - math.e
 
 
-def levy(z: Array) -> float:
-    w = 1.0 + z / 4.0
-    middle = ((w[:-1] - 1.0) ** 2 * (1.0 + 10.0 * np.sin(math.pi * w[:-1] + 1.0) ** 2)).sum()
-    last = (w[-1] - 1.0) ** 2 * (1.0 + math.sin(2.0 * math.pi * w[-1]) ** 2)
-    # sin(π w) is 0 at w = 1, so the first term is, too.
-    return -float(math.sin(math.pi * w[0]) ** 2 + middle + last)
-
-
-def griewank(z: Array) -> float:
-    """Like Griewank's: a bowl with a product of waves on it, here with a bowl that is steep enough to be seen."""
-    waves = float(np.cos(2.0 * z / np.sqrt(np.arange(1.0, len(z) + 1.0))).prod())
-    return -float((z**2).mean()) / 4.0 - (1.0 - waves)
-
-
 def saturating(z: Array) -> float:
     """Flat far away; the best value is 1."""
     return math.exp(-float((z**2).mean()) / 2.0)
@@ -60,19 +45,9 @@ def l1(z: Array) -> float:
     return -float(np.abs(z).sum())
 
 
-def sharp_ridge(z: Array) -> float:
-    """Along a ridge that must not be left."""
-    return -4.0 * float(z[0] ** 2) - 5.0 * float(np.linalg.norm(z[1:]))
-
-
 def plateau(z: Array) -> float:
     """Nothing below 0 and nothing above 1, as where a score has a least and a highest value."""
     return float(np.clip((3.2 - 0.6 * float((z**2).mean())) / 2.8, 0.0, 1.0))
-
-
-def rosenbrock(w: Array) -> float:
-    """Its best point is (1, …, 1)."""
-    return -float((100.0 * (w[1:] - w[:-1] ** 2) ** 2 + (1.0 - w[:-1]) ** 2).sum())
 
 
 @dataclass(frozen=True)
@@ -111,49 +86,6 @@ class Shifted:
 
 
 @dataclass(frozen=True)
-class Cliff:
-    """A bowl that falls off half a scale beyond its best point, seen from the start: the bad values are far worse."""
-
-    name: str
-    d: int
-    noise: str
-
-    def __call__(self, number: int) -> Problem:
-        rng = generator(self.name, number)
-        optimum = rng.standard_normal(self.d)
-        optimum *= AWAY * math.sqrt(self.d) / float(np.linalg.norm(optimum))
-        onward = optimum / float(np.linalg.norm(optimum))
-
-        def truth(x: Array) -> float:
-            z = x - optimum
-            beyond = float(onward @ z) - 0.5
-            return -float((z**2).mean()) - (CLIFF * (1.0 + beyond) if beyond > 0.0 else 0.0)
-
-        return Problem(noisy(self.name, self.noise, truth, np.zeros(self.d), 0.0), truth, 0.0, optimum)
-
-
-@dataclass(frozen=True)
-class Rosenbrock:
-    """The curved valley, from near the origin, mirrored or rotated anew in every instance."""
-
-    name: str
-    d: int
-    noise: str
-    rotated: bool = False
-
-    def __call__(self, number: int) -> Problem:
-        rng = generator(self.name, number)
-        Q = rotation(self.d, rng) if self.rotated else np.diag(rng.choice([-1.0, 1.0], self.d))
-        shift = 0.1 * rng.standard_normal(self.d)
-
-        def truth(x: Array) -> float:
-            return rosenbrock(Q @ x + shift)
-
-        optimum = Q.T @ (1.0 - shift)
-        return Problem(noisy(self.name, self.noise, truth, np.zeros(self.d), 0.0), truth, 0.0, optimum)
-
-
-@dataclass(frozen=True)
 class Paper:
     """The paper's functions on the unit cube, another one in every instance, with noise of standard deviation 0.1."""
 
@@ -169,6 +101,43 @@ class Paper:
 
 
 _gp_function = functools.lru_cache(maxsize=64)(gp_function)
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """A test score in percent as a function of settings on logarithmic axes, each from 0 to 1.
+
+    Some settings matter much, some work together, some do nothing; where the learning rate is too high for the others
+    the training fails, and the score is that of guessing.
+
+    Attributes:
+        name: of the task.
+        d: number of settings; the first is the learning rate.
+        matter: how many matter.
+        noise: a level.
+    """
+
+    name: str
+    d: int
+    matter: int
+    noise: str
+
+    def __call__(self, number: int) -> Problem:
+        rng = generator(self.name, number)
+        best = rng.uniform(0.2, 0.8, self.d)
+        best[0] = rng.uniform(0.55, 0.7)
+        weight = np.concatenate([[90.0, 40.0], rng.uniform(15.0, 40.0, self.d)])[: self.matter]
+        together = 0.6 * float(rng.choice([-1.0, 1.0]))
+
+        def truth(x: Array) -> float:
+            u = (x - best)[: self.matter]
+            u[0] += together * u[1]  # a larger batch wants another learning rate
+            if u[0] > 0.22:
+                return 10.0
+            return 10.0 + 85.0 * math.exp(-float(weight @ u**2) / 10.0)
+
+        start = np.full(self.d, 0.5)
+        return Problem(noisy(self.name, self.noise, truth, start, 95.0), truth, 95.0, best)
 
 
 def rotation(d: int, rng: np.random.Generator) -> Array:

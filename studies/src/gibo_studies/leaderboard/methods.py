@@ -7,7 +7,7 @@ task has no bounds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,11 @@ from gibo.optimizers.ars import ARS
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.cma import CMAES
 from gibo.optimizers.gibo import GIBO
-from gibo.optimizers.paper import out_of_model
 from gibo.optimizers.random_search import RandomSearch
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.vanilla_bo import VanillaBO
-from gibo.priors import Normal
-from gibo.training.presets import PRESETS
 from gibo_studies.leaderboard.task import Task
 from gibo_studies.options import choose
-from gibo_studies.paper import lqr
 from gibo_studies.rivals import MPD, BestPracticeBO, LocalEntropySearch, MinUCB, TrustRegionBO
 from gibo_studies.rivals.evolution import LRACMAES, LqCMAES
 from gibo_studies.rivals.model_based import COBYQA, PyBADS, PyBOBYQA
@@ -41,29 +37,19 @@ OUR_READING = " (our reading)"  # of a paper whose own code did not run here
 Maker = Callable[[Task, float, int], Optimizer]
 
 
-def _always(task: Task) -> bool:
-    return True
-
-
 @dataclass(frozen=True)
 class Method:
     """A method as the leaderboard knows it.
 
     Attributes:
         make: a fresh optimiser.
-        everywhere: whether it runs on the expensive tasks too, unless methods are named.
-        applies: on which tasks it can run.
         needs: modules that it needs.
-        extra: not in the package; left out, with a note, where what it needs is not installed.
         luckiest: it recommends the point with the highest value seen. Before a judge it is then also shown with the
             best of a few such points by the mean of new evaluations, under its name and `REEVALUATED`.
     """
 
     make: Maker
-    everywhere: bool = False
-    applies: Callable[[Task], bool] = _always
     needs: tuple[str, ...] = ()
-    extra: bool = False
     luckiest: bool = False
 
 
@@ -90,57 +76,27 @@ def _best_practice(task: Task, scale: float, seed: int) -> Optimizer:
     return BestPracticeBO.on_the_unit_cube(task.start, *box(task, scale), seed)
 
 
-# -- the paper's settings ---------------------------------------------------------------------------------------------
-
-
-def _in_returns(environment: str) -> Settings:
-    """The published settings but for a fixed mean, for returns as they are: there they are divided by the best one."""
-    training = PRESETS["gibo"][environment, "gibo"]
-    settings: Settings = training.options["settings"]
-    square = 1.0 / training.reward_scale**2
-    assert isinstance(settings.variance, Normal)
-    assert isinstance(settings.noise, float)
-    variance = Normal(settings.variance.centre * square, settings.variance.sd * square)
-    return replace(settings, variance=variance, noise=settings.noise * square)
-
-
-def _paper_settings(task: Task) -> Settings | None:
-    if task.name.startswith("gp"):
-        return out_of_model(task.d)
-    if task.name == "lqr":
-        return lqr.FIXED_MEAN
-    if task.name in ("CartPole-v1", "Swimmer-v5"):
-        return _in_returns(task.name)
-    return None
-
-
-def _paper(task: Task, scale: float, seed: int) -> Optimizer:
-    """Its settings are in the parameters' own units: the scale that it is told says by how much they are wrong."""
-    return GIBO(task.start, scale=scale / task.scale, bounds=task.bounds, seed=seed, settings=_paper_settings(task))
-
-
 METHODS: dict[str, Method] = {
-    "GIBO": Method(_plain(GIBO), everywhere=True),
+    "GIBO": Method(_plain(GIBO)),
     "GIBO (gradient steps)": Method(_plain(GIBO, settings=Settings.paper())),
-    "GIBO (paper)": Method(_paper, applies=lambda task: _paper_settings(task) is not None),
-    "CMA-ES": Method(_plain(CMAES), everywhere=True, needs=("cma",)),
+    "CMA-ES": Method(_plain(CMAES), needs=("cma",)),
     "CMA-ES (noise handling)": Method(_plain(CMAES, noise_handling=True), needs=("cma",)),
-    "ARS": Method(_plain(ARS), everywhere=True),
+    "ARS": Method(_plain(ARS)),
     "Vanilla BO": Method(_in_a_box(VanillaBO)),
     "Vanilla BO (best practice)": Method(_best_practice),
     f"Trust region BO{OUR_READING}": Method(_plain(TrustRegionBO)),
     f"MPD{OUR_READING}": Method(_plain(MPD)),
     f"MinUCB{OUR_READING}": Method(_plain(MinUCB)),
     f"Local entropy search{OUR_READING}": Method(_plain(LocalEntropySearch)),
-    "Random search": Method(_plain(RandomSearch), everywhere=True),
+    "Random search": Method(_plain(RandomSearch)),
     "CMA-ES (half sigma)": Method(_plain(CMAES, sigma0=0.5), needs=("cma",)),
-    "lq-CMA-ES": Method(_plain(LqCMAES), needs=("cma",), extra=True),
-    "LRA-CMA-ES": Method(_plain(LRACMAES), needs=("cmaes",), extra=True),
-    "Optuna TPE": Method(_in_a_box(OptunaTPE), needs=("optuna",), extra=True, luckiest=True),
-    "Optuna GP": Method(_in_a_box(OptunaGP), needs=("optuna", "torch"), extra=True, luckiest=True),
-    "COBYQA": Method(_plain(COBYQA), extra=True, luckiest=True),
-    "Py-BOBYQA": Method(_plain(PyBOBYQA), needs=("pybobyqa",), extra=True, luckiest=True),
-    "PyBADS": Method(_plain(PyBADS), needs=("pybads",), extra=True),
+    "lq-CMA-ES": Method(_plain(LqCMAES), needs=("cma",)),
+    "LRA-CMA-ES": Method(_plain(LRACMAES), needs=("cmaes",)),
+    "Optuna TPE": Method(_in_a_box(OptunaTPE), needs=("optuna",), luckiest=True),
+    "Optuna GP": Method(_in_a_box(OptunaGP), needs=("optuna", "torch"), luckiest=True),
+    "COBYQA": Method(_plain(COBYQA), luckiest=True),
+    "Py-BOBYQA": Method(_plain(PyBOBYQA), needs=("pybobyqa",), luckiest=True),
+    "PyBADS": Method(_plain(PyBADS), needs=("pybads",)),
 }
 
 
@@ -149,7 +105,7 @@ def method_of(name: str) -> Method:
     if name not in METHODS and is_place(name):
         found = load("methods", name)
         if isinstance(found, type) and issubclass(found, Optimizer):
-            found = Method(_plain(found), everywhere=True)
+            found = Method(_plain(found))
         if not isinstance(found, Method):
             raise InputError(f"methods: expected the place of an Optimizer class or of a Method, got {name!r}")
         METHODS[name] = found

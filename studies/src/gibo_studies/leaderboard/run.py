@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from gibo.errors import InputError
 from gibo.optimizers.base import Optimizer
 from gibo.outcome import Best, Outcome
 from gibo.runs.api import run
-from gibo.training.training import usual_reexpression
 from gibo_studies.leaderboard.task import Problem, Task
 
 CANDIDATES = 5  # points with the highest values that are evaluated again, off the budget,
@@ -75,7 +73,6 @@ class _Recommended:
     spent: int
     best: Best
     candidates: list[Array]
-    options: dict[str, Any]
 
 
 def prepared(task: Task, number: int) -> tuple[Task, Problem]:
@@ -92,29 +89,26 @@ def look_at_a_run(
     With `reevaluate`, also the points with the highest values seen are evaluated again at each look, with seeds of
     their own and off the budget, and the one with the highest mean is judged.
     """
-    normalizer = problem.normalizer(usual_reexpression(optimizer.method))
     recommended: list[_Recommended] = []
     outside = 0.0
 
     def look(spent: int) -> None:
         best = optimizer.best or Best(task.start, np.nan)
-        options = {} if normalizer is None else normalizer.options()
-        candidates = _highest(optimizer) if reevaluate else []
-        recommended.append(_Recommended(spent, best, candidates, options))
+        recommended.append(_Recommended(spent, best, _highest(optimizer) if reevaluate else []))
 
-    def objective(x: Array, *, seed: int, **options: Any) -> float | Outcome:
+    def objective(x: Array, *, seed: int) -> float | Outcome:
         nonlocal outside
         started = time.perf_counter()
         # All before this one are told: without workers, a value is told before the next one is asked for.
         if len(optimizer.evaluations) in looks:
             look(len(optimizer.evaluations))
-        value = problem.evaluate(x, seed=seed, **options)
+        value = problem.evaluate(x, seed=seed)
         outside += time.perf_counter() - started
         return value
 
     started = time.perf_counter()
     with single_thread():
-        result = run(optimizer, objective, budget=looks[-1], reparametrizer=normalizer)
+        result = run(optimizer, objective, budget=looks[-1])
         own = time.perf_counter() - started - outside
         if result.evaluations < looks[-1]:
             raise InputError(f"the run ended early: {result.reason}")
@@ -128,7 +122,7 @@ def look_at_a_run(
 
 def _judged(task: Task, problem: Problem, recommended: _Recommended) -> Look:
     best = recommended.best
-    truth = problem.truth(best.x, **recommended.options)
+    truth = problem.truth(best.x)
     mean = truth if problem.told_mean is None else problem.told_mean(best.x)
     believed = None if np.isnan(best.value) else best.value
     return Look(recommended.spent, truth, mean, believed, best.interval, np.array_equal(best.x, task.start))
@@ -141,14 +135,14 @@ def _highest(optimizer: Optimizer) -> list[Array]:
 
 def _reevaluated(problem: Problem, recommended: _Recommended) -> _Recommended:
     """What the new evaluations recommend; the start, as before, where nothing was evaluated yet."""
-    means = [_mean(problem, x, recommended.options) for x in recommended.candidates]
+    means = [_mean(problem, x) for x in recommended.candidates]
     if not means:
         return recommended
     best = Best(recommended.candidates[int(np.argmax(means))], max(means))
     return replace(recommended, best=best)
 
 
-def _mean(problem: Problem, x: Array, options: dict[str, Any]) -> float:
-    outcomes = [problem.evaluate(x, seed=REEVALUATION + i, **options) for i in range(REPEATS)]
+def _mean(problem: Problem, x: Array) -> float:
+    outcomes = [problem.evaluate(x, seed=REEVALUATION + i) for i in range(REPEATS)]
     values = [each.value if isinstance(each, Outcome) else each for each in outcomes]
     return float(np.mean([-np.inf if value is None else value for value in values]))

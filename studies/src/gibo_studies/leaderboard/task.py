@@ -22,12 +22,9 @@ import numpy as np
 from gibo._linalg import Array
 from gibo.errors import InputError
 from gibo.outcome import Outcome
-from gibo.training.training import StateNormalizer
 
 NOISE: Mapping[str, float] = {"small": 0.01, "middle": 0.05, "large": 0.2}
 Noise: TypeAlias = Literal["small", "middle", "large", "own"]
-# Looks along a run, about; fewer where a look takes many episodes.
-LOOKS, EXPENSIVE_LOOKS = 40, 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +32,10 @@ class Problem:
     """An instance of a task.
 
     Attributes:
-        evaluate: one noisy value of x (d,), from ``(x, seed, **options)``; the same for the same arguments.
-        truth: the value of x without noise, or the mean of many episodes with seeds of their own, from
-            ``(x, **options)``.
+        evaluate: one noisy value of x (d,), from ``(x, seed)``; the same for the same arguments.
+        truth: the value of x without noise, or the mean of many episodes with seeds of their own.
         reference: the best known value.
         optimum: (d,) a point that has it, where one is known.
-        normalizer: a fresh one of what is learnt of the states between iterations, given what is re-expressed, or None;
-            its options are those of `evaluate` and `truth`.
         told_mean: the mean of what `evaluate` gives, from x, where that is not the truth; None where there is no mean.
         start: (d,) where this instance starts, if not where the task does.
         finish: called when a run is over, before its recommended points are judged.
@@ -52,7 +46,6 @@ class Problem:
     truth: Callable[..., float]
     reference: float
     optimum: Array | None = None
-    normalizer: Callable[[str], StateNormalizer | None] = field(default=lambda reexpressed: None)
     told_mean: Callable[[Array], float | None] | None = None
     start: Array | None = None
     finish: Callable[[], None] = field(default=lambda: None)
@@ -70,9 +63,8 @@ class Task:
         budget: evaluations.
         make: the instance of a number.
         noise: "small", "middle", "large" or "own".
-        marks: the evaluations at which the table looks.
+        marks: the evaluations after which the recommended point is judged.
         bounds: None, or (lower, upper) for all parameters.
-        expensive: an evaluation takes long: fewer looks, and only the methods that run everywhere.
         trials: by default.
         needs: modules that it needs.
     """
@@ -85,7 +77,6 @@ class Task:
     noise: Noise
     marks: tuple[int, ...]
     bounds: tuple[float, float] | None = None
-    expensive: bool = False
     trials: int = 20
     needs: tuple[str, ...] = ()
 
@@ -97,19 +88,6 @@ class Task:
     def d(self) -> int:
         """Number of parameters."""
         return len(self.start)
-
-    def looks(self, budget: int | None = None) -> list[int]:
-        """When a run's recommended point is looked at: at its start, evenly, at the marks and at its end."""
-        most = self.budget if budget is None else min(self.budget, budget)
-        slow = self.expensive or "gymnasium" in self.needs
-        step = max(1, most // (EXPENSIVE_LOOKS if slow else LOOKS))
-        marks = {mark for mark in self.marks if mark <= most}
-        return sorted({*range(0, most + 1, step), *marks, most})
-
-    def table_marks(self, budget: int | None = None) -> list[int]:
-        """The marks that a budget reaches, and its end."""
-        most = self.budget if budget is None else min(self.budget, budget)
-        return sorted({*(mark for mark in self.marks if mark < most), most})
 
 
 def generator(name: str, *numbers: int) -> np.random.Generator:

@@ -170,7 +170,6 @@ class JudgeStudy(Options):
             for trial in range(trials)
             for task in self.chosen()
             for method in self.methods
-            if METHODS[method].applies(task)
         ]
 
     def run_cell(self, cell: Mapping[str, Any]) -> Record:

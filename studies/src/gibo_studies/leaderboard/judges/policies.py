@@ -105,7 +105,7 @@ def _task(environment: str, policy: str, inputs: int, d: int, best: float) -> Ta
     make = PolicySearch(environment, policy, best)
     return Task(
         f"{environment} {policy}", np.zeros(d), 1.0 / math.sqrt(inputs), LOOKS[-1], make, "own", LOOKS,
-        expensive=True, needs=needs,
+        needs=needs,
     )  # fmt: skip
 
 

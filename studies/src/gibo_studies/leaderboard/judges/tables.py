@@ -10,11 +10,12 @@ import numpy as np
 from gibo._linalg import Array
 from gibo_studies.leaderboard.comparison import (
     LEAST,
+    Interval,
+    average_ranks,
     interquartile_mean,
     paired_difference,
     probability_of_improvement,
 )
-from gibo_studies.leaderboard.statistics import Interval, average_ranks
 from gibo_studies.report import table
 
 Row: TypeAlias = Mapping[str, str]

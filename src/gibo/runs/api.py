@@ -19,7 +19,7 @@ from gibo.parameters import Parameters
 from gibo.runs.fingerprint import fingerprint
 from gibo.runs.journal import Journal
 from gibo.runs.loop import Interrupts, Loop
-from gibo.runs.options import REMEMBERED, OptionNames, RunOptions, StartOptions, takes_options
+from gibo.runs.options import REMEMBERED, OptionNames, RunOptions, StartOptions, like, takes_options
 from gibo.runs.pools import Futures, InProcess, Named, Objective, Pool, asked_for
 from gibo.runs.progress import progress_bar
 from gibo.runs.result import Result, Status
@@ -94,21 +94,8 @@ def maximize(
 
 
 @short_traceback
-@takes_options(OptionNames)
-def minimize(
-    objective: Objective,
-    x0: npt.ArrayLike | None = None,
-    *,
-    budget: int,
-    scale: npt.ArrayLike | None = None,
-    bounds: npt.ArrayLike | None = None,
-    seed: int | None = None,
-    settings: Settings | None = None,
-    limits: Limits | Mapping[str, Any] | None = None,
-    careful: bool = False,
-    largest_step: float | None = None,
-    **options: Unpack[OptionNames],
-) -> Result:
+@like(maximize)
+def minimize(*args: Any, **options: Any) -> Result:
     """Minimise: `maximize` with the sign of the objective turned. All values are the objective's own.
 
     Example:
@@ -116,18 +103,7 @@ def minimize(
         >>> gibo.minimize(lambda x: ((x - 1.0) ** 2).sum(), [0.0, 0.0], budget=60, scale=0.3).value < 0.1
         True
     """
-    optimizer = _gibo(
-        x0,
-        options.get("parameters"),
-        scale=scale,
-        bounds=bounds,
-        seed=seed,
-        settings=settings,
-        limits=with_care(limits, careful),
-        largest_step=largest_step,
-    )
-    options.setdefault("sign", -1.0)
-    return run(optimizer, objective, budget=budget, **options)
+    return maximize(*args, **{"sign": -1.0, **options})
 
 
 def _gibo(

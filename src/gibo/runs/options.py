@@ -13,7 +13,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, TypedDict, TypeVar
+from typing import Any, Literal, ParamSpec, TypedDict, TypeVar
 
 from gibo._checks import (
     LARGEST,
@@ -37,6 +37,7 @@ from gibo.runs.session import Reparametrizer
 
 Callback = Callable[[Result], bool | None]
 F = TypeVar("F", bound=Callable[..., Result])
+P = ParamSpec("P")
 
 # What the journal remembers for the next start.
 REMEMBERED = ("budget", "target", "least_certainty", "time_limit", "retries", "max_failures")
@@ -222,6 +223,16 @@ def takes_options(names: type[TypedDict]) -> Callable[[F], F]:  # type: ignore[v
         function.__signature__ = inspect.Signature([*own, *known], return_annotation=Result.__name__)  # type: ignore[attr-defined]
         meaning = (RunOptions.__doc__ or "").partition("        parameters:")[2].partition("\n\n")[0]
         function.__doc__ = (function.__doc__ or "").replace(PLACEHOLDER, f"        parameters:{meaning}\n")
+        return function
+
+    return described
+
+
+def like(other: Callable[P, Result]) -> Callable[[Callable[..., Result]], Callable[P, Result]]:
+    """For a function that passes its arguments on to another one: it has the signature of that one."""
+
+    def described(function: Callable[..., Result]) -> Callable[P, Result]:
+        function.__signature__ = inspect.signature(other)  # type: ignore[attr-defined]
         return function
 
     return described

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from gibo._checks import as_path, describe
-from gibo.errors import InputError, InUseError, QueryError, RunError
-from gibo.outcome import Evaluation, Outcome, Query, checked
+from gibo.errors import InputError, InUseError, RunError
+from gibo.outcome import Evaluation, Outcome, checked
 from gibo.runs.journal import Journal
 from gibo.runs.lock import at_fork
-from gibo.runs.manual import refuse_normalized
+from gibo.runs.manual import is_to_be_told, refuse_normalized
 from gibo.runs.pools import Pool, Underway
 from gibo.runs.records import LONGEST_TEXT, action
 from gibo.runs.session import Session
@@ -162,12 +162,11 @@ class Control(Requests):
         with self._alone():
             log = self.session.optimizer.log
             if kind in ("told", "failed"):
-                known = log.evaluations.get(body["id"])
-                outcome = None if known is None else known.outcome.signed(self.session.sign)
-                query = find_pending(body["id"], log.pending, outcome, body)
-                if query is None:
+                known, outcome = log.evaluations.get(body["id"]), _outcome(body)
+                was = None if known is None else known.outcome.signed(self.session.sign)
+                if not is_to_be_told(body["id"], outcome, was, log.pending):
                     return False
-                evaluations = self.session.with_penalty([Evaluation(query, outcome_of(body, len(query.x)))])
+                evaluations = self.session.with_penalty([Evaluation(log.pending[body["id"]], outcome)])
                 self.session.record(evaluations, [(kind, body)])
                 self.session.receive(evaluations, update=False)
                 self._told += evaluations
@@ -220,12 +219,11 @@ class FolderControl(Requests):
         with self._journal() as journal:
             if kind in ("told", "failed"):
                 refuse_normalized(journal)
+                asked, outcome = journal.queries(), _outcome(body)
                 told = {e.id: e.outcome for e, _ in journal.evaluations()}
-                pending = {i: query for i, (query, _) in journal.queries().items() if i not in told}
-                query = find_pending(body["id"], pending, told.get(body["id"]), body)
-                if query is None:
+                if not is_to_be_told(body["id"], outcome, told.get(body["id"]), asked.keys() - told):
                     return False
-                journal.told([Evaluation(query, outcome_of(body, len(query.x)))], [(kind, body)])
+                journal.told([Evaluation(asked[body["id"]][0], outcome)], [(kind, body)])
             else:
                 journal.acted((kind, body))
         return True
@@ -249,26 +247,9 @@ def _holder(folder: Path, error: InUseError) -> str:
     return str(error).partition(";")[0]
 
 
-def find_pending(
-    number: int, pending: Mapping[int, Query], known: Outcome | None, body: Mapping[str, Any]
-) -> Query | None:
-    """The pending query of this number; None if the same was told of it before; an error otherwise."""
-    if number in pending:
-        return pending[number]
-    if known is not None:
-        same = known.value == body["value"] if "value" in body else known.failure == body["reason"]
-        if same:
-            return None
-        raise QueryError(
-            f"query {number} was told before, with {known.failure or known.value!r}; to change it, correct it"
-        )
-    names = ", ".join(map(str, sorted(pending)[:20])) or "none"
-    raise QueryError(f"query {number} is unknown; pending queries: {names}")
-
-
-def outcome_of(body: Mapping[str, Any], d: int) -> Outcome:
+def _outcome(body: Mapping[str, Any]) -> Outcome:
     """Of a told or failed action."""
-    return checked(body["value"], d) if "value" in body else Outcome.failed(body["reason"])
+    return checked(body["value"], 1) if "value" in body else Outcome.failed(body["reason"])
 
 
 def _number(number: Any) -> int:

@@ -128,17 +128,23 @@ def tell(
         refuse_normalized(journal)
         outcome, asked = _outcome(journal, value, failed, details), journal.queries()
         told = {e.id: e.outcome for e, _ in journal.evaluations()}
-        is_new = is_to_be_told(number, outcome, told, asked.keys() - told)
+        is_new = is_to_be_told(number, outcome, told.get(number), asked.keys() - told)
         if is_new:
             journal.spec().fresh_optimizer().check_outcome(asked[number][0], outcome)
             journal.told([Evaluation(asked[number][0], outcome)])
         return Recorded(is_new, sorted(asked.keys() - told - {number}))
 
 
-def is_to_be_told(number: int, outcome: Outcome, told: Mapping[int, Outcome], pending: Collection[int]) -> bool:
-    """Whether a query's outcome is new; False if the very same was told before, an error if it cannot be told."""
-    if number in told:
-        known = told[number]
+def is_to_be_told(number: int, outcome: Outcome, known: Outcome | None, pending: Collection[int]) -> bool:
+    """Whether a query's outcome is new; False if the very same was told before, an error if it cannot be told.
+
+    Args:
+        number: of the query.
+        outcome: of it.
+        known: what was told of it before, if anything was.
+        pending: the numbers of the queries that wait for an outcome.
+    """
+    if known is not None:
         if is_same(known, outcome):
             return False
         was = f"value {known.value!r}" if known.failure is None else f"failed, {known.failure[:80]!r}"
@@ -154,10 +160,15 @@ def is_to_be_told(number: int, outcome: Outcome, told: Mapping[int, Outcome], pe
 
 
 def is_same(a: Outcome, b: Outcome) -> bool:
-    """Whether two outcomes say the same."""
-    return (a.value, a.failure, a.details()) == (b.value, b.failure, b.details()) and all(
-        (one is None and other is None) or (one is not None and other is not None and np.array_equal(one, other))
-        for one, other in ((a.gradient, b.gradient), (a.gradient_noise, b.gradient_noise))
+    """Whether two outcomes say the same; a failure may have the penalty as its value."""
+    values = (None, None) if a.failure is not None else (a.value, b.value)
+    return (
+        values[0] == values[1]
+        and (a.failure, a.details()) == (b.failure, b.details())
+        and all(
+            (one is None and other is None) or (one is not None and other is not None and np.array_equal(one, other))
+            for one, other in ((a.gradient, b.gradient), (a.gradient_noise, b.gradient_noise))
+        )
     )
 
 

@@ -100,14 +100,13 @@ class ManualBench:
         with self._run() as session:
             number, outcome = as_outcome(request, len(self.naming.names))
             log = session.optimizer.log
-            told = {}
-            if number in log.evaluations:
-                known = log.evaluations[number]
-                told[number], outcome = known.outcome.signed(session.sign), self._by_entry(known.query, outcome)
-            if not manual.is_to_be_told(number, outcome, told, log.pending):
+            known = log.evaluations.get(number)
+            query = log.pending.get(number) if known is None else known.query
+            outcome = outcome if query is None else self._by_entry(query, outcome)
+            was = None if known is None else known.outcome.signed(session.sign)
+            if not manual.is_to_be_told(number, outcome, was, log.pending):
                 return {"id": number, "recorded": False}
             # The answer need not wait for the step that the last value of a batch leads to: whoever asks does.
-            outcome = self._by_entry(log.pending[number], outcome)
             session.tell([Evaluation(log.pending[number], outcome)], update=False)
         return {"id": number, "recorded": True}
 

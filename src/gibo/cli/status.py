@@ -15,10 +15,8 @@ from gibo.errors import InputError, printable
 from gibo.outcome import ITERATE
 
 if TYPE_CHECKING:
-    from gibo.outcome import Best
     from gibo.runs.journal import Journal
     from gibo.runs.manual import Overview
-    from gibo.runs.spec import Naming
 
 WORDS = """
 probability of ascent  the model's own probability that the objective rises along the step that it made, or falls, for a
@@ -55,7 +53,7 @@ def _status(arguments: argparse.Namespace) -> int:
 
     found = {folder: status(folder, _learns) for folder in trial_folders(arguments.folder)}
     if arguments.json:
-        plain = [_plain(s) for s in found.values()]
+        plain = [s.to_plain() for s in found.values()]
         alone = list(found) == [arguments.folder]
         trials = [{"folder": str(folder), **each} for folder, each in zip(found, plain, strict=True)]
         say(json.dumps(plain[0] if alone else {"trials": trials}, indent=1))
@@ -88,7 +86,7 @@ def _say_one(s: Overview) -> None:
         what = "values" if s.spec.training is None else "returns of episodes"
         first, last, best = returns
         say(f"{what}: {first:.6g} at first, {last:.6g} on average of the last {LAST}, best {best:.6g}")
-    ascent, certainty = _last_step(s)
+    ascent, certainty = s.last_step()
     if ascent is not None and "all_alike" not in _codes(s):
         slope = "descent" if s.spec.sign < 0 else "ascent"
         say(f"last step: probability of {slope} {ascent:.2f}, certainty {certainty:.2f} (see --help)")
@@ -119,38 +117,8 @@ def _returns(s: Overview) -> tuple[float, float, float] | None:
     return at_iterates[0], statistics.fmean(at_iterates[-LAST:]), (min if s.spec.sign < 0 else max)(every)
 
 
-def _last_step(s: Overview) -> tuple[float, float] | tuple[None, None]:
-    """Its probability of ascent and its certainty, where there is a model."""
-    history = s.result.history
-    return (history.probability_of_ascent[-1], history.certainty[-1]) if len(history.evaluations) else (None, None)
-
-
 def _codes(s: Overview) -> list[str]:
     return [advice.code for advice in s.result.advice]
-
-
-def _plain(s: Overview) -> dict[str, Any]:
-    result, naming, (ascent, certainty) = s.result, s.spec.naming, _last_step(s)
-    return {
-        "optimizer": s.spec.optimizer,
-        "minimize": s.spec.sign < 0,
-        "state": s.state,
-        "evaluations": result.evaluations,
-        "failures": len(result.failures),
-        "iteration": result.iterations,
-        "pending": [naming.query(query) for query in s.pending],
-        "best": _plain_best(result.best, naming),
-        "interval": result.interval,
-        "best_seen": _plain_best(result.best_seen, naming),
-        "iterate": naming(result.iterate),
-        "probability_of_ascent": ascent,
-        "certainty": certainty,
-        "advice": [{"code": advice.code, "text": advice.text} for advice in result.advice],
-        "notes": list(result.notes),
-        "aborted": s.aborted,
-        "may_stop": None if s.stopping is None or s.stopping.code == "go_on" else s.stopping.text,
-        "reason": s.starts[-1].reason if s.starts else None,
-    }
 
 
 def _best(arguments: argparse.Namespace) -> int:
@@ -161,7 +129,7 @@ def _best(arguments: argparse.Namespace) -> int:
     if best is None:
         raise InputError(f"{arguments.folder}: no evaluation has a value yet")
     if arguments.json:
-        found = {"best": _plain_best(best, naming), "best_seen": _plain_best(seen, naming), "aborted": s.aborted}
+        found = {"best": naming.best(best), "best_seen": naming.best(seen), "aborted": s.aborted}
         say(json.dumps(found, indent=1))
         return 0
     if s.aborted is not None:
@@ -197,7 +165,3 @@ def short(names: Sequence[str]) -> str:
     if len(names) <= SHOWN:
         return ", ".join(names)
     return f"{', '.join(names[:4])}, … {names[-1]}"
-
-
-def _plain_best(best: Best | None, naming: Naming) -> dict[str, Any] | None:
-    return None if best is None else {"value": best.value, "parameters": naming(best.x)}

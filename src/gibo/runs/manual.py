@@ -58,6 +58,48 @@ class Overview(NamedTuple):
     stopping: Advice | None
     aborted: dict[str, float] | None
 
+    @classmethod
+    def of(cls, session: Session) -> Overview:
+        """Of a run with a journal."""
+        journal = session.journal
+        assert journal is not None
+        state = journal.state()
+        result = Result.of(session, Status.WAITING if state == "waiting" else Status.CALLBACK, "")
+        stop = stopping(session) if state == "waiting" else None
+        return cls(
+            journal.spec(), result, session.optimizer.pending, journal.starts(), state, stop, aborted_at(journal)
+        )
+
+    def last_step(self) -> tuple[float, float] | tuple[None, None]:
+        """The probability of ascent of the last step and its certainty, where there is a model."""
+        history = self.result.history
+        return (history.probability_of_ascent[-1], history.certainty[-1]) if len(history.evaluations) else (None, None)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Data that JSON can hold, in the user's units; what `gibo status --json` and `gibo serve` give."""
+        result, naming, (ascent, certainty) = self.result, self.spec.naming, self.last_step()
+        return {
+            "optimizer": self.spec.optimizer,
+            "minimize": self.spec.sign < 0,
+            "names": naming.names,
+            "state": self.state,
+            "evaluations": result.evaluations,
+            "failures": len(result.failures),
+            "iteration": result.iterations,
+            "pending": [naming.query(query) for query in self.pending],
+            "best": naming.best(result.best),
+            "interval": result.interval,
+            "best_seen": naming.best(result.best_seen),
+            "iterate": naming(result.iterate),
+            "probability_of_ascent": ascent,
+            "certainty": certainty,
+            "advice": [{"code": advice.code, "text": advice.text} for advice in result.advice],
+            "notes": list(result.notes),
+            "aborted": self.aborted,
+            "may_stop": None if self.stopping is None or self.stopping.code == "go_on" else self.stopping.text,
+            "reason": self.starts[-1].reason if self.starts else None,
+        }
+
 
 def create(folder: Path | str, description: Description) -> None:
     """Begin a run."""
@@ -277,12 +319,7 @@ def names_of(folder: Path | str) -> list[str]:
 def status(folder: Path | str, learns: Callable[[Journal], Reparametrizer | None] = lambda journal: None) -> Overview:
     """How a run stands, also while it is running; `learns` gives what learnt between the iterations."""
     with Journal.read(folder) as journal:
-        session = Session.of(journal, learns(journal))
-        state = journal.state()
-        result = Result.of(session, Status.WAITING if state == "waiting" else Status.CALLBACK, "")
-        stop = stopping(session) if state == "waiting" else None
-        pending, starts = session.optimizer.pending, journal.starts()
-        return Overview(journal.spec(), result, pending, starts, state, stop, aborted_at(journal))
+        return Overview.of(Session.of(journal, learns(journal)))
 
 
 def abort(

@@ -11,7 +11,7 @@ from gibo._checks import as_number, as_vector, finite, shown
 from gibo._linalg import Array
 from gibo.errors import InputError
 from gibo.optimizers.base import Optimizer
-from gibo.outcome import Query
+from gibo.outcome import Best, Query
 from gibo.parameters import Parameters
 
 # In the memo of a batch since version 2: how many evaluations there were when it was asked.
@@ -42,6 +42,10 @@ class Naming:
         head = {"id": query.id, "kind": query.kind, "iteration": query.iteration, "seed": query.seed}
         parameters = self(query.x)
         return {**head, "x": list(parameters.values()), "parameters": parameters}
+
+    def best(self, best: Best | None) -> dict[str, Any] | None:
+        """A point with its value, as data for JSON; None if there is none."""
+        return None if best is None else {"value": best.value, "parameters": self(best.x)}
 
     def point(self, values: Mapping[str, Any]) -> Array:
         """The inverse; a value for each name is needed."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from gibo._checks import as_path, describe
 from gibo.errors import InputError, JournalError, NumericalError, QueryError
-from gibo.outcome import DETAILS, Best, Evaluation, Outcome, Query, told_outcome
+from gibo.outcome import DETAILS, Evaluation, Outcome, Query, told_outcome
 from gibo.runs import manual
 from gibo.runs.journal import Journal
 from gibo.runs.session import Session
@@ -111,30 +111,16 @@ class ManualBench:
         return {"id": number, "recorded": True}
 
     def status(self) -> dict[str, Any]:
-        """How the run stands."""
+        """How the run stands; see `gibo.runs.manual.Overview`."""
         with self._run() as session:
             session.settle()
-            optimizer, told = session.optimizer, session.optimizer.evaluations
-            steps = optimizer.log.iterations
-            return {
-                "optimizer": type(optimizer).__name__,
-                "minimize": session.sign < 0,
-                "names": self.naming.names,
-                "evaluations": len(told),
-                "failures": sum(e.failure is not None for e in told),
-                "iteration": optimizer.iteration,
-                "pending": [self.naming.query(query) for query in optimizer.pending],
-                "best": self._best(session.best),
-                "best_seen": self._best(session.best_seen),
-                "iterate": self.naming(optimizer.iterate),
-                "probability_of_ascent": steps[-1].probability_of_ascent if steps else None,
-            }
+            return manual.Overview.of(session).to_plain()
 
     def best(self) -> dict[str, Any]:
         """``{"best": {"value", "parameters"} or None, "best_seen": …}``."""
         with self._run() as session:
             session.settle()
-            return {"best": self._best(session.best), "best_seen": self._best(session.best_seen)}
+            return {"best": self.naming.best(session.best), "best_seen": self.naming.best(session.best_seen)}
 
     def export(self) -> dict[str, Any]:
         """``{"columns": [names], "rows": [[…], …]}``: every query and what became of it."""
@@ -150,9 +136,6 @@ class ManualBench:
         factor = np.array([value if kinds[name].log else 1.0 for name, value in self.naming(query.x).items()])
         noise = None if outcome.gradient_noise is None else outcome.gradient_noise * factor**2
         return replace(outcome, gradient=outcome.gradient * factor, gradient_noise=noise)
-
-    def _best(self, best: Best | None) -> dict[str, Any] | None:
-        return None if best is None else {"value": best.value, "parameters": self.naming(best.x)}
 
 
 def as_outcome(request: dict[str, Any], d: int) -> tuple[int, Outcome]:

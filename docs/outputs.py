@@ -1,18 +1,23 @@
-"""Writes what is computed into README.md and docs/index.md: ``python docs/outputs.py``.
+"""Writes computed outputs into README.md, docs/index.md and docs/tune.md: ``python docs/outputs.py``.
 
-Each program is followed by what it prints. README's table of results has the paired differences from the judges'
-pages in studies/results/judges.
+The output follows its program. docs/tune.md shows the first lines that the parts of examples/pid.sh print. README's
+table of results has the paired differences from the judges' pages in studies/results/judges.
 """
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = (ROOT / "README.md", ROOT / "docs" / "index.md")
+TUTORIAL = ROOT / "docs" / "tune.md"
+PAGES = (ROOT / "README.md", ROOT / "docs" / "index.md", TUTORIAL)
 PROGRAM_AND_OUTPUT = re.compile(r"(```python\n(.*?)```\n\n```text\n).*?(```)", re.DOTALL)
+# A part of examples/pid.sh in the tutorial, then the lines that it prints.
+PART_AND_OUTPUT = re.compile(r"(:start-after: '# (\d)\.(?:(?!literalinclude).)*?```text\n)(.*?)(```)", re.DOTALL)
 RESULTS = re.compile(r"(\| \| CMA-ES (.*)\n\|---.*\n)(\|.*\n)*")
 # A row of README's table: its name, the judge, the number of the look.
 ROWS = (
@@ -25,8 +30,12 @@ ROWS = (
 
 
 def current(text: str) -> str:
-    """A page with the outputs and results of today."""
-    return RESULTS.sub(with_rows, PROGRAM_AND_OUTPUT.sub(with_output, text))
+    """A page with the present outputs and results."""
+    text = RESULTS.sub(with_rows, PROGRAM_AND_OUTPUT.sub(with_output, text))
+    if PART_AND_OUTPUT.search(text):
+        printed = outputs_of_the_tutorial()
+        text = PART_AND_OUTPUT.sub(lambda found: with_lines(found, printed[found[2]]), text)
+    return text
 
 
 def with_output(found: re.Match[str]) -> str:
@@ -34,6 +43,27 @@ def with_output(found: re.Match[str]) -> str:
         command = [sys.executable, "-c", found[2]]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     return found[1] + done.stdout + found[3]
+
+
+def outputs_of_the_tutorial() -> dict[str, str]:
+    """The lines that each numbered part of examples/pid.sh prints."""
+    script = (ROOT / "examples" / "pid.sh").read_text(encoding="utf-8")
+    parts = re.split(r"^# (?=\d\.)", script, flags=re.MULTILINE)[1:]
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    printed = {}
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(ROOT / "examples" / "pid.py", folder)
+        for part in parts:
+            command = ["bash", "-c", f'gibo() {{ python -m gibo "$@"; }}; set -e\n# {part}']
+            environment = {**os.environ, "PATH": path}
+            done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+            printed[part[0]] = done.stdout
+    return printed
+
+
+def with_lines(found: re.Match[str], printed: str) -> str:
+    """As many lines as the page shows."""
+    return found[1] + "".join(printed.splitlines(keepends=True)[: found[3].count("\n")]) + found[4]
 
 
 def with_rows(found: re.Match[str]) -> str:

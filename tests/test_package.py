@@ -259,6 +259,38 @@ def test_programs_of_the_documentation_run(name, code, tmp_path, monkeypatch):
     exec(compile(code, name, "exec"), {"__name__": "__main__"})
 
 
+def run_program(command, folder):
+    environment = {**os.environ, "GIBO_EXAMPLE_QUICK": "1", "MPLBACKEND": "Agg", "OPENBLAS_NUM_THREADS": "1"}
+    environment["PYTHONPATH"] = f"{ROOT / 'examples'}:{os.environ.get('PYTHONPATH', '')}"  # for train_arm.sh
+    environment["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # for python
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def in_bash(code):
+    return ["bash", "-c", f'gibo() {{ python -m gibo "$@"; }}; set -e\n{code}']
+
+
+PARAMETERS = "minimize = true\n[parameters.gain]\nstart = 1.0\n[parameters.damping]\nstart = 0.1\n"
+A_RUN = "gibo init runs/table --dim 2 --minimize; gibo ask runs/table; gibo tell runs/table 0 1.0"
+
+
+@pytest.mark.parametrize(
+    ("page", "first", "before"),
+    [
+        ("README.md", "gibo init runs/bench", f"cat > bench.toml << END\n{PARAMETERS}END"),
+        ("docs/integrations.md", "gibo export runs/table", A_RUN),
+    ],
+    ids=["README.md", "integrations.md"],
+)
+def test_shell_commands_of_the_documentation_run(page, first, before, tmp_path):
+    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    (code,) = [block for block in blocks if block.startswith(first)]
+    run_program(in_bash(f"{before}\n{code}"), tmp_path)
+
+
 def test_front_pages_show_what_is_printed_and_measured_today():
     """Of the numbers, the first digits: other processors round otherwise."""
     outputs = runpy.run_path(str(ROOT / "docs" / "outputs.py"))
@@ -283,15 +315,8 @@ EXAMPLES = sorted([*(ROOT / "examples").glob("*.*"), *(ROOT / "studies" / "examp
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 def test_examples_run(example, tmp_path):
-    environment = {**os.environ, "GIBO_EXAMPLE_QUICK": "1", "MPLBACKEND": "Agg", "OPENBLAS_NUM_THREADS": "1"}
-    environment["PYTHONPATH"] = f"{ROOT / 'examples'}:{os.environ.get('PYTHONPATH', '')}"  # for train_arm.sh
-    environment["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # for python
-    gibo_command = f'gibo() {{ python -m gibo "$@"; }}; set -e; . {shlex.quote(str(example))}'
-    command = ["bash", "-c", gibo_command] if example.suffix == ".sh" else [sys.executable, "-W", "error", str(example)]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    python = [sys.executable, "-W", "error", str(example)]
+    run_program(in_bash(f". {shlex.quote(str(example))}") if example.suffix == ".sh" else python, tmp_path)
 
 
 @pytest.mark.parametrize("example", [path for path in EXAMPLES if path.name == "pid.py"], ids=lambda p: p.stem)

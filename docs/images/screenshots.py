@@ -102,8 +102,11 @@ def main():
         manual.ask(hand)
         with Watch(hand, control=control_of) as watch:
             picture(context, watch.page_address, out / "watch-hand.png", width=390, height=844)
-        motor = Path(base) / "motor"
-        gibo.minimize(pid.cost, parameters=pid.PARAMETERS, budget=60, journal=motor, seed=0)
+        motor = Path(base) / "motor"  # the run of the tutorial, examples/pid.sh
+        manual.create(motor, manual.Description.of(pid.PARAMETERS, minimize=True, budget=60))
+        manual.ask(motor)
+        manual.tell(motor, 0, 108.07)
+        gibo.resume(motor, pid.cost, budget=60)
         with Watch(motor) as watch:
             picture(context, watch.page_address, out / "pid-watch.png", width=1100, height=820)
         trained = Path(base) / "CartPole-v1"

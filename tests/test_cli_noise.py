@@ -42,7 +42,7 @@ def test_it_advises(tmp_path, monkeypatch, capsys):
     assert "Leave the seeds" in capsys.readouterr().out
     for words, text in (
         (["noisy_cost:broken", "--x0=1"], "no licence"),
-        (["noisy_cost:cost", "--x0=a"], "--x0: expected numbers"),
+        (["noisy_cost:cost", "--x0=a"], "--x0: expected a number"),
         (["noisy_cost:cost", "--x0=1", "--seeds", "1"], "--seeds: expected 2 to 1000"),
     ):
         assert main(["noise", *words]) == 2

@@ -128,13 +128,6 @@ def _check_command(command: str, known: Iterable[str]) -> None:
         raise InputError(f"gibo {command}: there is no such command; {hint}")
 
 
-def methods_text() -> str:
-    """What ``--method`` accepts."""
-    from gibo.optimizers import methods
-
-    return f"{', '.join(methods())}, or module:Class of your own"
-
-
 def _load_modules(words: list[str]) -> int:
     """Import what ``--load MODULE`` before the command names; where the command is."""
     at = 0
@@ -163,6 +156,21 @@ def _is_number(word: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def number_of(name: str, text: str, hint: str = "") -> float:
+    """The number that a word is."""
+    if not _is_number(text) or "_" in text:  # Python reads 1_5 as 15
+        raise InputError(f"{name}: expected a number, got {text!r:.80}{hint}")
+    return float(text)
+
+
+def numbers(name: str, text: str, d: int | None = None) -> list[float]:
+    """Numbers between commas; with d, there are d of them, or one that is used for all."""
+    found = [number_of(name, part, "; separate several by commas") for part in text.split(",")]
+    if d is not None and len(found) not in (1, d):
+        raise InputError(f"{name}: expected a number, or {d} separated by commas, got {len(found)}")
+    return found * d if d is not None and len(found) == 1 else found
 
 
 def say(text: object, flush: bool = False) -> None:

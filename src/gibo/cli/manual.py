@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import re
 import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gibo.cli import columns, complain, look_here, methods_text, say, say_done
+from gibo.cli import columns, complain, look_here, number_of, numbers, say, say_done
 from gibo.errors import InputError, printable
 
 if TYPE_CHECKING:
@@ -85,6 +84,8 @@ def add_commands(commands: Any) -> None:
 
 
 def _add_init(commands: Any) -> None:
+    from gibo.optimizers import methods_text
+
     init = commands.add_parser(
         "init",
         help="begin a run that you evaluate yourself",
@@ -211,10 +212,10 @@ def _described(arguments: argparse.Namespace) -> Description:
         raise InputError("init: give --minimize (small values are good) or --maximize (large values are good)")
     return Description(
         names=[f"x{i}" for i in range(d)],
-        start=_numbers("--x0", arguments.x0, d, 0.0),
-        scale=_numbers("--scale", arguments.scale, d, 1.0),
-        lower=_numbers("--lower", arguments.lower, d, -math.inf),
-        upper=_numbers("--upper", arguments.upper, d, math.inf),
+        start=numbers("--x0", arguments.x0 or "0", d),
+        scale=numbers("--scale", arguments.scale or "1", d),
+        lower=numbers("--lower", arguments.lower or "-inf", d),
+        upper=numbers("--upper", arguments.upper or "inf", d),
         method=load_method(arguments.method or "gibo"),
         minimize=arguments.minimize,
         seed=0 if arguments.seed is None else arguments.seed,
@@ -245,7 +246,7 @@ def _tell(arguments: argparse.Namespace) -> int:
     if not re.fullmatch(r"\d{1,15}", arguments.id):
         raise InputError(f"ID: expected a query's number, as gibo ask shows it, got {arguments.id.strip()!r}")
     value = (
-        None if arguments.value is None else _number("VALUE", arguments.value, "; if it failed, use --failed REASON")
+        None if arguments.value is None else number_of("VALUE", arguments.value, "; if it failed, use --failed REASON")
     )
     number, failed, details = int(arguments.id), arguments.failed, _details(arguments)
     if arguments.correct is None:
@@ -275,7 +276,7 @@ def _tell_elsewhere(arguments: argparse.Namespace) -> int:
 
     if any(each is not None for each in (arguments.value, arguments.failed, arguments.correct)):
         raise InputError("tell: with --at, give a value and nothing else: gibo tell RUN --at NAME=X,... VALUE")
-    value = _number("VALUE", arguments.id)
+    value = number_of("VALUE", arguments.id)
     told = Outcome(value, **_details(arguments))
     new = tell_elsewhere(arguments.folder, [(_point(arguments.at), told)], _say_waiting)
     say_done(f"{value!r} at {arguments.at}: {'recorded' if new else 'was recorded before'}")
@@ -327,16 +328,7 @@ def _point(text: str, option: str = "--at") -> dict[str, float]:
     pairs = [part.partition("=") for part in text.split(",")]
     if any(not equals for _, equals, _ in pairs) or len({name for name, *_ in pairs}) < len(pairs):
         raise InputError(f"{option}: expected NAME=X, once for each name and separated by commas, got {text!r:.80}")
-    return {name.strip(): _number(f"{option} {name}", number) for name, _, number in pairs}
-
-
-def _number(name: str, text: str, hint: str = "") -> float:
-    try:
-        if "_" not in text:  # Python reads 1_5 as 15
-            return float(text)
-    except ValueError:
-        pass
-    raise InputError(f"{name}: expected a number, got {text!r}{hint}")
+    return {name.strip(): number_of(f"{option} {name}", text) for name, _, text in pairs}
 
 
 def _export(arguments: argparse.Namespace) -> int:
@@ -359,16 +351,3 @@ def _export(arguments: argparse.Namespace) -> int:
 
 def _say_waiting() -> None:
     complain("another process works on this run; waiting for it")
-
-
-def _numbers(name: str, text: str | None, d: int, default: float) -> list[float]:
-    """d numbers from a comma-separated option; one number is used for all."""
-    if text is None:
-        return [default] * d
-    try:
-        numbers = [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InputError(f"{name}: expected a number, or {d} separated by commas, got {text!r}") from None
-    if len(numbers) not in (1, d):
-        raise InputError(f"{name}: expected a number, or {d} separated by commas, got {len(numbers)}")
-    return numbers * d if len(numbers) == 1 else numbers

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gibo._checks import as_number, describe_error
+from gibo._checks import as_vector, describe_error, finite, positive
 from gibo._linalg import Array
-from gibo.cli import look_here, say
+from gibo.cli import look_here, numbers, say
 from gibo.errors import InputError
 
 # From this share on the queries of an iteration are better compared with one seed than each with its own.
@@ -54,14 +54,13 @@ def _noise(arguments: argparse.Namespace) -> int:
 
     look_here(arguments.objective)
     objective = load("objective", arguments.objective)
-    x0 = _vector(arguments.x0)
+    x0 = as_vector("--x0", numbers("--x0", arguments.x0))
     for name in ("points", "seeds"):
         if not 2 <= getattr(arguments, name) <= 1000:
             raise InputError(f"--{name}: expected 2 to 1000, got {getattr(arguments, name)}")
-    if not (np.isfinite(arguments.scale) and arguments.scale > 0.0):
-        raise InputError(f"--scale: expected a positive number, got {arguments.scale}")
+    scale = positive("--scale", arguments.scale)
     steps = np.random.default_rng(0).normal(size=(arguments.points, len(x0)))
-    points = x0 + 0.5 * arguments.scale * steps
+    points = x0 + 0.5 * scale * steps
     values = np.array([[_value(objective, x, seed) for seed in range(arguments.seeds)] for x in points])
     share, deviation = common_share(values)
     if deviation == 0.0:
@@ -75,22 +74,9 @@ def _noise(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _vector(text: str) -> Array:
-    try:
-        x = np.array([float(part) for part in text.split(",")])
-    except ValueError:
-        x = np.array([np.nan])
-    if not np.isfinite(x).all():
-        raise InputError(f"--x0: expected numbers separated by commas, got {text!r:.80}")
-    return x
-
-
 def _value(objective: Any, x: Array, seed: int) -> float:
     try:
         found = objective(x.copy(), seed=seed)
     except Exception as error:  # it is a stranger's
         raise InputError(f"objective: at seed {seed} it raised {describe_error(error)}") from error
-    value = as_number("the objective's value", getattr(found, "value", found))
-    if not np.isfinite(value):
-        raise InputError(f"the objective's value: expected a finite number, got {value} at seed {seed}")
-    return value
+    return finite(f"the objective's value at seed {seed}", getattr(found, "value", found))

@@ -20,6 +20,7 @@ __all__ = [
     "load_method",
     "method_class",
     "methods",
+    "methods_text",
 ]
 
 
@@ -27,6 +28,11 @@ def methods() -> dict[str, type[Optimizer]]:
     """The optimisers by the name of their method, those of one's own included; a subclass has its own name or none."""
     kinds = Optimizer.registry.values()
     return {kind.method: kind for kind in kinds if kind.method is not None and "method" in vars(kind)}
+
+
+def methods_text() -> str:
+    """What ``--method`` accepts."""
+    return f"{', '.join(methods())}, or module:Class of your own"
 
 
 def method_class(name: str) -> type[Optimizer]:

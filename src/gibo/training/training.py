@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from gibo._checks import as_flag, as_path, describe, finite, instance, one_of, positive, positive_int, shown
 from gibo._serialize import to_plain
 from gibo.errors import InputError
-from gibo.optimizers import method_class
+from gibo.optimizers import method_class, methods_text
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.log import Asked, Reparametrized
@@ -103,7 +103,7 @@ class Training:
 
     environment: str
     policy: str = setting("linear", _policy, "linear, affine, mlp:16,16 or mlp:16,16:relu")
-    method: str = setting("gibo", _method, "gibo, ars, cma-es, vanilla-bo, random-search, or module:Class of your own")
+    method: str = setting("gibo", _method, methods_text())
     scale: float = setting(0.1, positive, "by how much a parameter must change to matter, roughly")
     options: Mapping[str, Any] = field(default_factory=dict)
     episodes: int = setting(1, positive_int, "episodes per evaluation; its value is their mean return")

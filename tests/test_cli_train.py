@@ -17,7 +17,7 @@ from PIL import Image
 
 from gibo.cli import main, play
 from gibo.errors import InputError
-from gibo.figures.training import Curve, read_curve
+from gibo.figures.training import Trial, read_curve
 from gibo.policies import load_policy
 from gibo.runs.journal import Journal, has_journal
 from gibo.runs.result import Status
@@ -502,7 +502,7 @@ def test_a_curve_of_the_others_is_the_mean_of_each_whole_batch(runs, method):
 
 
 def test_a_trial_that_is_behind_counts_as_far_as_it_has_come():
-    curve = Curve(
+    curve = Trial(
         "E", "gibo", True, np.array([2.0, 6.0]), np.array([10.0, 20.0]), 8, np.array([2.0]), np.array([10.0]), {}
     )
     assert curve.at(np.array([1, 2, 5, 6, 8, 9])) == pytest.approx([np.nan, 10, 10, 20, 20, np.nan], nan_ok=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +27,7 @@ from gibo.figures.style import (
 )
 from gibo.optimizers.base import Optimizer
 from gibo.outcome import ITERATE, Evaluation
+from gibo.runs.curves import Row, learning_curve
 from gibo.runs.journal import Journal
 
 # One after the other; the lines tell them apart without colour.
@@ -40,13 +40,13 @@ LINE_STYLES = [
 MOST_AXES = 6  # that have axes of their own
 
 
-class Curve(NamedTuple):
-    """A trial: the iterate's values or returns, or what stands for them, over the evaluations or episodes spent.
+class Trial(NamedTuple):
+    """A trial's learning curve, see `gibo.runs.curves`, over the evaluations or episodes spent.
 
     Attributes:
         environment: what was trained; "" for an objective of one's own.
         method: how, as a person calls it.
-        of_iterates: False if the method never evaluates its iterate; then a return is the mean of a batch around it.
+        of_iterates: see `gibo.runs.curves.Curve`.
         episodes: (n,) spent when the return was seen, its own included.
         returns: (n,)
         spent: episodes so far.
@@ -85,7 +85,7 @@ def training_figure(runs: Mapping[str, Sequence[Path]], path: Path) -> list[Path
     Returns:
         The files, PNG and SVG.
     """
-    curves = {name: [curve for folder in folders if (curve := read_curve(folder))] for name, folders in runs.items()}
+    curves = {name: [trial for folder in folders if (trial := read_curve(folder))] for name, folders in runs.items()}
     for name, found in curves.items():
         if not found:
             raise InputError(f"{name}: nothing to draw yet; no iteration has a value")
@@ -126,14 +126,14 @@ def training_figure(runs: Mapping[str, Sequence[Path]], path: Path) -> list[Path
         return save(figure, plt, path)
 
 
-def _draw_course(best: Any, paths: Any, curve: Curve, names: list[str], style: LineStyle, width: float) -> None:
+def _draw_course(best: Any, paths: Any, curve: Trial, names: list[str], style: LineStyle, width: float) -> None:
     line = {"color": style.color, "linestyle": style.linestyle, "linewidth": width}
     best.step([*curve.best_at, curve.spent], [*curve.best, curve.best[-1]], where="post", **line)
     for axes, name in zip(paths, names, strict=True):
         axes.plot(curve.episodes, curve.parameters[name], **line)
 
 
-def _draw(axes: Any, curves: list[Curve], style: LineStyle, label: str) -> None:
+def _draw(axes: Any, curves: list[Trial], style: LineStyle, label: str) -> None:
     note = "" if curves[0].of_iterates else " (batch means; the iterate is not evaluated)"
     color, line = style
     if len(curves) == 1:
@@ -154,61 +154,29 @@ def _draw(axes: Any, curves: list[Curve], style: LineStyle, label: str) -> None:
     )
 
 
-def read_curve(folder: Path) -> Curve | None:
-    """A trial's curve, from its journal; None if there is nothing yet."""
+def read_curve(folder: Path) -> Trial | None:
+    """A trial, from its journal; None if there is no point of its curve yet."""
     with Journal.read(folder) as journal:
-        spec = journal.spec()
-        told = sorted((e for e, _ in journal.evaluations()), key=lambda e: e.id)
-        asked = Counter(query.iteration for query, _ in journal.queries().values())
-    of_iterates = any(e.kind == ITERATE for e in told)
-    points = _iterates(told) if of_iterates else _batches(told, asked)
-    if not points:
+        spec, queries = journal.spec(), [query for query, _ in journal.queries().values()]
+        told = {e.id: e for e, _ in journal.evaluations()}
+    returns = {i: _return(e) for i, e in told.items()}
+    curve = learning_curve((Row(q.iteration, q.kind, q.id in told, returns.get(q.id)) for q in queries), spec.sign)
+    if not curve.points:
         return None
-    count, returns = np.array(points, dtype=np.float64).T
     task, kind = spec.training or {}, Optimizer.registry.get(spec.optimizer)
     per, method = int(task.get("episodes", 1)), spec.optimizer if kind is None else kind.title
-    spent = per * (told[-1].id + 1)
-    best_at, best = _best_so_far(told, spec.sign)
+    count, values = np.array(curve.points, dtype=np.float64).T
+    best_at, best = np.array(curve.best, dtype=np.float64).T
     kinds = spec.naming.parameters
-    names = [] if spec.names is None or task or not of_iterates else spec.naming.names
-    rows = [spec.naming(e.x) for e in told if e.kind == ITERATE and _return(e) is not None]
+    names = [] if spec.names is None or task or not curve.of_iterates else spec.naming.names
+    rows = [spec.naming(q.x) for q in queries if q.kind == ITERATE and returns.get(q.id) is not None]
     parameters = {name: np.array([row[name] for row in rows], dtype=np.float64) for name in names}
     logs = frozenset(name for name in names if kinds is not None and kinds[name].log)
     environment = task.get("environment", "")
-    return Curve(environment, method, of_iterates, per * count, returns, spent, per * best_at, best, parameters, logs)
-
-
-def _best_so_far(told: list[Evaluation], sign: float) -> tuple[Array, Array]:
-    """Evaluations spent, and the value, where one was better than all before."""
-    found: list[tuple[int, float]] = []
-    for e in told:
-        value = _return(e)
-        if value is not None and (not found or sign * value > sign * found[-1][1]):
-            found.append((e.id + 1, value))
-    count, best = np.array(found, dtype=np.float64).reshape(-1, 2).T
-    return count, best
+    about = (environment, method, curve.of_iterates)
+    return Trial(*about, per * count, values, per * curve.spent, per * best_at, best, parameters, logs)
 
 
 def _return(e: Evaluation) -> float | None:
     """None for a failed evaluation; the value where it is no episode."""
-    found = e.outcome.info.get("return", e.value)
-    return None if found is None else float(found)
-
-
-def _iterates(told: list[Evaluation]) -> list[tuple[int, float]]:
-    """Evaluations spent, and the return of each iterate."""
-    seen = [(e.id + 1, _return(e)) for e in told if e.kind == ITERATE]
-    return [(n, value) for n, value in seen if value is not None]
-
-
-def _batches(told: list[Evaluation], asked: Counter[int]) -> list[tuple[int, float]]:
-    """Evaluations spent, and the mean return of each iteration of which all is there."""
-    batches: dict[int, list[Evaluation]] = {}
-    for e in told:
-        batches.setdefault(e.iteration, []).append(e)
-    points = []
-    for iteration, batch in batches.items():
-        values = [value for e in batch if (value := _return(e)) is not None]
-        if values and len(batch) == asked[iteration]:
-            points.append((batch[-1].id + 1, float(np.mean(values))))
-    return points
+    return None if e.failure is not None else float(e.outcome.info.get("return", e.value))

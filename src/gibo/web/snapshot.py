@@ -51,6 +51,7 @@ from gibo.errors import GiboError, JournalError
 from gibo.outcome import EXTERNAL, ITERATE, QUERY
 from gibo.runs.advice import RECENT
 from gibo.runs.control import held_here
+from gibo.runs.curves import Curve, Row, learning_curve
 from gibo.runs.database import FILE, connect_to_read
 from gibo.runs.journal import Journal
 from gibo.runs.legacy import OLD_EXTERNAL
@@ -219,14 +220,14 @@ class Reader:
             "budget": starts[-1].options.get("budget") if starts else None,
         }
 
-    def outcomes(self, first: int) -> list[tuple[int, str, float | None]]:
-        """Iteration, kind and value of each evaluation from row `first` on; of an episode, its return."""
-        return self._all(
-            "SELECT q.iteration, q.kind, CASE WHEN e.failure IS NULL THEN "
-            "coalesce(json_extract(e.info, '$.return'), e.value) END FROM evaluations e "
-            "JOIN queries q ON q.id = e.query WHERE e.number >= ? ORDER BY e.number",
-            first,
+    def curve(self) -> Curve:
+        """The run's learning curve."""
+        rows = self._all(
+            "SELECT q.iteration, q.kind, e.query IS NOT NULL, CASE WHEN e.failure IS NULL THEN "
+            "coalesce(json_extract(e.info, '$.return'), e.value) END FROM queries q "
+            "LEFT JOIN evaluations e ON e.query = q.id ORDER BY q.id"
         )
+        return learning_curve((Row(*row) for row in rows), self.spec.sign)
 
     def last_episode(self) -> int | None:
         """The evaluation that `gibo play --last` shows; None if this is no training, or no episode is over."""

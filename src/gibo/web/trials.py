@@ -24,6 +24,7 @@ import numpy as np
 
 from gibo._checks import as_path
 from gibo.errors import GiboError, InputError
+from gibo.runs.curves import NO_CURVE, Curve, Points
 from gibo.runs.database import FILE
 from gibo.runs.journal import has_journal
 from gibo.web.snapshot import FORMAT, Reader
@@ -34,19 +35,28 @@ MOST_POINTS = 400  # of a curve
 
 @dataclass
 class _Trial:
-    """What is known of a trial; rows that were read once are not read again."""
+    """What is known of a trial since it was read last."""
 
     name: str
     reader: Reader
     version: tuple[int, ...] = (0, 0, 0)
-    rows: int = 0
-    points: list[tuple[int, float]] = field(default_factory=list)  # evaluations spent, value of the iterate
-    batch: list[float] = field(default_factory=list)  # where iterates are not evaluated: values of the iteration so far
-    iteration: int = 0
-    has_iterates: bool = False
-    best: float | None = None
-    bests: list[tuple[int, float]] = field(default_factory=list)  # evaluations spent, best value so far
+    curve: Curve = NO_CURVE
     facts: dict[str, Any] = field(default_factory=dict)
+
+    def update(self) -> None:
+        """Read it again if something is new."""
+        version = self.reader.version()
+        if version != self.version:
+            self.version, self.curve = version, self.reader.curve()
+        elif self.facts.get("state") != "running":
+            return
+        best = self.curve.best[-1][1] if self.curve.best else None
+        self.facts = {**self.reader.standing(), "best_seen": best}
+
+    def drawn(self, points: Points) -> Points:
+        """Over the episodes spent, where it is a training."""
+        per = int((self.reader.spec.training or {}).get("episodes", 1))
+        return [(per * n, value) for n, value in points]
 
 
 class Trials:
@@ -94,7 +104,7 @@ class Trials:
         with self._lock:
             self._scan()
             for trial in self._trials.values():
-                _update(trial)
+                trial.update()
             groups = _grouped(list(self._trials.values()))
             specs = [trial.reader.spec for trial in self._trials.values()]
             tasks = bool(specs) and all(each.training is not None for each in specs)
@@ -133,71 +143,44 @@ def _grouped(trials: list[_Trial]) -> dict[str, list[_Trial]]:
     return {parent if alone[parent] == 1 else str(Path(parent) / stem): its for (parent, stem), its in found.items()}
 
 
-def _update(trial: _Trial) -> None:
-    """Read what is new."""
-    version = trial.reader.version()
-    if version == trial.version and trial.facts.get("state") != "running":
-        return
-    if version[0] != trial.version[0]:  # another run began in its folder
-        trial.rows, trial.points, trial.batch, trial.iteration, trial.best, trial.bests = 0, [], [], 0, None, []
-    trial.version = version
-    rows = trial.reader.outcomes(trial.rows)
-    sign = trial.reader.spec.sign
-    per = int((trial.reader.spec.training or {}).get("episodes", 1))
-    for iteration, kind, value in rows:
-        trial.rows += 1
-        if value is not None and (trial.best is None or sign * value > sign * trial.best):
-            trial.best = value
-            trial.bests.append((per * trial.rows, value))
-        if kind == "iterate":
-            trial.has_iterates = True
-            if value is not None:
-                trial.points.append((per * trial.rows, value))
-            continue
-        if trial.has_iterates:
-            continue
-        if iteration != trial.iteration and trial.batch:
-            trial.points.append((per * (trial.rows - 1), float(np.mean(trial.batch))))
-            trial.batch = []
-        trial.iteration = iteration
-        if value is not None:
-            trial.batch.append(value)
-    trial.facts = {**trial.reader.standing(), "best_seen": trial.best}
-
-
 def _group(name: str, trials: list[_Trial]) -> dict[str, Any]:
     return {
         "name": "" if name == "." else name,
-        "of_iterates": any(trial.has_iterates for trial in trials),
-        "band": _band([trial for trial in trials if trial.points]),
+        "of_iterates": any(trial.curve.of_iterates for trial in trials),
+        "band": _band([trial.drawn(trial.curve.points) for trial in trials if trial.curve.points]),
         "trials": [
-            {"name": trial.name, **trial.facts, "curve": _curve(trial.points), "best": _curve(_to_the_end(trial))}
+            {
+                "name": trial.name,
+                **trial.facts,
+                "curve": _columns(trial.drawn(trial.curve.points)),
+                "best": _columns(trial.drawn(_to_the_end(trial.curve))),
+            }
             for trial in trials
         ],
     }
 
 
-def _to_the_end(trial: _Trial) -> list[tuple[int, float]]:
-    per = int((trial.reader.spec.training or {}).get("episodes", 1))
-    return [*trial.bests, (per * trial.rows, trial.bests[-1][1])] if trial.bests else []
+def _to_the_end(curve: Curve) -> Points:
+    """The best values, up to now."""
+    return [*curve.best, (curve.spent, curve.best[-1][1])] if curve.best else []
 
 
-def _curve(points: list[tuple[int, float]]) -> dict[str, list[float]]:
+def _columns(points: Points) -> dict[str, list[float]]:
     kept = [points[i] for i in _thinned(len(points), MOST_POINTS)]
     return {"x": [x for x, _ in kept], "y": [y for _, y in kept]}
 
 
-def _band(trials: list[_Trial]) -> dict[str, list[float]]:
+def _band(curves: list[Points]) -> dict[str, list[float]]:
     """Mean and standard deviation of the last value seen, as far as all trials have come that have not ended."""
-    if len(trials) < 2:
+    if len(curves) < 2:
         return {"x": [], "mean": [], "low": [], "high": []}
-    grid = np.unique(np.concatenate([[x for x, _ in trial.points] for trial in trials])).astype(float)
-    grid = grid[(grid >= max(trial.points[0][0] for trial in trials))]
-    grid = grid[(grid <= min(trial.points[-1][0] for trial in trials))]
+    grid = np.unique(np.concatenate([[x for x, _ in points] for points in curves])).astype(float)
+    grid = grid[(grid >= max(points[0][0] for points in curves))]
+    grid = grid[(grid <= min(points[-1][0] for points in curves))]
     grid = grid[_thinned(len(grid), MOST_POINTS)]
     values = []
-    for trial in trials:
-        x, y = np.array(trial.points, dtype=float).T
+    for points in curves:
+        x, y = np.array(points, dtype=float).T
         values.append(y[np.searchsorted(x, grid, side="right") - 1])
     mean, sd = np.mean(values, axis=0), np.std(values, axis=0)
     return {"x": grid.tolist(), "mean": mean.tolist(), "low": (mean - sd).tolist(), "high": (mean + sd).tolist()}

@@ -59,6 +59,8 @@ class Query:
         seed: for a stochastic objective: depends on the run's seed and the id only.
         kind: what it is for: ``"iterate"``, ``"query"``, or ``"external"``, a point that was told without being asked.
         iteration: in which iteration of the optimiser it was asked.
+        block: for which block it was planned, see `gibo.Settings`; its value belongs to that one unless it is told
+            another one. None: no block is known.
     """
 
     id: int
@@ -66,6 +68,7 @@ class Query:
     seed: int
     kind: str
     iteration: int
+    block: str | float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +134,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """A query and its outcome; their fields are fields here, too."""
+    """A query and its outcome; their fields are fields here, too. The block is the outcome's, or else the query's."""
 
     query: Query
     outcome: Outcome
@@ -150,7 +153,8 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         q, o = self.query, self.outcome
-        self.__dict__.update(measured=o.measured, noise=o.noise, repeats=o.repeats, block=o.block)
+        self.__dict__.update(measured=o.measured, noise=o.noise, repeats=o.repeats)
+        self.__dict__.update(block=q.block if o.block is None else o.block)
         self.__dict__.update(id=q.id, x=q.x, kind=q.kind, iteration=q.iteration, value=o.value, failure=o.failure)
         self.__dict__.update(gradient=o.gradient, gradient_noise=o.gradient_noise)
 
@@ -253,6 +257,16 @@ def told_outcome(d: int, value: Any, gradient: Any, gradient_noise: Any, failed:
     return checked(Outcome(value, gradient, gradient_noise, **given), d)
 
 
+def as_block(name: str, block: Any) -> str | float:
+    """A block: a text, or a number of moderate size."""
+    if isinstance(block, (bool, np.bool_)):
+        raise InputError(f"{name}: expected a text or a number, got {block}")
+    if isinstance(block, str):
+        return _name(name, block, "a text or a number")
+    number = _moderate_number(name, block)
+    return int(number) if isinstance(block, numbers.Integral) else number
+
+
 def _with_mean(outcome: Outcome, where: str) -> Outcome:
     """The values of several evaluations as their mean."""
     if outcome.value is not None or outcome.repeats != 1:
@@ -276,14 +290,7 @@ def _checked_details(outcome: Outcome, where: str) -> dict[str, Any]:
     noise = None if outcome.noise is None else positive(f"{where}noise", outcome.noise, or_zero=True)
     if noise is not None and math.sqrt(noise) > LARGEST:
         raise InputError(f"{where}noise: expected a variance of at most {LARGEST**2:g}, got {noise:g}")
-    block = outcome.block
-    if isinstance(block, (bool, np.bool_)):
-        raise InputError(f"{where}block: expected a text or a number, got {block}")
-    if block is not None and not isinstance(block, str):
-        number = _moderate_number(f"{where}block", block)
-        block = int(number) if isinstance(block, numbers.Integral) else number
-    elif block is not None:
-        block = _name(f"{where}block", block, "a text or a number")
+    block = None if outcome.block is None else as_block(f"{where}block", outcome.block)
     repeats = positive_int(f"{where}repeats", outcome.repeats)
     return {"measured": quantities, "noise": noise, "repeats": repeats, "block": block}
 

@@ -13,6 +13,7 @@ from every_optimizer import OPTIMIZERS, X0, D, every_class, every_optimizer
 from gibo import GIBO, InputError, Optimizer, Query, QueryError
 from gibo._serialize import Serializable
 from gibo.optimizers.log import Asked, Proceeded, Reparametrized, Stepped, Told
+from gibo.optimizers.replay import load, recall, repeat
 from gibo.optimizers.state import events_from_plain, events_to_plain
 from optimizer_helpers import advance, as_data, noisy, same_from_here_on, snapshot, through_json
 
@@ -181,15 +182,14 @@ def test_events_come_back_from_plain_data(make):
 
 def each_way(optimizer, event):
     """The ways in which a batch can be taken in."""
-    ways = [optimizer.load, optimizer.repeat]
-    return [*ways, optimizer.recall] if isinstance(event, Asked) and event.memo is not None else ways
+    return [load, repeat, recall] if isinstance(event, Asked) and event.memo is not None else [load, repeat]
 
 
 def refused(optimizer, event, error, words):
     before = snapshot(optimizer)
     for way in each_way(optimizer, event):
         with pytest.raises(error, match=words):
-            way(event)
+            way(optimizer, event)
         assert snapshot(optimizer) == before
     return before
 

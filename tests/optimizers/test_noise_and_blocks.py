@@ -108,6 +108,52 @@ def test_blocks_and_times_are_the_models(case):
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
 
 
+def test_a_query_says_its_block_and_its_value_gets_it():
+    optimizer = GIBO(X0, scale=SCALE, settings=Settings(blocks="given", M=3, M_first=3))
+    first = optimizer.ask()
+    assert {query.block for query in first} == {None}
+    for query, day in zip(first, (None, 2, "monday", "tuesday"), strict=True):
+        optimizer.tell(query, 1.0 + query.id, block=day)
+    second = optimizer.ask()
+    assert {query.block for query in second} == {"tuesday"}  # of the last value by its id
+    for query, day in zip(second, (None, "friday", None, None), strict=True):
+        optimizer.tell(query, bumpy(query.x), block=day)
+    days = [e.block for e in optimizer.evaluations]
+    assert days == [None, 2, "monday", "tuesday", "tuesday", "friday", "tuesday", "tuesday"]
+    assert {query.block for query in optimizer.ask()} == {"tuesday"}
+
+
+def test_the_block_of_an_iteration_is_its_seed():
+    optimizer = told(Settings(blocks="iteration"), lambda query: bumpy(query.x), 2)
+    assert all(e.block == e.query.seed for e in optimizer.evaluations)
+    assert {query.block for query in optimizer.ask()} == {optimizer.pending[0].seed}
+    optimizer.tell(np.zeros(D), 1.0)
+    assert optimizer.evaluations[-1].block is None
+    assert {query.block for query in told(Settings(), lambda query: 1.0 * query.id, 2).ask()} == {None}
+
+
+def test_what_is_pending_counts_in_the_block_that_it_was_planned_for():
+    """Two of an iteration's queries are late: what the next ones tell is that of a model with both in their day."""
+    optimizer = GIBO(X0, scale=SCALE, settings=fixed(standardize=True, fit="never", blocks="given"))
+    day = iter("aaaabb")
+    for _ in range(2):
+        for query in optimizer.ask()[: None if optimizer.iteration == 0 else 2]:
+            optimizer.tell(query, 40.0 * bumpy(query.x), block=next(day))
+    late = optimizer.pending
+    optimizer.proceed()
+    assert [query.block for query in late] == ["a", "a"]
+    _, X, y = window(optimizer, 4)
+    var = y.var()
+    term = {name: prior.mean * (var if name == "shift" else 1.0) for name, prior in BLOCK_PRIORS.items()}
+    gp = GaussianProcess(SquaredExponential(ELL * SCALE, 1.5 * var), 0.02 * var, y.mean(), blocks=BlockTerm(**term))
+    information = GradientInformation(gp.condition(X, y, blocks=[0, 0, 1, 1]), optimizer.iterate, 0)
+    for query in late:
+        information = information.extend(query.x)
+    expected = information.in_block(1).extend(optimizer.iterate).covariance * np.outer(SCALE, SCALE) / var
+    found = optimizer._information(iterate_comes=True).covariance
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+
+
 def test_the_queries_of_an_iteration_share_a_seed():
     optimizer = told(Settings(blocks="iteration"), lambda query: bumpy(query.x), 3)
     seeds = {}
@@ -164,7 +210,7 @@ def test_clear_errors():
     with pytest.raises(InputError, match="leave standardize=True"):
         Settings(drift=True, standardize=False, warp=False)
     optimizer = GIBO(np.zeros(D), settings=Settings(drift=True, blocks="given"))
-    with pytest.raises(InputError, match="a number as its block, its time; evaluation 0 has 'monday'"):
+    with pytest.raises(InputError, match="a number as its block, its time; that of query 0 has 'monday'"):
         advance(optimizer, 1, lambda query: Outcome(1.0, block="monday"))
     with pytest.raises(InputError, match="noise"):
         optimizer.tell(np.zeros(D), 1.0, noise=-1.0)

@@ -232,7 +232,10 @@ def _ask(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say(json.dumps({"queries": [naming.query(query) for query in queries], "may_stop": over}, indent=1))
         return 0
-    columns([["id", "kind", *naming.names], *([q.id, q.kind, *naming(q.x).values()] for q in queries)])
+    blocks = any(query.block is not None for query in queries)
+    head = ["id", "kind", *(["block"] if blocks else []), *naming.names]
+    rows = ([q.id, q.kind, *([q.block or ""] if blocks else []), *naming(q.x).values()] for q in queries)
+    columns([head, *rows])
     if over is not None:
         complain(over)
     return 0

@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -33,20 +32,15 @@ from gibo.optimizers.log import (
     Event,
     Iteration,
     Log,
-    Proceeded,
     Reparametrized,
-    Stepped,
     Told,
     Transform,
-    last_whole,
     moved_points,
-    same_batch,
 )
 from gibo.optimizers.model import Model
+from gibo.optimizers.replay import repeat, replay
 from gibo.optimizers.state import STATE_FORMAT, arguments_of, events_from_plain, events_to_plain, make, understood
 from gibo.outcome import EXTERNAL, Best, Evaluation, Outcome, Query, as_point, read_only, told_outcome
-
-OTHER_QUERIES = "would ask other queries than it did: with another version of gibo or cma?"
 
 
 class Optimizer(ABC):
@@ -311,61 +305,11 @@ class Optimizer(ABC):
 
     def replay(self, events: Iterable[Event]) -> None:
         """For a fresh one: stand where events end. Up to the last memo they are loaded, from there on repeated."""
-        events = list(events)
-        last = last_whole(events)
-        for i, event in enumerate(events):
-            if i < last:
-                self.load(event)
-            elif i == last and isinstance(event, Asked):
-                self.recall(event)
-            else:
-                self.repeat(event)
-
-    def load(self, event: Event) -> None:
-        """Take in an event without computing anything."""
-        if isinstance(event, Asked):
-            self.log.ask(event)
-            self._iteration = event.queries[0].iteration
-        elif isinstance(event, Told):
-            self.log.tell(event)
-        elif isinstance(event, Proceeded):
-            self._check_proceeding()
-            self.log.proceed()
-        elif isinstance(event, Stepped):
-            self.log.step(event.record)
-        else:
-            self.log.reparametrize(event, self._used_again())
-
-    def recall(self, asked: Asked) -> None:
-        """Stand where the optimiser stood when it had proposed this batch, by its memo."""
-        memo = asked.memo or {}
-        self.log.ask(asked)
-        self._iteration = asked.queries[0].iteration
-        with understood(f"memo: not what {type(self).__name__} leaves"):
-            self._rng.bit_generator.state = memo["generator"]
-            if "iterate" in memo:
-                self._iterate = as_vector("iterate", memo["iterate"], self.d)
-            self._recall(memo)
+        replay(self, events)
 
     def repeat(self, event: Event) -> None:
         """Do what was done."""
-        if isinstance(event, Told):
-            self.receive(event.query, event.outcome)
-        elif isinstance(event, Proceeded):
-            self.proceed()
-        elif isinstance(event, Reparametrized):
-            self.reparametrize(event.transform, event.moves_iterate)
-        elif isinstance(event, Asked):
-            self.settle()
-            if event.memo is not None and self._memo() is not None:
-                self.recall(event)
-                return
-            self.log.check_next(event.queries)
-            with single_thread():
-                would_ask = self._would_ask(event.queries)
-            if not would_ask:
-                raise InputError(f"{type(self).__name__} {OTHER_QUERIES}")
-            self.log.ask(replace(event, memo=self._whole_memo()))
+        repeat(self, event)
 
     # -- for the optimisers -------------------------------------------------------------------------------------------
 
@@ -386,14 +330,22 @@ class Optimizer(ABC):
     def _recall(self, memo: dict[str, Any]) -> None:  # noqa: B027  # only those with a memo have it
         """Take back what `_memo` gave, after JSON."""
 
+    def _block(self) -> str | float | None:
+        """The block for which the next queries are planned; None where no block is known."""
+        return None
+
     def _used_again(self) -> Sequence[Evaluation]:
         """The evaluations that the optimiser may use again; by default all."""
         return self.evaluations
 
     def _query(self, number: int, x: Array, kind: str) -> Query:
+        x = read_only(self.evaluated(x).copy())
+        return Query(number, x, self._seed(number), kind, self._iteration, self._block())
+
+    def _seed(self, number: int) -> int:
+        """That of a query of the present iteration."""
         key = (self._iteration, 1) if self.shares_seeds else (number,)
-        seed = int(np.random.SeedSequence((self.seed, *key)).generate_state(1)[0])
-        return Query(number, read_only(self.evaluated(x).copy()), seed, kind, self._iteration)
+        return int(np.random.SeedSequence((self.seed, *key)).generate_state(1)[0])
 
     def _whole_memo(self) -> dict[str, Any] | None:
         own = self._memo()
@@ -413,7 +365,3 @@ class Optimizer(ABC):
             raise InputError(f"{type(self).__name__} cannot go on before all values of an iteration are there")
         if not self.is_pending or self.told_share == 0.0:
             raise QueryError("no query of this iteration has been told; there is nothing to go on with")
-
-    def _would_ask(self, queries: Sequence[Query]) -> bool:
-        """Whether these are the next ones, but for rounding, which may differ between machines."""
-        return same_batch([(self.evaluated(x), kind) for x, kind in self._propose()], self._iteration, queries)

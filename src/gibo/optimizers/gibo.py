@@ -30,7 +30,7 @@ from gibo.gp import GaussianProcess
 from gibo.optimizers.limits import LimitModels, Limits
 from gibo.optimizers.model_based import ModelBased
 from gibo.optimizers.region import Region
-from gibo.optimizers.rows import coming_block, expecting_usual_noise
+from gibo.optimizers.rows import blocks_to_come, expecting_usual_noise
 from gibo.optimizers.scale import Findings
 from gibo.optimizers.settings import Settings
 from gibo.outcome import EXTERNAL, ITERATE, QUERY, Evaluation, Outcome, Query
@@ -179,17 +179,21 @@ class GIBO(ModelBased):
         M, _, N_m, *_ = self.settings.sizes
         z, window = self._iterate / self.scale, self._window(N_m - M - iterate_comes)
         noise, N_g = self._gradients_to_come(iterate_comes)
-        expecting, block = None, coming_block(window, self.settings)
+        expecting, pending = None, list(self.log.pending.values())  # of earlier iterations; see `proceed`
+        block, of_pending = blocks_to_come(window, pending, self._block(), self.settings)
         if noise is not None:
             expecting = self._surrogate.expecting_gradient(window, self._window(), self._iterate, noise, N_g, block)
         gp = self._surrogate.given(window, N_g).gp if expecting is None else expecting
         information = GradientInformation(expecting_usual_noise(gp), at=z, block=block)
-        for query in self.log.pending.values():  # of earlier iterations; see `proceed`
-            if self.settings.blocks == "iteration":
-                information = information.in_block(-1.0 - query.id).extend(query.x / self.scale).in_block(block)
-            else:
-                information = information.extend(query.x / self.scale)
+        for query, its_block in zip(pending, of_pending, strict=True):
+            information = information.in_block(its_block).extend(query.x / self.scale).in_block(block)
         return information.extend(z) if iterate_comes and expecting is None else information
+
+    def _block(self) -> str | float | None:
+        """With given blocks that of the last value; of an iteration whose queries share a seed, that seed."""
+        if self.shares_seeds:
+            return self._seed(self.log.next_id)
+        return self.log.valued[-1].block if self.settings.blocks == "given" and self.log.valued else None
 
     # -- limits and failures ------------------------------------------------------------------------------------------
 
@@ -200,6 +204,7 @@ class GIBO(ModelBased):
         return {name: probabilities.get(name, math.nan) for name in ([] if self.limits is None else self.limits.names)}
 
     def check_outcome(self, query: Query, outcome: Outcome) -> None:
+        super().check_outcome(query, outcome)
         if self.limits is not None and query.kind != EXTERNAL:
             self.limits.check_measured(outcome)
 

@@ -257,16 +257,6 @@ class Log:
         raise QueryError(f"query {query.id} is unknown to this optimiser; tell queries that its ask() returned")
 
 
-def same_batch(proposed: Sequence[tuple[Array, str]], iteration: int, queries: Sequence[Query]) -> bool:
-    """Whether points and kinds that are proposed are those of the queries, but for rounding."""
-    return len(proposed) == len(queries) and all(
-        kind == query.kind
-        and query.iteration == iteration
-        and np.allclose(x, query.x, rtol=1e-6, atol=1e-6 * float(np.abs(query.x).max()))
-        for (x, kind), query in zip(proposed, queries, strict=True)
-    )
-
-
 def moved_points(transform: Transform, X: Array) -> Array:
     """Points (n, d) where they are after a change of the parameters' meaning."""
     moved = as_points("the transform's parameters", transform.parameters(X), X.shape[1])

@@ -19,8 +19,9 @@ from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Iteration
 from gibo.optimizers.model import Model, Surrogate
 from gibo.optimizers.region import Region
+from gibo.optimizers.rows import check_time
 from gibo.optimizers.settings import Settings
-from gibo.outcome import Best, Evaluation
+from gibo.outcome import Best, Evaluation, Outcome, Query
 
 # How probable it must be that another point is better than the start, to be recommended in its place.
 SURELY_BETTER = 0.95
@@ -58,6 +59,9 @@ class ModelBased(Optimizer):
     def default_settings(self) -> Settings:
         """The settings of an optimiser that is given none."""
         return Settings()
+
+    def check_outcome(self, query: Query, outcome: Outcome) -> None:
+        check_time(query, outcome, self.settings)
 
     # -- what it knows ------------------------------------------------------------------------------------------------
 

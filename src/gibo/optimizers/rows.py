@@ -3,8 +3,8 @@
 Noise: a value that is the mean of r repeats has the noise variance ``noise/r``, where `noise` is the model's
 hyperparameter. A value with a noise variance v that the user knows has exactly that, ``v/spread²`` in the model.
 
-Blocks (`gibo.blocks`): a number for each evaluation. With ``Settings.blocks="given"`` evaluations that were told the
-same `Outcome.block` share one, with ``"iteration"`` those whose queries had one seed; others have one of their own.
+Blocks (`gibo.blocks`): a number for each evaluation. Those of the same `Evaluation.block` share one, others have one of
+their own. With ``Settings.blocks="iteration"`` the block of an iteration's queries is their seed.
 With ``Settings.drift`` the numbers are times: the evaluations' ids, or the blocks that were given, in units of one
 evaluation.
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from gibo.blocks import BlockTerm
 from gibo.errors import InputError
 from gibo.gp import GaussianProcess
 from gibo.optimizers.settings import Settings
-from gibo.outcome import EXTERNAL, Evaluation
+from gibo.outcome import Evaluation, Outcome, Query
 from gibo.priors import LogNormal, Prior
 
 # Of the block term: shift as a share of the variance of the values, share of that of the objective, and the timescale
@@ -75,36 +74,43 @@ def blocks_of(evaluations: Sequence[Evaluation], settings: Settings) -> Array | 
     """The block or time (n,) of each evaluation; None for a model without a block term."""
     if settings.drift:
         return _times(evaluations, settings)
-    if settings.blocks is None:
-        return None
-    seen: dict[Any, int] = {}
-    numbers = []
-    for e in evaluations:
-        key = e.block if settings.blocks == "given" else None if e.kind == EXTERNAL else e.query.seed
-        numbers.append(-1.0 - e.id if key is None else float(seen.setdefault(key, len(seen))))
-    return np.array(numbers)
+    return None if settings.blocks is None else _numbers(evaluations)
 
 
-def coming_block(evaluations: Sequence[Evaluation], settings: Settings) -> float | None:
-    """The number of the block of the next queries: with given blocks that of the last evaluation; None without blocks.
+def blocks_to_come(
+    evaluations: Sequence[Evaluation], pending: Sequence[Query], block: str | float | None, settings: Settings
+) -> tuple[float | None, list[float | None]]:
+    """The numbers of the block of the next queries and of those of the queries that are pending.
 
-    With a drift it is None too: the next queries are evaluated now.
+    None without blocks. With a drift they are None too: what is to come is evaluated now.
     """
-    numbers = blocks_of(evaluations, settings)
-    if numbers is None or settings.drift:
-        return None
-    return float(numbers[-1]) if settings.blocks == "given" and len(numbers) and numbers[-1] >= 0.0 else NEW_BLOCK
+    if settings.drift or settings.blocks is None:
+        return None, [None] * len(pending)
+    known: list[Evaluation | Query] = [*evaluations, *pending]
+    numbers = _numbers(known).tolist()
+    same = [number for each, number in zip(known, numbers, strict=True) if block is not None and each.block == block]
+    return (same[0] if same else NEW_BLOCK), numbers[len(evaluations) :]
+
+
+def check_time(query: Query, outcome: Outcome, settings: Settings) -> None:
+    """That a value has its time, where the times of a drift are given."""
+    is_missing = outcome.block is None and outcome.value is not None
+    if settings.drift and settings.blocks == "given" and (is_missing or isinstance(outcome.block, str)):
+        raise InputError(
+            "block: with drift=True and blocks='given' each value needs a number as its block, its time; "
+            f"that of query {query.id} has {outcome.block!r}"
+        )
+
+
+def _numbers(known: Sequence[Evaluation | Query]) -> Array:
+    seen: dict[str | float, int] = {}
+    blocks = [-1.0 - e.id if e.block is None else float(seen.setdefault(e.block, len(seen))) for e in known]
+    return np.array(blocks)
 
 
 def _times(evaluations: Sequence[Evaluation], settings: Settings) -> Array:
     if settings.blocks is None:
         return np.array([float(e.id) for e in evaluations])
-    for e in evaluations:
-        if e.block is None or isinstance(e.block, str):
-            raise InputError(
-                f"block: with drift=True and blocks='given' each evaluation needs a number as its block, its time; "
-                f"evaluation {e.id} has {e.block!r}"
-            )
     times = np.array([float(e.block or 0.0) for e in evaluations])
     if not len(times):
         return times

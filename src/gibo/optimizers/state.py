@@ -14,7 +14,7 @@ from gibo._checks import as_vector, shown
 from gibo._serialize import from_plain, to_plain
 from gibo.errors import GiboError, InputError
 from gibo.optimizers.log import Asked, Event, Iteration, Proceeded, Reparametrized, Stepped, Told, last_whole
-from gibo.outcome import EXTERNAL, Outcome, Query, checked, read_only
+from gibo.outcome import EXTERNAL, Outcome, Query, as_block, checked, read_only
 
 STATE_FORMAT = 2
 
@@ -174,7 +174,8 @@ def query_from_plain(data: dict[str, Any], d: int) -> Query:
     numbers = [data[name] for name in ("id", "seed", "iteration")]
     if not all(type(n) is int and 0 <= n < 1 << 63 for n in numbers) or not isinstance(data["kind"], str):
         raise InputError("state: a query's id, seed and iteration are whole numbers, its kind is a word")
-    return Query(data["id"], x, data["seed"], data["kind"][:40], data["iteration"])
+    block = None if data.get("block") is None else as_block("block", data["block"])
+    return Query(data["id"], x, data["seed"], data["kind"][:40], data["iteration"], block)
 
 
 def outcome_from_plain(data: dict[str, Any], d: int) -> Outcome:

@@ -11,7 +11,6 @@ import math
 import os
 import platform
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import fields
@@ -24,15 +23,16 @@ from gibo._checks import as_path, instance
 from gibo._linalg import Array
 from gibo._serialize import to_plain
 from gibo.errors import InputError, JournalError, MissingExtraError, QueryError
-from gibo.optimizers.log import Asked, Event, Iteration, Proceeded, Stepped, Told
+from gibo.optimizers.log import Asked, Event, Iteration, Stepped, Told
 from gibo.optimizers.state import iteration_from_plain, outcome_from_plain, query_from_plain
 from gibo.outcome import DETAILS, EXTERNAL, Evaluation, Outcome, Query
 from gibo.runs import records
 from gibo.runs.database import is_there, sound
+from gibo.runs.events import events_of
 from gibo.runs.legacy import current_settings
 from gibo.runs.lock import is_held
 from gibo.runs.records import BY_HAND, Action, Row, Start
-from gibo.runs.spec import AFTER, RunSpec
+from gibo.runs.spec import AFTER, BLOCK, RunSpec
 from gibo.runs.store import COLUMNS, Store
 from gibo.runs.table import Columns, Line, columns_of, data_frame
 from gibo.runs.views import Update, checked_belief
@@ -141,6 +141,7 @@ class Journal:
             self._record_iterations(iterations, update)
             row = (self._store.count("batches"), first.iteration, first.id, size, at, _cell(iterate))
             memo = {**(asked.memo or {}), AFTER: self._store.count("evaluations")}
+            memo |= {} if first.block is None else {BLOCK: first.block}
             self._store.insert("batches", *row, json.dumps(memo))
             for query in asked.queries:
                 self._record_query(query)
@@ -330,50 +331,24 @@ class Journal:
             return list(self._events())
 
     def _events(self) -> Iterator[Event]:
-        asked, told, details = self._queries(), self._store.rows("evaluations"), self._details()
-        moves: dict[int, int] = dict(self._store.rows("moves"))
-        batches, steps = deque(self._batches(asked)), deque(self._store.rows("iterations"))
-        if any(not 0 <= after < len(told) for after in moves):
-            raise ValueError("an iteration went on after an evaluation that is not there")
-        last = len(batches) - 1  # of the memos only the last one is of use
-        known = 0  # queries so far
-
-        def steps_before(iteration: int, evaluations: int) -> Iterator[Event]:
-            while steps and (steps[0][0] < iteration or steps[0][1] <= evaluations):
-                yield Stepped(self._iteration(steps.popleft()))
-
-        def next_batch() -> Iterator[Event]:
-            nonlocal known
-            number, iteration, first, size, _, _, thought = batches.popleft()
-            yield from steps_before(iteration, 0)
-            memo = json.loads(thought) if number == last else {}
-            memo.pop(AFTER, None)
-            yield Asked(tuple(asked[first + i] for i in range(size)), memo or None)
-            known = first + size
-
-        def asked_by(number: int) -> bool:
-            return bool(batches) and json.loads(batches[0][-1]).get(AFTER, len(told)) <= number
-
-        for number, row in enumerate(told):
-            query = asked[row[1]]
-            while known < query.id + (query.kind != EXTERNAL) or (moves and asked_by(number)):
-                yield from next_batch()
-            known += query.kind == EXTERNAL
-            yield Told(query, self._outcome(row, details, len(query.x)))
-            if number in moves:
-                yield Proceeded()
-            yield from steps_before(0, number + 1)
-        while batches:
-            yield from next_batch()
+        asked, details = self._queries(), self._details()
+        rows = self._store.rows("evaluations")
+        told = [Told(asked[row[1]], self._outcome(row, details, len(asked[row[1]].x))) for row in rows]
+        steps = [Stepped(self._iteration(row)) for row in self._store.rows("iterations")]
+        return events_of(asked, self._batches(asked), told, self._store.rows("moves"), steps)
 
     def _queries(self) -> dict[int, Query]:
         spec = self.spec()
         with sound(self.folder):
             d = len(spec.arguments["x0"])
+            blocks: dict[int, Any] = {}  # of queries, by id
+            for _, _, first, size, _, _, thought in self._store.rows("batches"):
+                if f'"{BLOCK}"' in thought and (block := json.loads(thought).get(BLOCK)) is not None:
+                    blocks |= dict.fromkeys(range(first, first + min(size, self._store.count("queries"))), block)
             found = {}
             for number, iteration, kind, seed, x in self._store.rows("queries"):
                 data = {"id": number, "iteration": iteration, "kind": kind, "seed": seed, "x": json.loads(x)}
-                found[number] = query_from_plain(data, d)
+                found[number] = query_from_plain({**data, "block": blocks.get(number)}, d)
             return found
 
     def _batches(self, asked: dict[int, Query]) -> list[tuple[Any, ...]]:

@@ -23,6 +23,7 @@ from gibo._serialize import from_plain, to_plain
 from gibo.errors import GiboError, InputError
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Event, last_whole
+from gibo.optimizers.replay import load
 from gibo.optimizers.settings import Settings
 from gibo.outcome import EXTERNAL
 from gibo.runs.spec import AFTER, start_again
@@ -147,7 +148,7 @@ def replay_roughly(optimizer: Optimizer, events: Sequence[Event]) -> None:
     last = last_whole(events)
     for i, event in enumerate(events):
         if i < last:
-            optimizer.load(event)
+            load(optimizer, event)
         elif not isinstance(event, Asked):
             optimizer.repeat(event)
         else:

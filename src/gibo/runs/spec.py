@@ -16,6 +16,8 @@ from gibo.parameters import Parameters
 
 # In the memo of a batch since version 2: how many evaluations there were when it was asked.
 AFTER = "after"
+# And for which block its queries were planned, where one is known.
+BLOCK = "block"
 # What is known of a training that makes its values, and nothing else.
 OF_OBJECTIVE = ("environment", "episodes", "reward_shift", "reward_scale", "action_noise", "max_steps")
 
@@ -40,6 +42,7 @@ class Naming:
     def query(self, query: Query) -> dict[str, Any]:
         """A query as data for JSON: ``x`` and ``parameters`` are what to set, in the user's units."""
         head = {"id": query.id, "kind": query.kind, "iteration": query.iteration, "seed": query.seed}
+        head |= {} if query.block is None else {"block": query.block}
         parameters = self(query.x)
         return {**head, "x": list(parameters.values()), "parameters": parameters}
 

@@ -55,7 +55,8 @@ def columns_of(lines: Sequence[Line], naming: Naming) -> Columns:
         cells = [query.id, query.iteration, query.kind, *point, *known, asked, told, query.seed]
         for column, cell in zip(columns.values(), cells, strict=True):
             column.append(cell)
-        details.append({} if outcome is None else outcome.details())
+        planned = {} if query.block is None else {"block": query.block}
+        details.append(planned if outcome is None else planned | outcome.details())
         info = {} if outcome is None else outcome.info
         infos.append({key: value for key, value in info.items() if type(value) in (int, float)})
     for key in KNOWN:

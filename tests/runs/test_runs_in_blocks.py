@@ -1,0 +1,153 @@
+"""Blocks in runs: said with each query, told or taken from it, kept by the journal, and read from files."""
+
+import json
+
+import numpy as np
+import pytest
+
+import gibo
+from gibo import InputError, Journal, Outcome, Settings
+from gibo.cli import main
+from gibo.runs.manual import ask, status, tell
+from gibo.web.bench import ManualBench
+
+FILE = """
+minimize = false
+
+[parameters.gain]
+start = 0.0
+scale = 0.3
+
+[parameters.damping]
+start = 0.0
+scale = 0.3
+
+[settings]
+blocks = "given"
+"""
+DAYS = Settings(blocks="given")
+
+
+def machine(x, block=None):
+    return Outcome(-float(((x - 1.0) ** 2).sum()), block=block)
+
+
+@pytest.fixture
+def bench(tmp_path):
+    (tmp_path / "bench.toml").write_text(FILE)
+    assert main(["init", str(tmp_path / "run"), "--parameters", str(tmp_path / "bench.toml")]) == 0
+    return tmp_path / "run"
+
+
+def blocks_in(folder):
+    with Journal.read(folder) as journal:
+        return [e.block for e, _ in journal.evaluations()]
+
+
+def planned(capsys, run):
+    capsys.readouterr()
+    assert main(["ask", str(run), "--json"]) == 0
+    return [query.get("block") for query in json.loads(capsys.readouterr().out)["queries"]]
+
+
+def test_by_hand_a_query_says_its_block_and_its_value_gets_it(bench, capsys):
+    assert planned(capsys, bench) == [None] * 3
+    assert main(["tell", str(bench), "0", "1.0", "--block", "monday"]) == 0
+    assert main(["tell", str(bench), "1", "1.5", "--block", "3"]) == 0
+    assert main(["tell", str(bench), "2", "1.2", "--block", "monday"]) == 0
+    assert planned(capsys, bench) == ["monday"] * 3
+    main(["ask", str(bench)])
+    head, row = capsys.readouterr().out.splitlines()[:2]
+    assert head.split()[:3] == ["id", "kind", "block"]
+    assert row.split()[2] == "monday"
+    assert main(["tell", str(bench), "3", "1.1"]) == 0
+    assert blocks_in(bench) == ["monday", 3.0, "monday", "monday"]
+    export = bench.with_name("rows.csv")
+    assert main(["export", str(bench), "--out", str(export)]) == 0
+    cells = [line.split(",") for line in export.read_text().splitlines()]
+    column = [row[cells[0].index("block")] for row in cells]
+    assert column == ["block", "monday", "3.0", "monday", "monday", "monday", "monday"]
+
+
+def test_a_file_has_a_column_of_blocks(bench, tmp_path, capsys):
+    rows = "gain,damping,value,block\n0.1,0.2,1.5,monday\n0.3,0.1,1.7,2\n0.2,0.3,1.6,\n"
+    (tmp_path / "rows.csv").write_text(rows)
+    assert main(["import", str(bench), str(tmp_path / "rows.csv")]) == 0
+    assert blocks_in(bench) == ["monday", 2.0, None]
+    assert planned(capsys, bench) == [None] * 3
+    assert main(["tell", str(bench), "--at", "gain=0.1,damping=0.1", "1.5", "--block", "friday"]) == 0
+    assert blocks_in(bench)[-1] == "friday"
+
+
+def test_a_program_sees_and_tells_blocks(bench):
+    with ManualBench(bench) as served:
+        for query, day in zip(served.ask()["queries"], ("monday", 2, "tuesday"), strict=True):
+            assert "block" not in query
+            served.tell({"id": query["id"], "value": 1.0 + query["id"], "block": day})
+        (first, *_) = served.ask()["queries"]
+        assert first["block"] == "tuesday"
+        with pytest.raises(InputError, match="block: expected a text or a number, got True"):
+            served.tell({"id": first["id"], "value": 1.0, "block": True})
+        with pytest.raises(InputError, match="block: expected a number, got list"):
+            served.tell({"id": first["id"], "value": 1.0, "block": [1]})
+        served.tell({"id": first["id"], "value": 1.0})
+    assert blocks_in(bench) == ["monday", 2, "tuesday", "tuesday"]
+
+
+@pytest.mark.parametrize("settings", [DAYS, Settings(blocks="iteration")], ids=lambda settings: settings.blocks)
+def test_a_run_that_is_continued_has_the_same_blocks(settings, tmp_path):
+    def objective(x, seed):  # as an operator who names the day now and then
+        return machine(x, f"day {seed % 3}" if seed % 2 and settings is DAYS else None)
+
+    options = {"scale": 0.3, "settings": settings, "workers": 2}
+    whole = gibo.maximize(objective, [0.0, 0.0], budget=20, journal=tmp_path / "whole", **options)
+    for budget in (4, 10, 20):
+        parts = gibo.maximize(objective, [0.0, 0.0], budget=budget, journal=tmp_path / "parts", **options)
+    assert parts.history.x.tolist() == whole.history.x.tolist()
+    by_id = [{e.id: e.block for e, _ in Journal.read(tmp_path / name).evaluations()} for name in ("whole", "parts")]
+    assert by_id[0] == by_id[1]
+    assert len(set(by_id[0].values())) > 3
+    with Journal.read(tmp_path / "parts") as journal:
+        planned = {i: query.block for i, (query, _) in journal.queries().items() if query.block is not None}
+    assert len(set(planned.values())) > 1
+    assert settings is DAYS or by_id[0].items() <= planned.items()
+
+
+def test_the_start_of_a_drift_in_given_times_and_clear_errors(tmp_path):
+    times = Settings(drift=True, blocks="given")
+    result = gibo.maximize(lambda x: machine(x, 2.0), [0.0, 0.0], budget=9, scale=0.3, settings=times)
+    assert np.isfinite(result.value)
+    with pytest.raises(InputError, match="each value needs a number as its block, its time; that of query 0 has None"):
+        gibo.maximize(machine, [0.0, 0.0], budget=9, settings=times)
+    with pytest.raises(InputError, match="that of query 0 has 'monday'"):
+        gibo.maximize(lambda x: machine(x, "monday"), [0.0, 0.0], budget=9, settings=times)
+
+
+def test_a_failure_with_a_penalty_has_the_time_of_its_query(tmp_path):
+    count = iter(range(100))
+
+    def objective(x):
+        time = next(count)
+        if time % 4 == 3:
+            raise RuntimeError("it broke")
+        return machine(x, 10.0 * time)
+
+    with pytest.warns(gibo.FailedEvaluationWarning):
+        result = gibo.maximize(
+            objective,
+            [0.0, 0.0],
+            budget=20,
+            penalty=-9.0,
+            journal=tmp_path,
+            settings=Settings(drift=True, blocks="given"),
+        )
+    assert np.isfinite(result.value)
+
+
+def test_a_value_of_a_correction_keeps_its_block(bench):
+    ask(bench)
+    for number, day in enumerate(("monday", "monday", "tuesday")):
+        tell(bench, number, 1.0 + number, block=day)
+    gibo.runs.manual.correct(bench, 1, 5.0, reason="a slip")
+    assert blocks_in(bench) == ["monday", "monday", "tuesday"]
+    assert status(bench).result.evaluations == 3

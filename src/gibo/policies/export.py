@@ -14,12 +14,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_path, instance, one_of, shown
+from gibo._checks import instance, one_of, shown
 from gibo._linalg import Array
 from gibo.errors import InputError, missing_extra
 from gibo.policies.actions import ContinuousActions
 from gibo.policies.architecture import MLP
-from gibo.policies.policy import Policy
+from gibo.policies.policy import Policy, write_whole
 
 Precision: TypeAlias = Literal["double", "float"]
 
@@ -95,7 +95,7 @@ def save_c(
     policy: Policy, path: str | os.PathLike[str], name: str = "gibo_policy", precision: Precision = "double"
 ) -> None:
     """Write what `to_c` gives to a file, such as ``policy.h``."""
-    _write(path, to_c(policy, name, precision).encode("ascii"))
+    write_whole(path, to_c(policy, name, precision).encode("ascii"))
 
 
 def to_onnx(policy: Policy, precision: Precision = "double") -> Any:
@@ -173,7 +173,7 @@ def to_onnx(policy: Policy, precision: Precision = "double") -> Any:
 
 def save_onnx(policy: Policy, path: str | os.PathLike[str], precision: Precision = "double") -> None:
     """Write what `to_onnx` gives to a file, such as ``policy.onnx``."""
-    _write(path, to_onnx(policy, precision).SerializeToString())
+    write_whole(path, to_onnx(policy, precision).SerializeToString())
 
 
 # -- parts ------------------------------------------------------------------------------------------------------------
@@ -233,11 +233,3 @@ def _check(policy: Any, precision: Any) -> None:
         for W, b in _layers(policy):
             if not (np.abs(W) <= np.finfo(np.float32).max).all() or not (np.abs(b) <= np.finfo(np.float32).max).all():
                 raise InputError('precision: the weights are too large for "float"; say "double"')
-
-
-def _write(path: str | os.PathLike[str], content: bytes) -> None:
-    path = as_path("path", path)
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None

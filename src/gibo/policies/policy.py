@@ -12,7 +12,6 @@ import os
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import NoneType
 from typing import Any
 
@@ -149,7 +148,7 @@ class Policy:
             ...     load_policy(f"{folder}/policy.json").theta
             array([1., 2.])
         """
-        _write(as_path("path", path), json.dumps(self.to_plain(), allow_nan=False, indent=1) + "\n")
+        write_whole(path, json.dumps(self.to_plain(), allow_nan=False, indent=1).encode() + b"\n")
 
 
 def load_policy(path: str | os.PathLike[str]) -> Policy:
@@ -173,14 +172,15 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
         raise InputError(f"{path}: {error}") from None
 
 
-def _write(path: Path, text: str) -> None:
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a whole file or nothing."""
+    path = as_path("path", path)
     if not path.name:
         raise InputError(f"path: expected a file's name, got {shown(str(path))}")
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with temporary.open("x", encoding="utf-8") as file:
-            file.write(text)
+        with temporary.open("xb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

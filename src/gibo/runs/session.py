@@ -20,7 +20,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from gibo._checks import describe
-from gibo._linalg import Array
 from gibo.errors import InputError, JournalError
 from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
@@ -151,28 +150,6 @@ class Session:
         session._count(session.optimizer.evaluations)
         session.notes = [each.body["text"] for each in journal.actions() if each.body.get("by") == "gibo"]
         return session
-
-    @classmethod
-    def iterates_of(cls, journal: Journal, reparametrizer: Reparametrizer | None = None) -> Iterator[tuple[int, Array]]:
-        """The iterates of a journal's run, each with the number of evaluations so far: x0, then one per iteration.
-
-        When one is given, the reparametrizer has learnt from all evaluations before it.
-        """
-        spec = journal.spec()
-        session = cls(spec.fresh_optimizer(), spec.sign, reparametrizer)
-        yield 0, session.optimizer.iterate
-        iterates, events, spent, seen = journal.iterates(), [], 0, 0
-        for event in session.as_replayed(journal.events()):
-            events.append(event)
-            spent += isinstance(event, Told)
-            if isinstance(event, Asked) and event.queries[0].iteration > seen:
-                seen = event.queries[0].iteration
-                yield spent, iterates[event.queries[0].id]
-        with journal.explained():
-            replay(session.optimizer, events)
-            session._learn_if_over()
-        if session.optimizer.iteration > seen:
-            yield spent, session.optimizer.iterate
 
     def check_objective(self, known: dict[str, Any] | None, force: bool) -> str:
         """That the journal's values are of the objective of which this is known; if forced: what has changed."""

@@ -6,16 +6,18 @@ way, which neither counts nor teaches the policy anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from gibo._linalg import Array
 from gibo.errors import InputError
+from gibo.optimizers.log import Asked, Told
 from gibo.runs.journal import Journal
 from gibo.runs.session import Session
 from gibo.training.presets import PRESETS
-from gibo.training.training import Training, train, training_of
+from gibo.training.training import StateNormalizer, Training, train, training_of
 from gibo_studies.engine import Record
 from gibo_studies.options import PER_SEED, Options, choose
 from gibo_studies.report import Columns, Curves, Report, after, checkpoints, reached, sample, spread_text, table
@@ -169,9 +171,30 @@ def learning_curve(folder: Path, every: int) -> list[tuple[int, float]]:
         with training.task() as task:
             normalizer = training.normalizer(task.architecture)
             curve: list[tuple[int, float]] = []
-            for spent, iterate in Session.iterates_of(journal, normalizer):
+            for spent, iterate in iterates_of(journal, normalizer):
                 if not curve or spent - curve[-1][0] >= every:
                     normalization = None if normalizer is None else normalizer.normalization
                     (episode,) = task.evaluate(iterate, 1, seed=spent, normalization=normalization)
                     curve.append((spent, episode.value))
     return curve
+
+
+def iterates_of(journal: Journal, normalizer: StateNormalizer | None) -> Iterator[tuple[int, Array]]:
+    """The iterates of a journal's run, each with the number of evaluations so far: x0, then one per iteration.
+
+    When one is given, the normaliser has learnt from all evaluations before it.
+    """
+    spec = journal.spec()
+    session = Session(spec.fresh_optimizer(), spec.sign, normalizer)
+    yield 0, session.optimizer.iterate
+    iterates, events, spent, seen = journal.iterates(), [], 0, 0
+    for event in session.as_replayed(journal.events()):
+        events.append(event)
+        spent += isinstance(event, Told)
+        if isinstance(event, Asked) and event.queries[0].iteration > seen:
+            seen = event.queries[0].iteration
+            yield spent, iterates[event.queries[0].id]
+    session.optimizer.replay(events)
+    session.settle()
+    if session.optimizer.iteration > seen:
+        yield spent, session.optimizer.iterate

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import Bounds
 
-from gibo._checks import as_bounds, as_finite, as_number, as_points, as_vector, positive, positive_int
+from gibo._checks import as_bounds, as_finite, as_number, as_points, as_vector, natural, positive, positive_int
 from gibo.errors import InputError, printable
 
 # -- bounds -----------------------------------------------------------------------------------------------------------
@@ -201,6 +201,12 @@ def test_positive_int_rejects(value):
         positive_int("budget", value)
 
 
+@pytest.mark.parametrize("value", [-1, 1.5, "x", None, True])
+def test_natural_rejects(value):
+    with pytest.raises(InputError, match=f"seed: expected a whole number of at least 0, got {value!r}"):
+        natural("seed", value)
+
+
 # -- arrays -----------------------------------------------------------------------------------------------------------
 
 
@@ -226,6 +232,7 @@ def test_arrays_are_float64_copies():
         (lambda: as_finite("X", [[0.0, 1.0], [np.nan, 1.0]], ndim=2), "got nan at index 1, 0"),
         (lambda: as_finite("X", [[1.0], [1.0, 2.0]], ndim=2), "X: expected numbers"),
         (lambda: as_finite("X", ["a"], ndim=1), "X: expected numbers"),
+        (lambda: as_finite("X", None), "X: expected numbers, got None"),
         (lambda: as_points("X", np.zeros((4, 2)), 3), "X: expected points of 3 dimensions, got 2"),
         (lambda: as_vector("x", []), "x: expected a vector of one or more numbers, got 0"),
         (lambda: as_vector("x", [1.0, 2.0], 3), "x: expected a vector of 3 numbers, got 2"),

@@ -43,18 +43,6 @@ def test_unknown_queries_are_refused(make):
 
 
 @every_class
-def test_a_query_of_another_optimiser_is_refused(make):
-    optimizer, other = make(X0), make(X0)
-    optimizer.ask()
-    advance(other, 3)
-    foreign = other.ask()[0]
-    before = snapshot(optimizer)
-    with pytest.raises(QueryError, match=f"query {foreign.id} is unknown"):
-        optimizer.tell(foreign, 1.0)
-    assert snapshot(optimizer) == before
-
-
-@every_class
 def test_a_query_is_told_once(make):
     optimizer = make(X0)
     first = optimizer.ask()[0]
@@ -69,23 +57,8 @@ def test_a_query_is_told_once(make):
         optimizer.tell(first, 1.0)
 
 
-BAD_VALUES = [
-    np.nan,
-    np.inf,
-    -np.inf,
-    2e100,
-    -2e100,
-    "1.0",
-    None,
-    [1.0, 2.0],
-    np.array([1.0, 2.0]),
-    1.0 + 2.0j,
-    np.complex128(1.0),
-]
-
-
 @every_class
-@pytest.mark.parametrize("value", BAD_VALUES, ids=repr)
+@pytest.mark.parametrize("value", [np.nan, None])
 def test_a_value_that_is_no_finite_number_is_refused_and_the_query_stays_open(make, value):
     optimizer = make(X0)
     query = optimizer.ask()[-1]
@@ -97,25 +70,10 @@ def test_a_value_that_is_no_finite_number_is_refused_and_the_query_stays_open(ma
 
 
 @every_class
-@pytest.mark.parametrize("value", [1, True, np.float32(1.0), np.int64(1), np.array(1.0), np.array([1.0])], ids=repr)
-def test_anything_that_is_one_real_number_is_a_value(make, value):
-    optimizer = make(X0)
-    optimizer.tell(optimizer.ask()[0], value)
-    assert optimizer.evaluations[0].value == 1.0
-    assert type(optimizer.evaluations[0].value) is float
-
-
-@every_class
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"gradient": [1.0]}, f"gradient: expected a vector of {D} numbers, got 1"),
-        ({"gradient": [np.nan] * D, "gradient_noise": 1.0}, "gradient: expected finite"),
         ({"gradient": [1.0] * D}, "gradient_noise"),
-        ({"gradient": [1.0] * D, "gradient_noise": -1.0}, "gradient_noise: expected non-negative"),
-        ({"gradient": [1.0] * D, "gradient_noise": np.inf}, "gradient_noise: expected .*finite"),
-        ({"gradient": [1.0] * D, "gradient_noise": [1.0, 1.0]}, "gradient_noise: expected"),
-        ({"gradient": [1.0] * D, "gradient_noise": "much"}, "gradient_noise: expected"),
         ({"failed": True}, "or failed, not both"),
     ],
 )
@@ -238,21 +196,14 @@ def test_what_the_user_does_to_arrays_does_not_reach_inside(make):
 
 
 @every_class
-def test_a_query_cannot_be_changed(make):
-    query = make(X0).ask()[0]
-    with pytest.raises(ValueError, match="read-only"):
-        query.x[0] = 9.0
+def test_a_query_cannot_be_changed_also_of_a_saved_state(make):
+    optimizer = make(X0)
+    query = optimizer.ask()[0]
     with pytest.raises(AttributeError):
         query.id = 7
-
-
-@every_class
-def test_a_query_from_a_saved_state_cannot_be_changed_either(make):
-    optimizer = make(X0)
-    optimizer.ask()
-    query = Optimizer.from_state(snapshot(optimizer)).ask()[0]
-    with pytest.raises(ValueError, match="read-only"):
-        query.x[0] = 9.0
+    for each in (query, Optimizer.from_state(snapshot(optimizer)).ask()[0]):
+        with pytest.raises(ValueError, match="read-only"):
+            each.x[0] = 9.0
 
 
 # -- best -------------------------------------------------------------------------------------------------------------

@@ -267,7 +267,7 @@ def test_too_many_parameters_are_explained_in_a_line(tmp_path, monkeypatch, caps
         error = error_of(capsys, ["train", "GiboImages-v0", "--budget", "2"])
     finally:
         del gymnasium.registry["GiboImages-v0"]
-    assert "GIBO is for hundreds of parameters, at most 5000, got 27648" in error
+    assert "GIBO handles at most 5000 parameters, got 27648" in error
     assert "give the policy features of the images" in error
 
 

@@ -6,26 +6,26 @@ A run::
     result.x, result.value, result.status, result.reason, result.history, result.jacobian
 
     result = gibo.maximize(objective, x0, budget=300, scale=0.1, journal="runs/robot", workers=4)
-    result = gibo.resume("runs/robot", objective)                     # after whatever ended it
+    result = gibo.resume("runs/robot", objective)                     # continue after any stop
 
-The same in your own loop; every optimiser has this face (GIBO, ARS, CMAES, VanillaBO, RandomSearch)::
+In your own loop; every optimiser has this interface (GIBO, ARS, CMAES, VanillaBO, RandomSearch)::
 
     opt = gibo.GIBO(x0, scale=0.1, settings=gibo.Settings(M=8))
-    for query in opt.ask():                     # all of them may run at once
+    for query in opt.ask():                     # all of them may run in parallel
         opt.tell(query, objective(query.x))     # in any order
     opt.best, opt.iterate, opt.jacobian()
 
-The model and the acquisition on their own::
+The model and the acquisition function alone::
 
     gp = gibo.GaussianProcess(gibo.SquaredExponential(lengthscale=0.3), noise=0.01).condition(X, y)
     gp.predict(x), gp.jacobian(x)               # the objective and its gradient: mean and (co)variance
-    gibo.GradientInformation(gp, at=t)(x)       # how much a value at x would tell about the gradient at t
+    gibo.GradientInformation(gp, at=t)(x)       # information of a value at x about the gradient at t
 
-Rooms of their own, loaded when they are used::
+Subpackages, loaded on first use::
 
     gibo.priors, gibo.steps, gibo.kernels       densities of hyperparameters, step rules, covariance functions
     gibo.policies                               Gymnasium tasks and policies
-    gibo.training, gibo.figures                 policy search with a journal; runs as pictures
+    gibo.training, gibo.figures                 policy search with a journal; runs as figures
 """
 
 import importlib
@@ -92,15 +92,15 @@ __all__ = [
     "within_model",
 ]
 
-# Loaded when they are first used: `gibo.policies.Task` works after `import gibo`.
-_ROOMS = ("figures", "integrations", "policies", "training")
+# Loaded on first use: `gibo.policies.Task` works after `import gibo`.
+_SUBPACKAGES = ("figures", "integrations", "policies", "training")
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in _SUBPACKAGES:
         return importlib.import_module(f"gibo.{name}")
     raise AttributeError(f"module 'gibo' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_ROOMS])
+    return sorted([*globals(), *_SUBPACKAGES])

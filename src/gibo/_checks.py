@@ -1,4 +1,4 @@
-"""Checks of what users pass in. Each error says what was expected, what came and what to do."""
+"""Checks of users' arguments. Each error says what was expected, what came and what to do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gibo.errors import InputError
 # Squares and sums of anything smaller stay far inside the range of floats, so no formula needs a guard of its own.
 LARGEST = 1e100
 LARGEST_BATCH = 10_000
-LARGEST_SIZE = 10**8  # of anything; NumPy would go through a range of 10¹² number by number
+LARGEST_SIZE = 10**8  # of any sequence; NumPy would iterate over a range of 10¹² numbers
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ def not_too_many(d: int, most: int | None, name: str) -> None:
     """Raise if an optimiser of this name cannot handle d parameters."""
     if most is not None and d > most:
         raise InputError(
-            f"x0: {name} is for hundreds of parameters, at most {most}, got {d}; where they are the weights of images, "
+            f"x0: {name} handles at most {most} parameters, got {d}; if they are the weights of images, "
             "give the policy features of the images instead"
         )
 
@@ -107,7 +107,7 @@ def positive(name: str, value: Any, or_zero: bool = False) -> float:
 
 
 def positive_int(name: str, value: Any) -> int:
-    """An integer of at least 1 that a float, and a database, can hold."""
+    """An integer from 1 to 2**63 − 1, which a database can hold."""
     number = whole(name, value, least=1)
     if number >= 1 << 63:
         raise InputError(f"{name}: expected a whole number below 2**63, got {shown(value)}")
@@ -115,7 +115,7 @@ def positive_int(name: str, value: Any) -> int:
 
 
 def whole(name: str, value: Any, least: int | None = None) -> int:
-    """An integer, of at least so much."""
+    """An integer, at least `least` if given."""
     try:
         wrong = isinstance(value, (bool, np.timedelta64)) or not isinstance(value, numbers.Integral)
         number = 0 if wrong else int(value)
@@ -144,7 +144,7 @@ def batch_size(name: str, value: Any) -> int:
 
 
 def as_number(name: str, value: Any) -> float:
-    """A float from anything that is one number, also an array of one; not from a string, None or a complex number."""
+    """A float from a number or an array with one number; strings, None and complex numbers are errors."""
     try:
         if isinstance(value, np.ndarray) and value.size == 1:
             value = value.reshape(())[()]
@@ -162,38 +162,38 @@ def as_list(name: str, value: Any, of_what: str) -> list[Any]:
     """The items of an iterable."""
     try:
         return list(value)
-    except Exception:  # no iterable, or a foreign one, whose methods may raise anything
+    except Exception:  # not iterable, or the methods of a foreign object raise
         raise InputError(f"{name}: expected {of_what}, got {describe(value)}") from None
 
 
 def as_flag(name: str, value: Any) -> bool:
-    """True or False, and no other type."""
+    """Check that a value is True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise InputError(f"{name}: expected True or False, got {shown(value)}")
     return bool(value)
 
 
 def one_of(name: str, value: Any, names: Collection[str], hint: str = "") -> None:
-    """That a text is one of these."""
+    """Check that a text is one of these."""
     if not isinstance(value, str) or value not in names:
         raise InputError(f"{name}: expected one of {', '.join(map(repr, names))}, got {shown(value)}{hint}")
 
 
 def instance(name: str, value: T, kind: Any, such_as: str) -> T:
-    """That it is one of its kind."""
+    """Check that a value is an instance of a class."""
     if not isinstance(value, kind):
         raise InputError(f"{name}: expected {such_as}, got {describe(value)}")
     return value
 
 
 def as_path(name: str, value: Any) -> Path:
-    """A path that a file may have."""
+    """A valid file path."""
     if not isinstance(value, (str, os.PathLike)) or isinstance(value, bytes):
         raise InputError(f"{name}: expected a path, got {describe(value)}")
     try:
         path = Path(value)
         usable = b"\0" not in os.fsencode(path)
-    except Exception:  # a foreign __fspath__ may raise anything, and not every text can be a name
+    except Exception:  # a foreign __fspath__ may raise anything, and some texts are no file names
         usable = False
     if not usable:
         raise InputError(f"{name}: expected a path, got {describe(value)}")
@@ -211,8 +211,8 @@ def finite(name: str, value: Any) -> float:
 def as_bounds(bounds: Any, d: int) -> tuple[Array, Array] | None:
     """Lower and upper bounds (d,), or None.
 
-    Accepted: None; (lower, upper), each a number or a vector; d pairs as SciPy has them; ``scipy.optimize.Bounds``.
-    With two parameters, two vectors can be read both ways; where both readings are bounds, this is an error.
+    Accepted: None; (lower, upper), each a number or a vector; d pairs as in SciPy; ``scipy.optimize.Bounds``.
+    With two parameters, two vectors can be read in both ways. If both are valid bounds, this is an error.
     """
     if bounds is None:
         return None
@@ -223,10 +223,10 @@ def as_bounds(bounds: Any, d: int) -> tuple[Array, Array] | None:
     try:
         items = list(islice(iter(bounds), max(d, 2) + 1))
         is_pairs = len(items) == d and all(np.shape(item) == (2,) for item in items)
-    except Exception:  # no sequence, one of nested sequences of different lengths, or a foreign object's
+    except Exception:  # no sequence, ragged sequences, or a foreign object
         raise InputError(f"bounds: expected (lower, upper), got {describe(bounds)}") from None
     if is_pairs:
-        # Pairs as SciPy has them, where None stands for no bound.
+        # Pairs as in SciPy; None means no bound.
         items = [(-np.inf if low is None else low, np.inf if high is None else high) for low, high in items]
     readings = []
     if len(items) == 2:
@@ -297,7 +297,7 @@ def describe(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """A short text of a value, for an error message."""
+    """A short description of a value for an error message."""
     try:
         return f"{value!r:.80}"
     except Exception:  # a foreign __repr__ may raise anything

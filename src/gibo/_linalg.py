@@ -30,7 +30,7 @@ KEPT_MEMORY = 16 << 20
 
 
 class Factor(NamedTuple):
-    """A Cholesky factor and the most that had to be added to an entry of the diagonal to get it."""
+    """A Cholesky factor and the jitter: the largest number that was added to an entry of the diagonal."""
 
     L: Array
     jitter: float
@@ -51,7 +51,7 @@ def cholesky(K: Array, jitter: float = 0.0, least_pivot: float = 0.0) -> Factor:
         raise NumericalError("the covariance matrix is not finite; check the data and the hyperparameters")
     smallest_pivot = max(len(K) * EPS * top, least_pivot)
     while True:
-        shifted = np.array(K if K.flags.f_contiguous else K.T, order="F")  # the same, and in the order that is quick
+        shifted = np.array(K if K.flags.f_contiguous else K.T, order="F")  # Fortran order, which is faster
         if jitter > 0.0:
             np.fill_diagonal(shifted, diagonal + jitter)
         L, info = lapack.dpotrf(shifted, lower=1, clean=1, overwrite_a=1)
@@ -69,7 +69,7 @@ def extend(factor: Factor, B: Array, C: Array) -> Factor:
     n, k = B.shape
     W = solve_lower(factor.L, B)
     shifted = C + factor.jitter * np.eye(k)
-    # Rounding is relative to the whole matrix, of which the corner is what remains after much has cancelled.
+    # Rounding is relative to the whole matrix; the corner is a small difference of large numbers.
     top = max(
         float(np.einsum("ij,ij->i", factor.L, factor.L).max(initial=0.0)), float(shifted.diagonal().max(initial=0.0))
     )
@@ -126,12 +126,12 @@ def inverse_upper(L: Array) -> Array:
 
 
 def leading_eigenvectors(S: Array, count: int) -> Array:
-    """As columns: the eigenvectors of the `count` largest eigenvalues of a symmetric matrix, the largest last."""
+    """The eigenvectors of the `count` largest eigenvalues of a symmetric matrix, as columns, the largest last."""
     d = len(S)
     work, whole_work, _ = lapack.dsyevr_lwork(d, lower=1)
     sizes = {"lwork": int(work), "liwork": int(whole_work)}
     _, V, found, _, info = lapack.dsyevr(S, range="I", il=max(1, d - count + 1), iu=d, lower=1, **sizes)
-    if info != 0:  # LAPACK's quick method for a few eigenvectors can fail where many eigenvalues coincide
+    if info != 0:  # LAPACK's fast method for a few eigenvectors can fail if many eigenvalues coincide
         return np.linalg.eigh(S)[1][:, -count:]
     leading: Array = V[:, :found]
     return leading
@@ -152,17 +152,17 @@ def minimize(
     pgtol: float,
     maximum_steps: int,
 ) -> tuple[Array, float]:
-    """The lowest point that L-BFGS-B finds within the bounds, and the cost there.
+    """Minimise a cost within bounds with L-BFGS-B; returns the point and its cost.
 
-    The one numerical search: it fits hyperparameters and climbs acquisition functions.
+    This search fits hyperparameters and maximises acquisition functions.
 
     Args:
-        cost: its value and gradient at a point; it must give the same for the same point.
+        cost: its value and gradient at a point; deterministic.
         start: where the search begins; (n,).
-        low, high: bounds of each coordinate; infinite where there is none.
+        low, high: bounds of each coordinate; infinite if there is none.
         factr: stop when the cost falls by less than this times the machine's precision.
         pgtol: stop when no component of the projected gradient is larger.
-        maximum_steps: stop after so many.
+        maximum_steps: the largest number of steps.
 
     Example:
         >>> import numpy as np
@@ -172,7 +172,7 @@ def minimize(
         >>> minimize(cost, np.array([3.0, 4.0]), low, high, factr=1e7, pgtol=1e-5, maximum_steps=50)
         (array([1., 2.]), 5.0)
     """
-    from scipy.optimize import fmin_l_bfgs_b  # imported here: it takes as long to load as everything else
+    from scipy.optimize import fmin_l_bfgs_b  # imported here: it takes as long to load as all other imports
 
     at, gradient = b"", start
 
@@ -182,7 +182,7 @@ def minimize(
         at = x.tobytes()
         return found
 
-    # SciPy asks for the gradient right after the value at the same point. Its own memory of it costs a tenth of a plan.
+    # SciPy asks for the gradient right after the value at the same point. Its own cache costs a tenth of a plan's time.
     def slope(x: Array) -> Array:
         if x.tobytes() != at:
             value(x)
@@ -195,10 +195,10 @@ def minimize(
 
 @contextmanager
 def single_thread() -> Iterator[None]:
-    """A context in which BLAS uses one thread: on these small matrices more of them cost more than they give.
+    """A context in which BLAS uses one thread, which is faster on these small matrices.
 
-    It also makes results the same on machines with different numbers of cores. Underflow to zero is right everywhere in
-    here, also for a user who told NumPy to raise on it.
+    Results are then the same on machines with different numbers of cores. Underflow to zero is allowed in this context,
+    also if a user told NumPy to raise on it.
     """
     with _threadpools().limit(limits=1, user_api="blas"), np.errstate(under="ignore"):
         yield
@@ -206,8 +206,8 @@ def single_thread() -> Iterator[None]:
 
 @functools.cache
 def _threadpools() -> ThreadpoolController:
-    # The C library gives the memory of arrays back to the system and asks for it again at every step of a fit, which
-    # takes half of the time; once a block of this size was freed, it keeps up to twice as much (see mallopt(3)).
+    # The C library returns the memory of arrays to the system and requests it again at every step of a fit, which takes
+    # half of the time. After a block of this size was freed, it keeps up to twice as much (see mallopt(3)).
     np.empty(KEPT_MEMORY, np.uint8)
-    # NumPy and SciPy each bring a BLAS; both are loaded by now, and the controller knows only what is.
+    # NumPy and SciPy each have a BLAS. The controller knows only loaded libraries; both are loaded here.
     return ThreadpoolController()

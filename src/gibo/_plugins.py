@@ -1,4 +1,4 @@
-"""A class or an object of a user's own module, by its place: ``module:Name``.
+"""Load a class or an object from a user's module by its place, ``module:Name``.
 
 A place is resolved where the user wrote it, on the command line or in a program. A module that a file names is never
 imported: `from_plain` and readers of files work within `without_imports`.
@@ -30,10 +30,10 @@ def is_place(text: object) -> bool:
 
 
 def load(option: str, place: str) -> Any:
-    """What is at ``module:Name``; the module is imported.
+    """The object at ``module:Name``; the module is imported.
 
     Args:
-        option: where the place was written, for the error's text.
+        option: where the user wrote the place, for the error message.
         place: ``module:Name``.
     """
     if not is_place(place):
@@ -51,7 +51,7 @@ def load(option: str, place: str) -> Any:
 
 
 def load_module(option: str, name: str) -> ModuleType:
-    """A module of a user's own, imported; `option` is where its name was written."""
+    """Import a user's module; `option` is where the user wrote its name."""
     try:
         return importlib.import_module(name)
     except Exception as error:  # it may raise anything

@@ -1,7 +1,7 @@
-"""Settings and states as plain data that JSON can hold, and back; nothing is ever unpickled.
+"""Convert settings and states to plain JSON data and back; nothing is ever unpickled.
 
-A class whose objects may come back from plain data derives from `Serializable` and is a frozen dataclass. Its name is
-what is saved; the class is looked up among those that are defined when the data are read, and nowhere else.
+A class that can be read back derives from `Serializable` and is a frozen dataclass. Its name is saved. When the data
+are read, the class is looked up by this name among the defined classes only.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from gibo._checks import describe_error, shown
 from gibo._plugins import without_imports
 from gibo.errors import InputError
 
-# Plain data nested deeper than this are not ours.
+# Deeper nesting means that `to_plain` did not write the data.
 DEEPEST = 50
 
 _CLASSES: dict[str, type[Serializable]] = {}
 
 
 class Serializable:
-    """Base of the dataclasses that `from_plain` can build; a subclass is known by its name once it is defined."""
+    """Base of the dataclasses that `from_plain` can build; a subclass is registered by its name when it is defined."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -31,7 +31,7 @@ class Serializable:
 
 
 def register(classes: dict[str, Any], name: str, cls: type) -> None:
-    """Register a class by its name; it may replace a class of the user, but none of gibo's."""
+    """Register a class by its name; it may replace a user's class, but no class of gibo."""
     known = classes.get(name)
     if known is not None and is_own(known) and not is_own(cls):
         raise InputError(f"{cls.__module__}.{cls.__qualname__}: {name!r} is a name of gibo's own; choose another one")
@@ -39,7 +39,7 @@ def register(classes: dict[str, Any], name: str, cls: type) -> None:
 
 
 def is_own(cls: type) -> bool:
-    """Whether a class is gibo's own."""
+    """Whether a class belongs to gibo."""
     return cls.__module__.partition(".")[0] == "gibo"
 
 
@@ -52,7 +52,7 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, (int, np.integer)):
         return int(value)
     if isinstance(value, (float, np.floating)):
-        # JSON has no infinities; Python floats survive it bit for bit.
+        # JSON has no infinities; it keeps finite Python floats bit for bit.
         return float(value) if math.isfinite(value) else str(float(value))
     if isinstance(value, np.ndarray):
         return to_plain(value.tolist())
@@ -67,9 +67,9 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(data: Any) -> Any:
-    """The inverse of `to_plain` for what derives from `Serializable`; arrays and tuples come back as lists.
+    """The inverse of `to_plain` for subclasses of `Serializable`; arrays and tuples become lists.
 
-    The data may come from anywhere: what does not fit is an `InputError`.
+    The data may come from anywhere; invalid data raise an `InputError`.
 
     >>> from gibo.priors import Uniform
     >>> from_plain(to_plain({"lengthscale": Uniform(0.1, 0.3)}))
@@ -99,12 +99,12 @@ def _build(item: Any, depth: int) -> Any:
         return _CLASSES[name](**fields)
     except InputError:
         raise
-    except Exception as error:  # a class may raise anything when it gets wrong fields
+    except Exception as error:  # a class may raise anything if its fields are wrong
         raise InputError(f"saved {name}: {describe_error(error)}") from None
 
 
 def check_plain(name: str, data: Any, depth: int = 0) -> None:
-    """Raise if these are not JSON data, or are nested too deeply."""
+    """Raise if the data are no JSON data or nested too deeply."""
     if depth > DEEPEST:
         raise InputError(f"{name}: nested deeper than {DEEPEST} levels; not what to_plain gives")
     if isinstance(data, list):
@@ -120,7 +120,7 @@ def check_plain(name: str, data: Any, depth: int = 0) -> None:
 
 
 def check_serializable(name: str, value: Serializable) -> None:
-    """Raise if an object of a user's class would lose something when it is saved."""
+    """Raise if saving would lose a part of an object of a user's class."""
     cls = type(value)
     if not dataclasses.is_dataclass(cls) or ("__init__" in vars(cls) and "__dataclass_fields__" not in vars(cls)):
         raise InputError(

@@ -1,12 +1,12 @@
-"""What evaluations of one block have in common: a day, an operator, a random seed, or the present state of a drift.
+"""The common shift of the evaluations of one block: a day, an operator, a random seed, or a time of a drift.
 
 Symbols
 -------
 b, b'        the blocks of two evaluations, numbers; for blocks that are ordered in time, their times
-w(b, b')     how much two blocks have in common: 1 if they are the same and 0 otherwise; in time ``exp(−|b − b'|/tau)``
-shift        η², the variance of what a block adds to all values
-share        ρ, the variance of how a block changes the objective's shape, as a share of the kernel's variance
-tau, now     the timescale of the drift, and the time of the objective that is asked for
+w(b, b')     correlation of two blocks: 1 if they are equal and 0 otherwise; in time ``exp(−|b − b'|/tau)``
+shift        η², the variance of the shift that a block adds to all its values
+share        ρ, the variance of a block's change of the objective's shape, as a share of the kernel's variance
+tau, now     the timescale of the drift, and the time for which the model predicts the objective
 k, K         the kernel; the covariance of all observations
 
 An evaluation at x in the block b has the value ``J(x) + h_b(x) + noise``. The processes h_b are independent of J, and
@@ -40,7 +40,7 @@ class BlockTerm(Serializable):
         shift: η² ≥ 0, in the units of the values squared.
         share: ρ ≥ 0.
         timescale: tau, for blocks that are ordered in time; None for others.
-        now: with a timescale, the time of the objective that the model is asked for.
+        now: with a timescale, the time for which the model predicts the objective.
 
     Example:
         >>> from gibo import GaussianProcess, SquaredExponential
@@ -79,7 +79,7 @@ class BlockTerm(Serializable):
         return np.exp(-np.abs(blocks[:, None] - blocks2) / self.timescale)
 
     def weight_now(self, blocks: Array) -> Array:
-        """``w`` (n,) with the objective that the model describes."""
+        """``w`` (n,) between each block and the objective that the model describes."""
         if self.now is None:
             return np.zeros(len(blocks))
         return self.weight(blocks, np.array([self.now]))[:, 0]
@@ -102,7 +102,7 @@ class BlockTerm(Serializable):
 
 
 class QueryBlock(NamedTuple):
-    """By what the covariances of a value in the block of the coming queries differ from those of the kernel.
+    """The factors and offsets that the block of the next queries adds to the kernel's covariances.
 
     factor (n + 1,): ``1 + ρ·w`` with the block of each value, and with the present at t in the last entry.
     gradient_factor (m,): the same with the block of each gradient;  offset (n,): ``η²·w`` with that of each value.
@@ -133,12 +133,12 @@ class QueryBlock(NamedTuple):
         return self._replace(of_values=np.append(self.of_values, self._here)).weighed()
 
     def variance(self, s2: float) -> float:
-        """Prior variance of a value without its noise."""
+        """Prior variance of a value without noise."""
         return s2 * (1.0 + self.term.share) + self.term.shift
 
     @property
     def _here(self) -> float:
-        """The queries' block; NaN, which is unlike any other, for a new one."""
+        """The queries' block; NaN for a new block, because NaN equals no other block."""
         if self.block is not None:
             return self.block
         return math.nan if self.term.now is None else self.term.now

@@ -1,4 +1,4 @@
-"""The errors that gibo raises: each says what was expected, what came and what to do, in one line."""
+"""The errors that gibo raises. Each says in one line what was expected, what came and what to do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# An error's text is cut to so many characters: it may repeat a file's content.
+# Characters of an error's text. It is cut because it may repeat a file's content.
 LONGEST_MESSAGE = 1000
 
 
@@ -26,7 +26,7 @@ class InputError(GiboError, ValueError):
 
 
 class QueryError(GiboError, KeyError):
-    """A told query is unknown, or was told before."""
+    """A query that is told is unknown or was told before."""
 
     def __str__(self) -> str:  # KeyError would show the message in quotation marks
         return str(self.args[0])
@@ -37,27 +37,27 @@ class NumericalError(GiboError, ArithmeticError):
 
 
 class RunError(GiboError, RuntimeError):
-    """A run could not go on; what was evaluated is kept."""
+    """A run could not continue; its evaluations are kept."""
 
 
 class JournalError(GiboError, RuntimeError):
-    """A run's journal is damaged, foreign, in use or cannot be written; what it holds is kept."""
+    """A run's journal is damaged, foreign, in use or not writable; its content is kept."""
 
 
 class InUseError(JournalError):
-    """Another process holds the run; nothing is wrong with it."""
+    """Another process holds the run; the run itself is intact."""
 
 
 class StudyError(GiboError, RuntimeError):
-    """A study could not go on; what it has finished is kept."""
+    """A study could not continue; its finished cells are kept."""
 
 
 class MissingExtraError(GiboError, ImportError):
-    """An optional dependency is needed and not installed; the message names the extra."""
+    """An optional dependency is not installed; the message names the extra."""
 
 
 def short_traceback(function: Callable[P, T]) -> Callable[P, T]:
-    """For functions that users call: the traceback of a `GiboError` ends where they called, not deep inside gibo."""
+    """Decorate a public function: the traceback of a `GiboError` ends at the user's call."""
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -70,7 +70,7 @@ def short_traceback(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def printable(text: str, lines: bool = False) -> str:
-    r"""A text that is safe to print: control sequences, and characters that hide or turn text, are escaped.
+    r"""Escape control sequences and characters that hide or reverse text, so that the text is safe to print.
 
     Args:
         text: from anywhere.
@@ -87,11 +87,11 @@ def printable(text: str, lines: bool = False) -> str:
 
 
 def missing_extra(needs: str, extra: str) -> MissingExtraError:
-    """The error for a package that is not installed; its command works wherever gibo itself was installed from.
+    """The error for a package that is not installed. Its command works for any source of the installed gibo.
 
     Args:
-        needs: who needs what, such as "a task needs gymnasium".
-        extra: of gibo, which has the package.
+        needs: the start of the sentence, such as "a task needs gymnasium".
+        extra: the extra of gibo that contains the package.
     """
     return MissingExtraError(
         f"{needs}, which is not installed: pip install {_packages(extra)} (gibo's extra {extra!r})"
@@ -100,7 +100,7 @@ def missing_extra(needs: str, extra: str) -> MissingExtraError:
 
 def _packages(extra: str) -> str:
     """The packages of an extra: gibo may be installed from a clone, a file or an index."""
-    import re  # imported here: slow to load, and seldom needed
+    import re  # imported here: slow to load and seldom needed
     from importlib.metadata import PackageNotFoundError, requires
 
     try:

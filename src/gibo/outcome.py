@@ -1,6 +1,6 @@
-"""One evaluation is three types: `Query`, what is asked; `Outcome`, what it gave, or a failure; `Evaluation`, both.
+"""The types of an evaluation: `Query` is the point, `Outcome` the result or failure, `Evaluation` both.
 
-Whatever comes from outside is checked here, once, at the door: what an objective returned and what is told by hand.
+Results from outside are checked here, once: returned by an objective or told by hand.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from gibo._linalg import Array
 from gibo._serialize import to_plain
 from gibo.errors import InputError
 
-# In the message about a value that is of another type.
+# Part of the message about a value of a wrong type.
 NO_NUMBER = ": expected a number, got"
-# Characters of a message or traceback, and of an info as JSON, that are kept.
+# Largest number of characters of a message, of a traceback, and of an info as JSON.
 LONGEST_FAILURE = 4_000
 LONGEST_TRACEBACK = 20_000
 LARGEST_INFO = 1 << 20
-# Characters of the name of a measured quantity or of a block, and how many quantities an evaluation may have.
+# Largest number of characters of a name (measured quantity, block), and of quantities of an evaluation.
 LONGEST_NAME = 100
 MOST_MEASURED = 1000
-# What an outcome may have besides its value, gradient and info; see `details`.
+# Further fields of an outcome; see `details`.
 DETAILS = frozenset(("measured", "noise", "repeats", "block"))
 
 ITERATE, QUERY, EXTERNAL = "iterate", "query", "external"
@@ -54,11 +54,11 @@ class Query:
     """A point to evaluate.
 
     Attributes:
-        id: its number; ids rise by one.
-        x: (d,) where to evaluate.
-        seed: for a stochastic objective: depends on the run's seed and the id only.
-        kind: what it is for: ``"iterate"``, ``"query"``, or ``"external"``, a point that was told without being asked.
-        iteration: in which iteration of the optimiser it was asked.
+        id: the number of the query; ids increase by one.
+        x: (d,) the point.
+        seed: for a stochastic objective; it depends only on the run's seed and the id.
+        kind: ``"iterate"``, ``"query"``, or ``"external"``: a point that the optimiser did not ask for.
+        iteration: the iteration of the optimiser that asked for it.
         block: for which block it was planned, see `gibo.Settings`; its value belongs to that one unless it is told
             another one. None: no block is known.
     """
@@ -73,22 +73,22 @@ class Query:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What an evaluation gave; an objective returns one when a number alone does not say it all.
+    """The result of an evaluation. An objective returns one if a number alone is not enough.
 
     Attributes:
         value: the objective's value, a finite number of at most 1e100 in size; None if there is none.
-        values: instead of it, the values of several evaluations at this point: `value` becomes their mean, and
+        values: instead of `value`, the values of several evaluations at this point. `value` becomes their mean and
             `repeats` their number.
         gradient: (d,) an observation of the objective's gradient there, or None.
-        gradient_noise: variance of the gradient's noise, a number or one per parameter; needed with a gradient.
-        measured: quantities that were measured besides, numbers by name, such as ``{"torque": 3.2}``.
-        noise: variance of the noise of `value`, if it is known.
-        repeats: of how many evaluations `value` is the mean.
-        block: what evaluations have in common that shifts their values, such as a day or an operator: a text or number.
-        info: whatever else is worth keeping, as data that JSON can hold; a journal records it with the value.
-        failure: why there is no value, or why the value is a penalty; None if all went well.
-        traceback: of the exception, if there was one.
-        seconds: how long the evaluation took.
+        gradient_noise: variance of the gradient's noise, one number or one per parameter; required with a gradient.
+        measured: further measured quantities, numbers by name, such as ``{"torque": 3.2}``.
+        noise: variance of the noise of `value`, if known.
+        repeats: the number of evaluations of which `value` is the mean.
+        block: a group of evaluations with a common shift, such as a day or an operator; a text or a number.
+        info: further JSON data; a journal records them with the value.
+        failure: the reason why there is no value, or why the value is a penalty; None without a failure.
+        traceback: of the exception, if any.
+        seconds: duration of the evaluation.
 
     Example:
         >>> import gibo
@@ -113,7 +113,7 @@ class Outcome:
 
     @classmethod
     def failed(cls, reason: str | BaseException | bool, seconds: float = 0.0) -> Outcome:
-        """A failure: its reason, or the exception that was its cause."""
+        """A failed evaluation with its reason or its exception."""
         if isinstance(reason, BaseException):
             return cls(None, failure=_text(describe_error(reason)), traceback=_trace(reason), seconds=seconds)
         text = reason if isinstance(reason, str) and reason else "failed"
@@ -127,14 +127,14 @@ class Outcome:
         return replace(self, value=sign * as_number("value", self.value), gradient=gradient)
 
     def details(self) -> dict[str, Any]:
-        """Measured quantities, noise, repeats and block, as far as they were given, as plain data."""
+        """Measured quantities, noise, repeats and block as plain data, without those that were not given."""
         given = {"measured": dict(self.measured), "noise": self.noise, "repeats": self.repeats, "block": self.block}
         return {name: part for name, part in given.items() if part not in ({}, None) and (name, part) != ("repeats", 1)}
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """A query and its outcome; their fields are fields here, too. The block is the outcome's, or else the query's."""
+    """A query and its outcome, with the fields of both. The block is the outcome's, or else the query's."""
 
     query: Query
     outcome: Outcome
@@ -143,7 +143,7 @@ class Evaluation:
     kind: str = field(init=False, repr=False)
     iteration: int = field(init=False, repr=False)
     value: float | None = field(init=False, repr=False)
-    gradient: Array | None = field(init=False, repr=False)  # an array: it was checked at the door
+    gradient: Array | None = field(init=False, repr=False)  # an array, because `checked` made it
     gradient_noise: Array | None = field(init=False, repr=False)
     failure: str | None = field(init=False, repr=False)
     measured: Mapping[str, float] = field(init=False, repr=False)
@@ -174,9 +174,9 @@ def as_point(x: npt.ArrayLike, d: int) -> Array:
 
 
 class Best(NamedTuple):
-    """A point and its value; for a point chosen by a model the value is the model's mean there.
+    """A point and its value. If a model chose the point, the value is the model's mean.
 
-    `interval` is what a model believes of the value without noise: it lies within (low, high) with 90 % probability.
+    `interval` is the model's 90 % interval (low, high) of the value without noise.
     """
 
     x: Array
@@ -191,13 +191,13 @@ class Best(NamedTuple):
 
 
 def checked(given: Any, d: int, what: str = "value", seconds: float = 0.0) -> Outcome:
-    """An `Outcome` whose parts are right: a finite float, arrays (d,), plain data; or an `InputError`.
+    """Check a result: returns an `Outcome` with a finite float, arrays (d,) and plain data, or raises `InputError`.
 
     Args:
         given: a number or an `Outcome`.
         d: the number of parameters.
         what: how an error names the value, such as "the objective's value".
-        seconds: how long it took.
+        seconds: its duration.
     """
     outcome = given if isinstance(given, Outcome) else Outcome(given)
     where = what.removesuffix("value")
@@ -207,17 +207,17 @@ def checked(given: Any, d: int, what: str = "value", seconds: float = 0.0) -> Ou
     if outcome.value is None:
         if outcome.failure is not None:
             return replace(Outcome.failed(_failure(outcome.failure, what), seconds), **details)
-        raise InputError(f"{what}{NO_NUMBER} None; if there is none, say that the evaluation failed")
+        raise InputError(f"{what}{NO_NUMBER} None; if the evaluation gave no value, report it as failed")
     value = as_number(what, outcome.value) + 0.0  # not −0.0, which a database does not keep
     if not math.isfinite(value):
-        raise InputError(f"{what}: expected a finite number, got {value}; a failed evaluation is told as failed")
+        raise InputError(f"{what}: expected a finite number, got {value}; report a failed evaluation as failed")
     if abs(value) > LARGEST:
         raise InputError(f"{what}: expected a number of at most {LARGEST:g} in size, got {value:g}; rescale it")
     info = _checked_info(outcome.info, where)
     failure = None if outcome.failure is None else _text(_failure(outcome.failure, what))
     if outcome.gradient is None:
         if outcome.gradient_noise is not None:
-            raise InputError(f"{where}gradient_noise: there is no gradient that it belongs to")
+            raise InputError(f"{where}gradient_noise: expected a gradient with it, got none")
         return Outcome(value, info=info, failure=failure, seconds=seconds, **details)
     gradient = as_vector(f"{where}gradient", outcome.gradient, d)
     if outcome.gradient_noise is None:
@@ -233,13 +233,13 @@ def checked(given: Any, d: int, what: str = "value", seconds: float = 0.0) -> Ou
 
 
 def told_outcome(d: int, value: Any, gradient: Any, gradient_noise: Any, failed: Any, **details: Any) -> Outcome:
-    """What is told by hand, checked: a value with what belongs to it, an `Outcome`, or a failure.
+    """Check what `tell` got: a value with its details, an `Outcome`, or a failure.
 
     Args:
         d: the number of parameters.
         value, gradient, gradient_noise: see `Outcome`.
-        failed: whether, or why, there is no value.
-        **details: the fields of `Outcome` that `DETAILS` names; those that are None are not given.
+        failed: True, or the reason, if there is no value.
+        **details: fields of `Outcome` named in `DETAILS`; None means not given.
     """
     given = {name: part for name, part in details.items() if part is not None}
     if not isinstance(failed, (bool, np.bool_, str, BaseException)):
@@ -268,7 +268,7 @@ def as_block(name: str, block: Any) -> str | float:
 
 
 def _with_mean(outcome: Outcome, where: str) -> Outcome:
-    """The values of several evaluations as their mean."""
+    """The outcome with the mean of its several values."""
     if outcome.value is not None or outcome.repeats != 1:
         raise InputError(f"{where}values: give them without value and repeats, which follow from them")
     values = as_vector(f"{where}values", outcome.values)  # type: ignore[arg-type]  # it is not None
@@ -324,7 +324,7 @@ def _failure(failure: Any, what: str) -> str:
 
 
 def _text(text: str, longest: int = LONGEST_FAILURE) -> str:
-    """Without unpaired surrogates, which no file can hold, and cut to a size."""
+    """The text without unpaired surrogates, which no file can hold, and cut to a length."""
     if len(text) > longest:
         text = f"{text[:longest]} … ({len(text) - longest} more characters)"
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

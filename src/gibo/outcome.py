@@ -59,8 +59,8 @@ class Query:
         seed: for a stochastic objective; it depends only on the run's seed and the id.
         kind: ``"iterate"``, ``"query"``, or ``"external"``: a point that the optimiser did not ask for.
         iteration: the iteration of the optimiser that asked for it.
-        block: for which block it was planned, see `gibo.Settings`; its value belongs to that one unless it is told
-            another one. None: no block is known.
+        block: the block that it was planned for, see `gibo.Settings`. Its value belongs to this block unless `tell`
+            gets another one. None: unknown.
     """
 
     id: int

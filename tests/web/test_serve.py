@@ -6,14 +6,19 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from gibo.cli import main
 from gibo.errors import InUseError, JournalError
 from gibo.runs import manual
 from gibo.runs.description import read_description
@@ -481,3 +486,92 @@ def test_with_a_token_nobody_else_is_answered(folder):
             assert call(server, method, path, body)[0] == 403
             assert call(server, method, path, body, X_Gibo_Token=f".{token[1:]}")[0] == 403
         assert call(server, "POST", "/ask", {}, X_Gibo_Token=token)[0] == 200
+
+
+# -- what takes for ever ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", ["GET /", "POST /ask HTTP/1.1\r\nContent-Type: application/json\r\nX: "])
+def test_a_request_that_trickles_has_one_deadline(part, server, monkeypatch):
+    monkeypatch.setattr(loopback, "PATIENCE", 0.6)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as client:
+        client.sendall(part.encode())
+        for _ in range(200):  # each byte comes in time
+            try:
+                client.sendall(b"x")
+                time.sleep(0.05)
+            except OSError:
+                break
+        else:
+            pytest.fail("the connection is held for ever")
+    assert call(server, "GET", "/status")[0] == 200
+
+
+def test_a_body_that_trickles_after_it_was_refused_has_a_deadline_too(server, monkeypatch):
+    monkeypatch.setattr(loopback, "PATIENCE", 0.6)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as client:
+        client.sendall(b"POST /tell HTTP/1.1\r\nHost: elsewhere\r\nContent-Length: 1000000\r\n\r\n")
+        assert b" 403 " in client.recv(100)
+        for _ in range(200):
+            try:
+                client.sendall(b"x")
+                time.sleep(0.05)
+            except OSError:
+                break
+        else:
+            pytest.fail("the connection is held for ever")
+
+
+def test_half_requests_block_nobody(server):
+    silent = [socket.create_connection(("127.0.0.1", server.port), timeout=30) for _ in range(600)]
+    try:
+        for client in silent:
+            with suppress(OSError):  # the first ones are closed already
+                client.sendall(b"GET /status HTTP/1.1\r\nHost: ")
+        for _ in range(3):
+            assert call(server, "GET", "/status")[0] == 200
+        assert threading.active_count() < 2 * loopback.MOST_CONNECTIONS
+    finally:
+        for client in silent:
+            client.close()
+
+
+@pytest.mark.parametrize("moment", ["as the port opens", "in a destructor", "as it starts", "as its thread runs"])
+@pytest.mark.parametrize("command", ["serve", "watch"])
+def test_a_request_to_end_is_heard_whenever_it_comes(command, moment, folder, monkeypatch):
+    def end():
+        signal.raise_signal(signal.SIGTERM)
+
+    class Dying:
+        def __del__(self):
+            end()  # an exception that is raised here is lost
+
+    def after(owner, name, act):
+        whole = getattr(owner, name)
+
+        def then(*args, **kwargs):
+            found = whole(*args, **kwargs)
+            act()
+            return found
+
+        monkeypatch.setattr(owner, name, then)
+
+    acts = {
+        "as the port opens": (loopback.LoopbackServer, "server_bind", end),
+        "in a destructor": (loopback.LoopbackServer, "server_activate", lambda: Dying() and None),
+        "as it starts": (
+            threading.Thread,
+            "start",
+            lambda: threading.main_thread() is threading.current_thread() and end(),
+        ),
+        "as its thread runs": (
+            loopback.LoopbackServer,
+            "service_actions",
+            lambda: signal.pthread_kill(threading.get_ident(), signal.SIGTERM),  # the main thread goes on waiting
+        ),
+    }
+    after(*acts[moment])
+    before = signal.getsignal(signal.SIGTERM)
+    assert main([command, str(folder), "--port=0"]) == 0
+    assert signal.getsignal(signal.SIGTERM) is before
+    ManualBench(folder).close()  # it has let go of the run

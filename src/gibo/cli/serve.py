@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gibo.cli import complain, say
-from gibo.cli.train import like_ctrl_c
+from gibo.cli.train import like_ctrl_c, noted_signals
 from gibo.errors import InputError
 
 
@@ -52,7 +52,7 @@ def _serve(arguments: argparse.Namespace) -> int:
         if arguments.stdio:
             serve_lines(bench, sys.stdin.buffer, sys.stdout.buffer)
             return 0
-        with Serve(bench, arguments.port, arguments.token) as server:
+        with noted_signals() as wait, Serve(bench, arguments.port, arguments.token) as server:
             say(f"{arguments.folder}: {server.public_address}", flush=True)
-            server.stopping.wait()  # until Ctrl-C
+            wait()
     return 0

@@ -6,6 +6,7 @@ import argparse
 import inspect
 import signal
 import statistics
+import time
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 # Default number of evaluations per trial.
 BUDGET = 300
+SIGNAL_POLL = 0.1  # seconds between two looks whether a server is to end
 
 
 def add_commands(commands: Any) -> None:
@@ -332,3 +334,23 @@ def like_ctrl_c(quietly: bool = False) -> Iterator[None]:
             raise
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def noted_signals() -> Iterator[Callable[[], None]]:
+    """While the block runs, Ctrl-C and SIGTERM are noted; gives a function that waits for one of them.
+
+    An exception that a handler raises is lost in a destructor, and can leave a lock of another thread in disorder.
+    """
+    came: list[int] = []
+    before = {each: signal.signal(each, lambda n, _: came.append(n)) for each in (signal.SIGINT, signal.SIGTERM)}
+
+    def wait() -> None:
+        while not came:  # with a time-out: the system may give the signal to another thread
+            time.sleep(SIGNAL_POLL)
+
+    try:
+        yield wait
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

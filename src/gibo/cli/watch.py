@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gibo.cli import say
-from gibo.cli.train import add_allow_module, like_ctrl_c
+from gibo.cli.train import add_allow_module, noted_signals
 
 
 def add_commands(commands: Any) -> None:
@@ -53,7 +53,7 @@ def _watch(arguments: argparse.Namespace) -> int:
         control_of(arguments.folder)  # raises if another process holds the run, and names it
     acts = control_of if arguments.control else None
     with (
-        like_ctrl_c(quietly=True),
+        noted_signals() as wait,
         single_thread(),
         watch(arguments.folder, arguments.port, acts, allow_module=arguments.allow_module) as server,
     ):
@@ -62,7 +62,7 @@ def _watch(arguments: argparse.Namespace) -> int:
             import webbrowser
 
             webbrowser.open(server.page_address)
-        server.stopping.wait()  # until Ctrl-C
+        wait()
     return 0
 
 

@@ -4,6 +4,8 @@
     Origin    if a browser sends one, it must be this server's; Sec-Fetch-Site, if sent, must not say another site
     token     where a server has one, `X-Gibo-Token` must be it: other users of this machine do not know it
     bodies    need a length, which is bounded
+    time      a request must arrive within one deadline, however slowly its bytes come; of too many connections, the one
+              that has waited longest for its request is closed
     routes    are fixed; nothing in an address is ever used as a path of a file
 
 Answers are never cached, never sniffed and never shown inside another page.
@@ -13,8 +15,11 @@ from __future__ import annotations
 
 import hmac
 import json
+import math
+import socket
 import sys
 import threading
+import time
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -29,7 +34,9 @@ ADDRESS = "127.0.0.1"
 LARGEST_BODY = 1 << 20
 # What a client sends beyond the largest body is thrown away for a moment, so that it gets to read why it was refused.
 DRAINED = 1 << 26
-PATIENCE = 20.0  # seconds without a byte from a client, or until it takes a part of an answer
+PATIENCE = 20.0  # seconds within which a request must be here, and within which a client must take a part of an answer
+MOST_CONNECTIONS = 128
+DEADLINE_POLL = 0.1  # seconds between two looks at the deadlines
 TOKEN = "X-Gibo-Token"
 
 HEADERS = {
@@ -77,6 +84,8 @@ class LoopbackServer(ThreadingHTTPServer):
 
     def __init__(self, port: int, handler: type[LoopbackHandler]) -> None:
         self.stopping = threading.Event()
+        self._due: dict[socket.socket, float] = {}  # of each connection: when its request must be here
+        self._lock = threading.Lock()  # of these
         try:
             super().__init__((ADDRESS, port), handler)
             _listening.add(self)
@@ -86,7 +95,7 @@ class LoopbackServer(ThreadingHTTPServer):
 
     def __enter__(self) -> Self:
         """Serve in a thread of its own, until the block ends."""
-        threading.Thread(target=self.serve_forever, args=(0.1,), name="gibo server", daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(DEADLINE_POLL,), name="gibo server", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -103,6 +112,39 @@ class LoopbackServer(ThreadingHTTPServer):
     def address(self) -> str:
         """For a browser or a program on this machine."""
         return f"http://{ADDRESS}:{self.port}"
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.expect_request(request)
+        with self._lock:
+            if len(self._due) > MOST_CONNECTIONS:
+                self._cut(min(self._due, key=self._due.__getitem__))
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._due.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Between two looks for new connections: close those whose requests are late."""
+        with self._lock:
+            for connection in [each for each, due in self._due.items() if due < time.monotonic()]:
+                self._cut(connection)
+
+    def expect_request(self, connection: socket.socket) -> None:
+        """From now on this connection's client has `PATIENCE` to send a request."""
+        with self._lock:
+            self._due[connection] = time.monotonic() + PATIENCE
+
+    def has_request(self, connection: socket.socket) -> None:
+        """This connection's request is here: now it is our turn."""
+        with self._lock:
+            self._due[connection] = math.inf
+
+    def _cut(self, connection: socket.socket) -> None:
+        del self._due[connection]
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)  # its thread reads no more, and ends
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that is gone is no error; anything else is for the server's owner to see."""
@@ -123,6 +165,10 @@ class LoopbackHandler(BaseHTTPRequestHandler):
     timeout = PATIENCE
     routes: ClassVar[dict[tuple[str, str], str]] = {}
     server: LoopbackServer
+
+    def handle_one_request(self) -> None:
+        self.server.expect_request(self.connection)
+        super().handle_one_request()
 
     def do_GET(self) -> None:
         self._answer("GET")
@@ -152,6 +198,8 @@ class LoopbackHandler(BaseHTTPRequestHandler):
                     raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"{self.url.path}: use {other}")
                 known = ", ".join(f"{m} {path}" for m, path in self.routes)
                 raise Refusal(HTTPStatus.NOT_FOUND, f"no such address; there are: {known}")
+            if method == "GET":
+                self.server.has_request(self.connection)
             found = getattr(self, name)()
             if found is not None:
                 self.send_json(found)
@@ -205,6 +253,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         if kind != "application/json":  # what other kinds a page of another site could send without being asked
             raise Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Content-Type: expected application/json")
         data = self.rfile.read(length)
+        self.server.has_request(self.connection)
         self.left = 0
         if len(data) < length:
             raise Refusal(HTTPStatus.BAD_REQUEST, f"expected {length} bytes, got {len(data)}")
@@ -215,6 +264,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         if not self.left and "Transfer-Encoding" not in self.headers:
             return
         self.close_connection = True
+        self.server.expect_request(self.connection)
         with suppress(OSError):
             self.wfile.flush()
             left = min(self.left, DRAINED)

@@ -1,4 +1,4 @@
-"""`python -m gibo`: the command line, where the command `gibo` is not on the path."""
+"""`python -m gibo`: the command line if the command `gibo` is not on the path."""
 
 from gibo.cli import entry
 

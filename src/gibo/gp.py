@@ -1,4 +1,4 @@
-"""The Gaussian process of the objective, and what it says about the objective's gradient.
+"""The Gaussian process of the objective, and its posterior of the objective's gradient.
 
 Symbols and shapes
 ------------------
@@ -9,7 +9,7 @@ m                     the constant prior mean
 K (N, N)              covariance of all N = m·d + n observations, gradients first, point by point, then values; noise
                       on the diagonal;  ``K = L Lᵀ``
 a (N,)                ``K⁻¹ (observations − prior mean)``
-t (d,)                a point at which the gradient is asked for
+t (d,)                the point at which the gradient is predicted
 D (N, d)              covariance of the observations with ∇J(t); its row for a value at x is ``∂k(t, x)/∂t``
 H (d, d)              prior covariance of ∇J(t)
 V (N, d)              ``L⁻¹ D``
@@ -46,7 +46,7 @@ class Prediction(NamedTuple):
 
 
 class Jacobian(NamedTuple):
-    """Mean μ (d,) and covariance S (d, d) of the objective's gradient at a point, and how sure an ascent is by them.
+    """Mean μ (d,) and covariance S (d, d) of the objective's gradient at a point, and the probability of ascent.
 
     Example:
         >>> jacobian = Jacobian(np.array([3.0, 0.0]), np.eye(2))
@@ -58,11 +58,12 @@ class Jacobian(NamedTuple):
     covariance: Array
 
     def certainty(self) -> float:
-        """How sure the model is that the gradient is not zero: the posterior's mass nearer to its mean than zero.
+        """The model's probability that the gradient is not zero: the posterior mass that is nearer to the mean than
+        zero is.
 
         ``P(χ²_d ≤ μᵀ S⁻¹ μ)``, the credible level of the ellipsoid around μ whose border runs through zero. Near 1 the
-        gradient is known; where it is lost in its uncertainty this is as likely to be low as high, in any dimension. (A
-        step along μ itself seems to ascend ever more surely, the more dimensions there are.)
+        gradient is known. If only noise is known, the certainty is uniform between 0 and 1 in any dimension. (The
+        probability that a step along μ itself ascends grows with the dimension.)
         """
         largest = float(np.abs(self.mean).max(initial=0.0))
         if largest < 1e-100:  # zero, or what is left far from all data, where the covariance is the prior's
@@ -76,8 +77,7 @@ class Jacobian(NamedTuple):
     def probability_of_ascent(self, step: npt.ArrayLike) -> float:
         """Probability that the objective rises along `step`, ``Φ(stepᵀ μ/√(stepᵀ S step))``; ½ for a step of zero.
 
-        It is the model's own belief, and an optimistic one: the hyperparameters are taken for known, and the step was
-        chosen to look good.
+        It is optimistic, because it treats the hyperparameters as known and because the step was chosen to look good.
         """
         step = as_vector("step", step, len(self.mean))
         slope, variance = float(step @ self.mean), float(step @ self.covariance @ step)
@@ -90,14 +90,14 @@ class Jacobian(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GaussianProcess:
-    """A Gaussian process prior, or, once conditioned, its posterior.
+    """A Gaussian process: a prior, or after conditioning a posterior.
 
     Args:
         kernel: covariance function of the objective.
         noise: variance of the noise on an observed value; 0 makes the posterior mean interpolate.
-        mean: the constant prior mean, or ``"estimated"``: then its most likely value given the data and the
-            kernel, ``1ᵀK⁻¹y / 1ᵀK⁻¹1`` (generalised least squares), is used; or a `gibo.means.Mean`.
-        blocks: what evaluations of one block have in common; see `gibo.blocks`.
+        mean: the constant prior mean; or a `gibo.means.Mean`; or ``"estimated"``: its most likely value given the data
+            and the kernel, ``1ᵀK⁻¹y / 1ᵀK⁻¹1`` (generalised least squares).
+        blocks: the common shift of evaluations of one block; see `gibo.blocks`.
 
     Example:
         >>> from gibo import GaussianProcess, SquaredExponential
@@ -141,7 +141,7 @@ class GaussianProcess:
         blocks: npt.ArrayLike | None = None,
         gradient_blocks: npt.ArrayLike | None = None,
     ) -> GaussianProcess:
-        """The posterior given values y at X and, optionally, gradients; data that were there before are replaced.
+        """The posterior given values y at X and, optionally, gradients; they replace earlier data.
 
         Args:
             X: (n, d) locations.
@@ -158,7 +158,7 @@ class GaussianProcess:
         return self.given(checked(X, y, *rest))
 
     def given(self, data: Observations) -> GaussianProcess:
-        """`condition` on data that were checked before."""
+        """`condition` on data that are already checked."""
         K = self._covariance(data, data)
         np.einsum("ii->i", K)[:] += data.noise(self.noise)
         return replace(self, observations=data, factor=linalg.cholesky(K))
@@ -178,8 +178,8 @@ class GaussianProcess:
     ) -> GaussianProcess:
         """The posterior given one point ((d,) and a number) or several more.
 
-        Values take O(N²) each instead of O(N³): their rows are the last ones of K. With gradients, which stand first,
-        the model is made anew.
+        A value takes O(N²) instead of O(N³), because its row is the last one of K. With new gradients, whose rows come
+        first, the factor is computed anew.
         """
         X = as_finite("X", X)
         X = X[None] if X.ndim == 1 and X.size else X
@@ -213,7 +213,7 @@ class GaussianProcess:
         return {"lengthscale": k.lengthscale, "variance": k.variance, "noise": self.noise, **k.own, **of_blocks}
 
     def with_hyperparameters(self, **values: Any) -> GaussianProcess:
-        """The prior, without data, with other hyperparameters; those not named stay."""
+        """The prior without data, with these hyperparameters changed."""
         values = self.hyperparameters | values
         noise, blocks = values.pop("noise"), self.blocks
         if blocks is not None:
@@ -227,14 +227,14 @@ class GaussianProcess:
 
     @property
     def jitter(self) -> float:
-        """What was added to the diagonal of K to factorise it."""
+        """The number that was added to the diagonal of K to factorise it."""
         return 0.0 if self.factor is None else self.factor.jitter
 
     # -- the posterior ------------------------------------------------------------------------------------------------
 
     @cached_property
     def prior_mean(self) -> float:
-        """The constant prior mean m, estimated from the data if that was asked for; 0 where m is a function."""
+        """The constant prior mean m, given or estimated; 0 if m is a function."""
         if isinstance(self.mean, Mean):
             return 0.0
         if self.mean != "estimated":
@@ -279,7 +279,7 @@ class GaussianProcess:
 
     @property
     def drifts(self) -> bool:
-        """Whether the objective that is asked for is that of a time, and not the kernel's process alone."""
+        """Whether the model predicts the objective at a time instead of the kernel's process alone."""
         return self.blocks is not None and self.blocks.timescale is not None
 
     @property
@@ -319,7 +319,7 @@ class GaussianProcess:
         return self._with_target(self.kernel.joint(data.X, data.G, t[:0], t), data, t.size)
 
     def _with_target(self, K: Array, data: Observations, p2: int) -> Array:
-        """The kernel's covariance of the observations with the objective, in time with what they have in common."""
+        """The kernel's covariance of the observations with the objective; with a drift, plus the term of the blocks."""
         if self.blocks is None or not self.drifts:
             return K
         return self.blocks.add(
@@ -358,7 +358,7 @@ class GaussianProcess:
 
 
 def known(what: str, *arrays: Array) -> None:
-    """Raise if a posterior is not finite: data or hyperparameters may differ too much in size."""
+    """Raise if a posterior is not finite, which happens if data or hyperparameters differ too much in size."""
     for array in arrays:
         if not np.isfinite(array).all():
             raise NumericalError(
@@ -367,7 +367,7 @@ def known(what: str, *arrays: Array) -> None:
 
 
 def conditioned(gp: GaussianProcess) -> tuple[Observations, Factor]:
-    """Data and factor of a model that has data."""
+    """The data and the factor; raises if the model has no data."""
     instance("gp", gp, GaussianProcess, "a GaussianProcess")
     if gp.observations is None or gp.factor is None:
         raise InputError("this Gaussian process has no data yet; call condition(X, y) first")
@@ -382,7 +382,7 @@ def schur_complement(H: Array, V: Array) -> Array:
 
 
 def _chi_square_cdf(x: float, d: int) -> float:
-    """P(χ²_d ≤ x), by its finite sum for whole d; scipy.special has it too, but is slow to load.
+    """P(χ²_d ≤ x) as a finite sum for whole d; scipy.special has it too, but loads slowly.
 
     ``P(χ²_{d+2} ≤ x) = P(χ²_d ≤ x) − h^(d/2)·e^(−h)/Γ(d/2 + 1)`` with h = x/2, from ``erf(√h)`` (d = 1) or
     ``1 − e^(−h)`` (d = 2) on.

@@ -14,7 +14,7 @@ A kernel is one class with one method, its profile; every derivative below follo
     ∂k/∂a      =  2·s2·psi'·r                                        ∂k/∂b = −∂k/∂a
     ∂²k/∂a∂bᵀ  = −2·s2·psi'·L − 4·s2·psi''·r rᵀ
 
-No formula divides by the distance, so all are finite and exact where two points coincide.
+No formula divides by the distance, so all are finite and exact if two points coincide.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ KERNELS: dict[str, type[Kernel]] = {}
 
 
 def kernel_name(text: str) -> str:
-    """The name of a kernel of `KERNELS`, also by ``module:Class`` of one's own, which is imported."""
+    """The name of a kernel in `KERNELS`; ``module:Class`` imports a user's kernel."""
     if not is_place(text):
         one_of("kernel", text, KERNELS, hint="; of your own: module:Class, or import its module first")
         return text
@@ -58,9 +58,10 @@ def kernel_name(text: str) -> str:
 class Kernel(Serializable, ABC):
     """A stationary kernel with one lengthscale per dimension (ARD), or one for all.
 
-    One of your own takes a class with a `profile`; with a `name` too, settings accept it by that name. Positive
-    parameters of its own that a fit should find are fields of a frozen dataclass, with a prior for each in `priors` and
-    the profile's derivatives in `profile_by_log`; see the rational quadratic kernel in ``tests/test_kernels.py``.
+    To write a kernel, define a subclass with a `profile`. With a `name`, settings accept it by that name. If it has
+    positive parameters that a fit should find, make it a frozen dataclass with these fields, a prior for each in
+    `priors`, and the profile's derivatives in `profile_by_log`; see the rational quadratic kernel in
+    ``tests/test_kernels.py``.
 
     Args:
         lengthscale: positive; a number, or one per dimension.
@@ -98,7 +99,7 @@ class Kernel(Serializable, ABC):
         for name in self.priors:
             if name not in known:
                 raise InputError(
-                    f"{name}: has a prior, but is no field; put @dataclass(frozen=True, eq=False) before it"
+                    f"{name}: has a prior but is no field; put @dataclass(frozen=True, eq=False) before the class"
                 )
             object.__setattr__(self, name, positive(name, getattr(self, name)))
 
@@ -107,9 +108,9 @@ class Kernel(Serializable, ABC):
         """``(psi(q), psi'(q), …)`` up to the derivative of the given order, at most 3."""
 
     def profile_by_log(self, name: str, q: Array, order: int) -> tuple[Array, ...]:
-        """What `profile` gives, differentiated by the logarithm of the parameter of that name in `priors`.
+        """The derivative of `profile` by the logarithm of the parameter with this name in `priors`.
 
-        A fit needs it up to order 0, of data with gradients up to order 2.
+        A fit needs order 0, and up to order 2 for data with gradients.
         """
         raise NotImplementedError(f"{type(self).__name__} has a prior of {name} but no profile_by_log")
 
@@ -225,7 +226,7 @@ class Kernel(Serializable, ABC):
         """Covariance of (gradients at G, values at X) with (gradients at G2, values at X2).
 
         Rows: the m·d gradient components, point by point, then the n values; columns alike: (m·d + n, m2·d + n2).
-        Values come last because they come one by one: a new one is a new last row.
+        Values come last, so that a new value is a new last row.
         """
         n, p, n2, p2 = len(X), G.size, len(X2), G2.size
         K = np.empty((p + n, p2 + n2))
@@ -289,7 +290,7 @@ class Matern52(Kernel):
         dpsi, ddpsi = -(5.0 / 6.0) * (1.0 + s) * e, (25.0 / 12.0) * e
         if order < 3:
             return (psi, dpsi, ddpsi)[: order + 1]
-        # ∝ 1/√q; wherever it is used it is multiplied by the fourth power of a difference, so the limit is 0.
+        # ∝ 1/√q; each use multiplies it by the fourth power of a difference, so the limit is 0.
         return psi, dpsi, ddpsi, -(125.0 / 24.0) * e / np.maximum(s, np.finfo(np.float64).tiny ** 0.5)
 
 
@@ -310,9 +311,9 @@ class _ByLog(Kernel):
 def squared_distance(A: Array, B: Array, ell: Array) -> Array:
     """``q`` for all pairs (n, m), through one matrix product.
 
-    The points are centred first, so that what cancels in ``|a|² + |b|² − 2 a·b`` is small: the error is a few units of
-    rounding of the squared radius of the points in lengthscales. Where that is too much, because some points are far
-    from the others, it is done difference by difference, several times slower.
+    The points are centred first, so that the cancellation in ``|a|² + |b|² − 2 a·b`` is small: the error is a few units
+    of rounding of the squared radius of the points in lengthscales. If that is too much, because some points are far
+    from the others, differences are computed one by one, which is several times slower.
     """
     centre = B.mean(axis=0) if len(B) else 0.0
     U = (A - centre) / ell

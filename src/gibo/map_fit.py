@@ -1,7 +1,7 @@
 """Maximum a posteriori hyperparameters: log marginal likelihood plus log-priors, by L-BFGS-B with exact gradients.
 
-The search runs over the logarithms of the hyperparameters; the maximum is that of the density over the hyperparameters
-themselves. The first step starts at the model's present hyperparameters, so a fit that follows another is warm-started.
+The search runs over the logarithms of the hyperparameters, but maximises the density over the hyperparameters
+themselves. It starts at the model's present hyperparameters, so that later fits have a warm start.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from gibo.means import Mean
 from gibo.observations import Observations
 from gibo.priors import Prior
 
-# Where a prior has no bounded support, the search stays within this factor of the prior's mean.
+# If a prior has no bounded support, the search stays within this factor of the prior's mean.
 SEARCH_FACTOR = 1e6
 
 
 @dataclass(frozen=True)
 class FitWarning:
-    """Why a fit kept the old hyperparameters."""
+    """The reason why a fit kept the old hyperparameters."""
 
     message: str
 
@@ -43,16 +43,17 @@ class Fit(NamedTuple):
 
 
 def fit(gp: GaussianProcess, priors: Mapping[str, Prior], maximum_steps: int = 50) -> Fit:
-    """MAP estimate of those hyperparameters of a conditioned model that have a prior; the others stay as they are.
+    """MAP estimate of the hyperparameters that have a prior; the others do not change.
 
     Args:
-        gp: a model with data; its hyperparameters are where the search starts.
+        gp: a model with data; the search starts at its hyperparameters.
         priors: a prior for any of ``"lengthscale"`` (the same for each dimension), ``"variance"``, ``"noise"``
             and the kernel's own parameters, see `gibo.Kernel`.
         maximum_steps: of L-BFGS-B.
 
     Returns:
-        A `Fit`. When the search meets nothing finite it holds the old model and a `FitWarning`; it does not raise.
+        A `Fit`. If the log-posterior is not finite anywhere, it has the old model and a `FitWarning`; `fit` does not
+        raise.
 
     Example:
         >>> from gibo import GaussianProcess, SquaredExponential
@@ -129,11 +130,11 @@ def likelihood_of_values(gp: GaussianProcess, data: Observations) -> tuple[float
     # Σ_ij B_ij (z_i − z_j)² = 2·(Σ_i (row sums of B)_i z_i² − zᵀ B z), for B = a aᵀ∘psi' and for B = P∘psi'.
     aZ = a[:, None] * Z
     along = (a * dpsi.dot(a)).dot(Z * Z) - np.einsum("nd,nd->d", aZ, dpsi.dot(aZ))
-    B = P * dpsi  # its upper triangle; the diagonal, which is in both parts twice, cancels
+    B = P * dpsi  # its upper triangle; the diagonal is in both parts twice and cancels
     along -= (B.sum(axis=0) + B.sum(axis=1)).dot(Z * Z) - 2.0 * np.einsum("nd,nd->d", Z, B.dot(Z))
     scale, diagonal = data.noise_scale, P.diagonal()
     inverse_trace, square = float((scale * diagonal).sum()), float(a.dot(scale * a))
-    noise = gp.noise + model.jitter  # the jitter is not scaled, so the rest of it is in `further`, as known noise is
+    noise = gp.noise + model.jitter  # the jitter is not scaled, so its rest belongs to `further`, like known noise
     further = data.known_noise + model.jitter * (1.0 - scale)
     by_s2 = float(a.dot(data.targets(model.prior_mean))) - noise * square - n + noise * inverse_trace
     by_s2 += float(further.dot(diagonal - a * a))
@@ -188,11 +189,11 @@ class _Space:
         return dict(zip(self.names, np.split(z, np.cumsum(self.sizes)[:-1]), strict=True))
 
     def model(self, z: Array) -> GaussianProcess:
-        """Given the data."""
+        """The model given the data."""
         return self._bare(z).given(conditioned(self.gp)[0])
 
     def log_posterior(self, z: Array) -> tuple[float, Array]:
-        """With its gradient."""
+        """The log-posterior and its gradient."""
         gp, (data, _) = self._bare(z), conditioned(self.gp)
         if data.g.size or isinstance(gp.mean, Mean) or gp.blocks is not None:
             model = gp.given(data)
@@ -201,7 +202,7 @@ class _Space:
         return value + _log_prior(gp, self.priors), self._gradient(gradient, z)
 
     def _bare(self, z: Array) -> GaussianProcess:
-        """Without the data's factor."""
+        """The model without the factor of the data."""
         values: dict[str, Any] = {}
         for name, part in self.split(z).items():
             # Rounding in exp(log(bound)) must not leave the support.

@@ -1,6 +1,6 @@
 """Prior means with a gradient: the ``m`` and ``∇m`` of Müller et al. 2021, eq. (3).
 
-For a constant mean, a number is enough. One of your own is a frozen dataclass that derives from `Mean`.
+For a constant mean, use a number. To write a mean, derive a frozen dataclass from `Mean`.
 
 Example:
     >>> from gibo import GaussianProcess, SquaredExponential
@@ -36,7 +36,7 @@ class Mean(Serializable, ABC):
         """∇m (n, d) at the rows of X (n, d)."""
 
     def check(self, d: int) -> None:
-        """That it is a mean of points of d dimensions."""
+        """Check that the mean accepts points of d dimensions."""
         X = np.zeros((2, d))
         for name, found, shape in (("m", self(X), (2,)), ("∇m", self.gradient(X), (2, d))):
             if np.shape(found) != shape or not np.isfinite(found).all():

@@ -1,4 +1,4 @@
-"""What a Gaussian process is given: values and gradients, their noise and their blocks."""
+"""The data of a Gaussian process: values and gradients with their noise and blocks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gibo.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """Values and gradients. In K, and in all that has a row for each observation, gradients stand before values.
+    """Values and gradients. In K and in all arrays with a row per observation, gradients come before values.
 
     The noise on value i has the variance ``noise·noise_scale_i + known_noise_i``: 1 and 0 for a usual value, 1/r and 0
     for the mean of r repeats, 0 and v for a value whose noise variance v is known. The
@@ -44,7 +44,7 @@ class Observations:
         return np.concatenate([np.repeat(self.gradient_blocks, self.X.shape[1]), self.blocks])
 
     def append(self, new: Observations) -> Observations:
-        """Both together."""
+        """These and further observations."""
         both = {name: np.concatenate([getattr(self, name), getattr(new, name)]) for name in self.__dataclass_fields__}
         return Observations(**both)
 

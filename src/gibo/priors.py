@@ -1,7 +1,7 @@
 """Priors on hyperparameters: log-densities with their derivatives.
 
-A prior is a density over the hyperparameter itself (a lengthscale, a variance), not over its logarithm; the one
-exception, `SharedLogNormal`, says why. A prior of one's own is a frozen dataclass that derives from `Prior`.
+A prior is a density over the hyperparameter itself (a lengthscale, a variance), not over its logarithm. The only
+exception is `SharedLogNormal`, which states the reason. To write a prior, derive a frozen dataclass from `Prior`.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Prior(Serializable, ABC):
     @property
     @abstractmethod
     def mean(self) -> float:
-        """The mean, where a hyperparameter starts before its first fit; positive."""
+        """The mean, positive; a hyperparameter starts there before its first fit."""
 
     @property
     def support(self) -> tuple[float, float]:
-        """Where the density is positive; a fit stays inside."""
+        """The interval in which the density is positive; a fit stays inside."""
         return 0.0, math.inf
 
 
@@ -135,10 +135,9 @@ class SharedLogNormal(Prior):
     """Lengthscales that vary together: ``log x_j = log median + s + e_j``.
 
     The common factor s has standard deviation shared_log_sd, each deviation e_j has log_sd. All values inform the
-    common factor, so a wrong guess of it is corrected early, while single dimensions differ only as far as the data
-    insist.
+    common factor, so that a wrong guess is corrected early. Single dimensions differ only if the data show it.
 
-    This is the one density that is taken over the logarithms, so that the median is also the mode. Over x itself the
+    This density is taken over the logarithms, so that the median is also the mode. Over x itself the
     mode would be at ``median·exp(−log_sd² − d·shared_log_sd²)``, next to zero in high dimensions.
 
     >>> prior = SharedLogNormal(1.0, shared_log_sd=1.0, log_sd=0.3)
@@ -171,10 +170,10 @@ class SharedLogNormal(Prior):
 
     @property
     def mean(self) -> float:
-        return self.median  # where the prior alone would put the estimate
+        return self.median  # the estimate that the prior alone would give
 
     @property
     def support(self) -> tuple[float, float]:
-        """Cut off at 4 standard deviations of the whole, beyond which few data could drag the estimate."""
+        """Cut off at 4 standard deviations of the sum; otherwise a few data could drag the estimate far away."""
         factor = math.exp(min(4.0 * math.hypot(self.shared_log_sd, self.log_sd), 100.0))
         return self.median / factor, self.median * factor

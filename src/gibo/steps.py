@@ -3,7 +3,7 @@
 The **direction** comes from the gradient's posterior mean g and the lengthscales, in one of four normalisations. The
 **step rule** turns a sequence of directions into steps, by a step size that may follow a **schedule**.
 
-A rule or a schedule of one's own is a frozen dataclass that derives from `StepRule` or `Schedule`::
+To write a rule or a schedule, derive a frozen dataclass from `StepRule` or `Schedule`::
 
     @dataclass(frozen=True)
     class Cosine(Schedule):
@@ -48,12 +48,12 @@ def direction(g: npt.ArrayLike, ell: npt.ArrayLike, normalization: GradientScali
 
     ===============  ==================  ==============================================================================
     ``"paper"``      ``g/√(gᵀ L g)``     L = diag(1/ell²); Müller et al. 2021, appendix A.4
-    ``"published"``  ``ell∘g/‖g‖``       what the authors' published code does
-    ``"invariant"``  ``ell²∘g/‖ell∘g‖``  steepest ascent in lengthscale units: does not depend on a parameter's unit
+    ``"published"``  ``ell∘g/‖g‖``       the authors' published code
+    ``"invariant"``  ``ell²∘g/‖ell∘g‖``  steepest ascent in lengthscale units, independent of a parameter's unit
     ``"off"``        ``g``
     ===============  ==================  ==============================================================================
 
-    They agree (but for "off") when all lengthscales are equal. A gradient of zero gives a direction of zero.
+    They agree (except "off") if all lengthscales are equal. A zero gradient gives a zero direction.
 
     >>> direction(np.array([3.0, 4.0]), np.array([0.5, 0.5]), "paper")
     array([0.3, 0.4])
@@ -132,11 +132,11 @@ class Decay(Schedule):
 
 
 class StepRule(Serializable, ABC):
-    """Turns directions into steps: a pure pair of functions, so that a run can be saved between any two steps."""
+    """Turns directions into steps by a pair of pure functions, so that a run can be saved between any two steps."""
 
     @abstractmethod
     def init(self, d: int) -> State:
-        """The state before the first step: float64 arrays by name, or none; names and shapes stay."""
+        """The state before the first step: float64 arrays by name, or none. Names and shapes do not change."""
 
     @abstractmethod
     def update(self, direction: Array, state: State) -> tuple[Array, State]:

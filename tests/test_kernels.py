@@ -129,7 +129,7 @@ def test_a_parameter_of_its_own_is_positive_and_a_field():
     with pytest.raises(InputError, match="alpha: expected a positive"):
         RationalQuadratic(alpha=-1.0)
     careless = type("Careless", (Kernel,), {"priors": {"alpha": LogNormal(1.0, 1.0)}, "alpha": 1.0, "profile": None})
-    with pytest.raises(InputError, match=r"alpha: .*put @dataclass\(frozen=True, eq=False\) before it"):
+    with pytest.raises(InputError, match=r"alpha: .*put @dataclass\(frozen=True, eq=False\) before the class"):
         careless()
 
 

@@ -438,7 +438,7 @@ def test_mistakes_of_play(runs, tmp_path, monkeypatch, capsys, words, message):
     ("missing", "video", "advice"),
     [
         ("PIL", "x.gif", "video needs pillow, which is not installed"),
-        ("imageio_ffmpeg", "x.mp4", "gibo's extra 'video'); or write a .gif"),
+        ("imageio_ffmpeg", "x.mp4", "gibo[video]'; or write a .gif"),
         ("pygame", "x.gif", "gymnasium[classic-control]"),
     ],
 )

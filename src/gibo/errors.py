@@ -87,30 +87,10 @@ def printable(text: str, lines: bool = False) -> str:
 
 
 def missing_extra(needs: str, extra: str) -> MissingExtraError:
-    """The error for a package that is not installed. Its command works for any source of the installed gibo.
+    """The error for a package that is not installed.
 
     Args:
         needs: the start of the sentence, such as "a task needs gymnasium".
-        extra: the extra of gibo that contains the package.
+        extra: the extra of gibo that contains the package; pip adds it to the installed gibo.
     """
-    return MissingExtraError(
-        f"{needs}, which is not installed: pip install {_packages(extra)} (gibo's extra {extra!r})"
-    )
-
-
-def _packages(extra: str) -> str:
-    """The packages of an extra: gibo may be installed from a clone, a file or an index."""
-    import re  # imported here: slow to load and seldom needed
-    from importlib.metadata import PackageNotFoundError, requires
-
-    try:
-        lines = requires("gibo") or []
-    except PackageNotFoundError:  # a clone that is only on the path
-        return f"'.[{extra}]' in the folder of gibo"
-    found = []
-    for line in lines:
-        requirement, _, condition = (part.strip() for part in line.partition(";"))
-        if re.search(rf"extra == ['\"]{extra}['\"]", condition):
-            others = re.fullmatch(r"gibo\[(.*)\]", requirement)
-            found += [_packages(name) for name in others[1].split(",")] if others else [f"'{requirement}'"]
-    return " ".join(dict.fromkeys(found)) or f"'gibo[{extra}]'"
+    return MissingExtraError(f"{needs}, which is not installed: pip install 'gibo[{extra}]'")

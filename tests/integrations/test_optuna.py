@@ -381,4 +381,4 @@ def test_without_optuna_the_extra_is_named():
         "except gibo.MissingExtraError as error:\n    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "gibo's extra 'optuna'" in done.stdout
+    assert "gibo[optuna]" in done.stdout

@@ -127,7 +127,7 @@ def test_points_from_elsewhere_have_no_influence():
 
 def test_the_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "cma", None)
-    with pytest.raises(MissingExtraError, match="extra 'cma'"):
+    with pytest.raises(MissingExtraError, match=r"gibo\[cma\]"):
         CMAES([0.0, 0.0])
 
 

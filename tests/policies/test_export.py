@@ -195,7 +195,7 @@ def test_without_onnx_the_extra_is_named():
         "except gibo.MissingExtraError as error:\n    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "gibo's extra 'onnx'" in done.stdout
+    assert "gibo[onnx]" in done.stdout
 
 
 # -- refusals ---------------------------------------------------------------------------------------------------------

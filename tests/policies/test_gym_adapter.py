@@ -59,12 +59,12 @@ def needs_mujoco(**_):
 @pytest.mark.parametrize(
     ("entry_point", "words"),
     [
-        (needs_box2d, r"GiboNeeds0-v0 needs Box2D, which is not installed: pip install .* \(gibo's extra 'box2d'\)"),
+        (needs_box2d, r"GiboNeeds0-v0 needs Box2D, which is not installed: pip install 'gibo\[box2d\]'"),
         (
             needs_imageio,
-            r"GiboNeeds1-v0 needs imageio, which is not installed: pip install .* \(gibo's extra 'mujoco'\)",
+            r"GiboNeeds1-v0 needs imageio, which is not installed: pip install 'gibo\[mujoco\]'",
         ),
-        (needs_mujoco, r"GiboNeeds2-v0 needs mujoco, which is not installed: pip install .* \(gibo's extra 'mujoco'\)"),
+        (needs_mujoco, r"GiboNeeds2-v0 needs mujoco, which is not installed: pip install 'gibo\[mujoco\]'"),
     ],
 )
 def test_what_is_not_installed_is_named(entry_point, words):
@@ -78,7 +78,7 @@ def test_what_is_not_installed_is_named(entry_point, words):
     [
         (
             "gymnasium",
-            "a task needs gymnasium, which is not installed: pip install 'gymnasium[classic-control]>=1.1' (",
+            "a task needs gymnasium, which is not installed: pip install 'gibo[gym]'",
         ),
         ("mujoco", "Hopper-v5 needs mujoco, which is not installed: pip install "),
     ],

@@ -353,7 +353,7 @@ def test_it_can_be_pickled_without_its_environment(source, policy):
     before = facts(task(theta, seed=1))
     again = pickle.loads(pickle.dumps(task))
     assert facts(again(theta, seed=1)) == before
-    assert again.description == task.description
+    assert (again.architecture, again.episodes) == (task.architecture, task.episodes)
     again.close()
     task.close()
 
@@ -365,30 +365,7 @@ def test_a_given_environment_is_not_sent_elsewhere():
         Task(Drift()).make()
 
 
-# -- what it is -------------------------------------------------------------------------------------------------------
-
-
-def make_drift(**options):
-    return Drift(**options)
-
-
-@pytest.mark.parametrize(
-    ("source", "name"),
-    [
-        ("CartPole-v1", "CartPole-v1"),
-        (Drift, "tiny_environments.Drift"),
-        (make_drift, "test_task.make_drift"),
-        (functools.partial(make_drift, length=3), "test_task.make_drift"),
-        (Drift(), "Drift"),
-        (gymnasium.make("CartPole-v1"), "CartPole-v1"),
-    ],
-    ids=["id", "class", "function", "partial", "object", "registered-object"],
-)
-def test_the_description_names_the_environment(source, name):
-    with Task(source, policy="mlp:3:relu", episodes=2) as task:
-        description = json.loads(json.dumps(task.description, allow_nan=False))
-    assert (description["environment"], description["policy"]) == (name, "mlp:3:relu")
-    assert (description["parameters"], description["episodes"]) == (task.d, 2)
+# -- mistakes ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from gibo._checks import as_flag, describe, describe_error, finite, instance, natural, positive, positive_int, shown
 from gibo._linalg import Array, single_thread
-from gibo._serialize import to_plain
 from gibo.errors import GiboError, InputError
 from gibo.outcome import Outcome
 from gibo.policies import gym_adapter
@@ -106,7 +105,6 @@ class Task:
         with self.environment() as made:
             self.observation_shape = gym_adapter.observation_shape(made)
             self.actions = gym_adapter.actions_of(made)
-            self._name = _name(environment, made)
             if self.action_noise and not isinstance(self.actions, ContinuousActions):
                 raise InputError("action_noise: only for continuous actions; this environment's are discrete")
             self.architecture = self._architecture(policy)
@@ -184,22 +182,6 @@ class Task:
         """The policy with these parameters."""
         # A Policy takes anything that is a vector, and what it holds is an array.
         return Policy(self.architecture, cast(Array, theta), self.actions, normalization, self.observation_shape)
-
-    @property
-    def description(self) -> dict[str, Any]:
-        """What this task is, as data that JSON can hold."""
-        return {
-            "environment": self._name,
-            "environment_options": {key: _plain(value) for key, value in self.environment_options.items()},
-            "policy": self.architecture.text,
-            "parameters": self.d,
-            "episodes": self.episodes,
-            "normalize_states": self.normalize_states,
-            "reward_shift": self.reward_shift,
-            "reward_scale": self.reward_scale,
-            "action_noise": self.action_noise,
-            "max_steps": self.max_steps,
-        }
 
     def with_action_noise(self, policy: Policy, entropy: tuple[int, ...]) -> Policy | Act:
         """The policy with this task's action noise, drawn from the episode's numbers."""
@@ -314,21 +296,3 @@ def unbounded(policy: Policy) -> Act:
     """The outputs of a policy with continuous actions, before they are clipped to the bounds."""
     m = policy.architecture.outputs
     return replace(policy, actions=ContinuousActions(np.full(m, -np.inf), np.full(m, np.inf), "float64")).act
-
-
-def _name(source: Any, environment: Any) -> str:
-    """The id, the function's name, or the id or class of an environment."""
-    if isinstance(source, str):
-        return source
-    if source is environment:
-        spec = getattr(environment, "spec", None)
-        return type(environment).__qualname__ if spec is None else str(spec.id)
-    function = source.func if isinstance(source, functools.partial) else source
-    return f"{function.__module__}.{getattr(function, '__qualname__', type(function).__qualname__)}"
-
-
-def _plain(value: Any) -> Any:
-    try:
-        return to_plain(value)
-    except TypeError:
-        return describe(value)

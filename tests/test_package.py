@@ -25,7 +25,7 @@ FILES = sorted((SOURCE / "gibo").rglob("*.py"))
 
 # Each part may import from its own layer and from those above it in this list.
 LAYERS = [
-    {"errors", "_linalg", "_ranks", "_checks", "_plugins", "_serialize", "outcome"},
+    {"errors", "_linalg", "_checks", "_plugins", "_serialize", "outcome"},
     {"parameters"},
     {"kernels", "priors", "means", "observations", "blocks"},
     {"gp"},

@@ -8,8 +8,9 @@ import pytest
 import gibo
 from gibo.outcome import Best
 from gibo.parameters import Parameters, log
-from gibo.runs.advice import Estimate, Facts, remarks, verdict
+from gibo.runs.advice import Facts, remarks
 from gibo.runs.spec import Naming
+from gibo.runs.verdict import Estimate, verdict
 
 
 def hill(noise: float, seed: int = 0):

@@ -66,7 +66,7 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _say_one(s: Overview) -> None:
-    from gibo.runs.advice import estimate
+    from gibo.runs.verdict import estimate
 
     result, names = s.result, s.spec.naming.names
     goal = "minimising" if s.spec.sign < 0 else "maximising"

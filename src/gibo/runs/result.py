@@ -20,10 +20,11 @@ from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Iteration
 from gibo.outcome import ITERATE, Best, Evaluation
-from gibo.runs.advice import Advice, Facts, remarks, verdict, with_verdict
+from gibo.runs.advice import Advice, Facts, remarks
 from gibo.runs.session import Session
 from gibo.runs.spec import Naming
 from gibo.runs.table import Columns, Line, columns_of, data_frame
+from gibo.runs.verdict import verdict, with_verdict
 
 # Of the figure that notebooks show, in pixels, and its colours.
 WIDTH, HEIGHT, LEFT, BOTTOM = 420, 150, 52, 22

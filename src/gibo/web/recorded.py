@@ -14,9 +14,10 @@ import numpy as np
 from gibo._linalg import Array
 from gibo.optimizers.model import Z90
 from gibo.outcome import EXTERNAL, ITERATE, Best
-from gibo.runs.advice import RECENT, Advice, Facts, alike, signal, verdict
+from gibo.runs.advice import RECENT, Advice, Facts, alike, signal
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import SINCE
+from gibo.runs.verdict import verdict
 from gibo.runs.views import checked_belief
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from gibo._ranks import lower_by_chance
+from gibo.runs.verdict import lower_by_chance
 
 few = st.lists(st.integers(0, 6).map(float), min_size=2, max_size=12)
 

@@ -1,0 +1,163 @@
+"""What a run has reached, in a sentence: better than its start, not better, or not to be told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean, stdev
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
+
+from gibo.optimizers.model import Z90
+from gibo.outcome import Best
+from gibo.runs.advice import Advice, Facts, all_alike, scale_advice
+
+UNLIKELY = 0.00135  # beyond three standard deviations, on one side
+SHARE_ABOVE_FIRST = 0.9  # of the last values are better than the first one
+LIKELY = 1.2816  # standard errors above which a normal distribution has 10 %
+
+
+class Estimate(NamedTuple):
+    """A value with its 90 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        """``0.98 (0.95 to 1.01)``: as many digits as the interval is worth."""
+        width, largest = self.high - self.low, max(map(abs, self))
+        digits = 6 if width <= 0.0 or largest <= 0.0 else max(3, min(9, math.ceil(math.log10(largest / width)) + 1))
+        return f"{self.value:.{digits}g} ({self.low:.{digits}g} to {self.high:.{digits}g})"
+
+
+def estimate(best: Best | None) -> Estimate | None:
+    """What a model believes of a point's value; None without one."""
+    return None if best is None or best.interval is None else Estimate(best.value, *best.interval)
+
+
+def with_verdict(verdict: Advice, remarks: list[Advice]) -> list[Advice]:
+    """The verdict first, without duplicates."""
+    return [verdict, *(remark for remark in remarks if remark.code != verdict.code)]
+
+
+def verdict(facts: Facts, start: Best | None, end: Best | None) -> Advice:
+    """What a run has reached, in a sentence.
+
+    Args:
+        facts: see there.
+        start, end: the start and the recommended point, with what a model believes of them.
+    """
+    values, batch = facts.values, facts.batch
+    known = [value for value in values if value is not None]
+    if not values:
+        return Advice("nothing", "Nothing was evaluated.")
+    if not known:
+        text = f"None of the {_count(len(values), 'evaluation')} had a value; call the objective once by itself."
+        return Advice("all_failed", text)
+    same = all_alike(facts)
+    if same is not None:
+        return same
+    if not facts.iterations:
+        if not batch:
+            values_known = _count(len(values), "value is known", "values are known")
+            text = f"No query was asked yet. {values_known}; the search starts at the best of them."
+            return Advice("nothing_asked", text)
+        text = f"No step was made: {facts.evaluated} of the {batch} evaluations that the first iteration takes."
+        if not facts.by_hand:
+            text += f" Give a budget of several iterations, {10 * batch} say."
+        return Advice("budget_small", text)
+    begun, reached = estimate(start), estimate(end)
+    if begun is None or reached is None:
+        return _by_means(facts, known, batch)
+    # A model that takes noise for a signal believes in the luckiest point; the values themselves must have risen, too:
+    # those of the iterates, or all if there are few, for queries go farther and fall lower the more the model knows.
+    if len(known) < 6:
+        return _too_few(known)
+    if start is not None and end is not None and np.array_equal(start.x, end.x):
+        return _no_improvement(facts, f"the start is recommended, {reached}; nothing was surely better")
+    witnesses = [each for each in (facts.iterates, known) if len(each) >= 6]
+    thirds = [(each[: len(each) // 3], each[-(len(each) // 3) :]) for each in witnesses]
+    risen = any(_rise(facts, _mean(first), _mean(last)) > LIKELY / Z90 for first, last in thirds)
+    # By their ranks, where one relapse among high values makes means and a model's intervals as wide as the gain.
+    worse_and_better = [(last, first) if facts.minimize else (first, last) for first, last in thirds]
+    surely = any(lower_by_chance(*each) < UNLIKELY for each in worse_and_better)
+    last = thirds[-1][1] if thirds else known  # a run that soon was at the top has high values in its first third, too
+    better = [value < known[0] if facts.minimize else value > known[0] for value in last]
+    risen = risen or sum(better) >= SHARE_ABOVE_FIRST * len(last)
+    at_end = "at the recommended point, in the model's 90 % intervals"
+    return _compared(facts, begun, reached, "at the start", at_end, risen, surely)
+
+
+def _by_means(facts: Facts, known: Sequence[float], batch: int) -> Advice:
+    """Without a model: the values of the start against the last ones.
+
+    The first values of a search are no substitute: with a scale that is far too large they are far below the start's.
+    """
+    k = min(max(batch, len(known) // 10), len(known) // 2)
+    if k < 2:
+        return _too_few(known)
+    first, last = _mean(known[:k]), _mean(known[-k:])
+    at_end = f"of the last {k} values, means with their 90 % intervals"
+    if not facts.at_start:
+        course = f"The values went from {first} of the first {k} to {last} {at_end}"
+        unknown = "Whether that is better than the start is not known: evaluate x0 too, or give its value in data="
+        return Advice("start_unknown", f"{course}. {unknown}.")
+    half = Z90 * stdev(known[-k:]) / math.sqrt(len(facts.at_start))
+    value = fmean(facts.at_start)
+    return _compared(facts, Estimate(value, value - half, value + half), last, "at the start", at_end, True)
+
+
+def _too_few(known: Sequence[float]) -> Advice:
+    return Advice("too_few", f"{_count(len(known), 'value')}: too few to tell whether anything improved.")
+
+
+def _mean(values: Sequence[float]) -> Estimate:
+    mean, half = fmean(values), Z90 * stdev(values) / math.sqrt(len(values))
+    return Estimate(mean, mean - half, mean + half)
+
+
+def _compared(
+    facts: Facts, start: Estimate, end: Estimate, at_start: str, at_end: str, risen: bool, surely: bool = False
+) -> Advice:
+    course = f"from {start} {at_start} to {end} {at_end}"
+    rise = _rise(facts, start, end)
+    if (risen and rise > 1.0) or (surely and rise > 0.0):
+        return Advice("improved", f"Improved by {abs(end.value - start.value):.3g}: {course}.")
+    return _no_improvement(facts, course)
+
+
+def _no_improvement(facts: Facts, course: str) -> Advice:
+    scale = scale_advice(facts)
+    size = "smaller" if scale is not None and scale.code == "scale_large" else "larger"
+    text = f"No improvement beyond the noise: {course}. Try a {size} scale, a larger budget, or average more per value."
+    return Advice("no_improvement", text)
+
+
+def _rise(facts: Facts, start: Estimate, end: Estimate) -> float:
+    """By how much it got better, over half of the difference's interval: the two are taken for independent."""
+    if (end.high < start.low) if facts.minimize else (end.low > start.high):
+        return math.inf  # however far an interval reaches on its other side
+    doubt = math.hypot(start.high - start.low, end.high - end.low) / 2.0
+    gain = (end.value - start.value) * (-1.0 if facts.minimize else 1.0)
+    return gain / doubt if doubt > 0.0 else math.copysign(math.inf, gain) if gain else 0.0
+
+
+def _count(n: int, what: str, several: str = "") -> str:
+    return f"{n} {what if n == 1 else several or what + 's'}"
+
+
+def lower_by_chance(some: npt.ArrayLike, others: npt.ArrayLike) -> float:
+    """The approximate p-value of Mann and Whitney's test that the first values are lower than the others.
+
+    >>> round(lower_by_chance([1.0, 2.0, 2.5], [3.0, 4.0, 5.0]), 3)
+    0.04
+    """
+    some, ordered = np.asarray(some, dtype=np.float64), np.sort(np.asarray(others, dtype=np.float64))
+    m, n = len(some), len(ordered)
+    # The number of pairs in which the first value is higher; equal pairs count half.
+    above = 0.5 * sum(float(ordered.searchsorted(some, side).sum()) for side in ("left", "right"))
+    return float(ndtr((above - 0.5 * m * n + 0.5) / math.sqrt(m * n * (m + n + 1) / 12.0)))

@@ -122,7 +122,7 @@ def test_ctrl_c_then_the_same_command_continues_to_the_same_values(tmp_path):
     output, error = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "interrupted after" in output
-    assert "The same command continues." in output
+    assert "The same command continues the training." in output
     assert "Traceback" not in error
     assert 10 <= len(values(trial)) < 60
     assert (trial / "policy.json").exists()

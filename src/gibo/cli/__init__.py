@@ -1,6 +1,6 @@
-"""The command line: arguments to the library, and its errors to one line.
+"""The command line: passes arguments to the library and prints its errors in one line.
 
-All output is printed here, with control sequences escaped.
+All output is printed by the functions of this module, with control sequences escaped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from gibo._plugins import load_module
 from gibo.errors import GiboError, InputError, InUseError, printable
 
-# The commands, by the module that has them; it is loaded when one of them is called.
+# The commands of each module. A module is loaded when one of its commands is called.
 MODULES = {
     "train": ("train", "evaluate"),
     "play": ("play",),
@@ -37,18 +37,18 @@ class _Closed(io.StringIO):
 
 
 def entry() -> NoReturn:
-    """The command `gibo`, whatever its standard streams are."""
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:  # or a journal could get the number of a closed stream
+    """The command `gibo`, with any state of its standard streams."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:  # else a journal could get the number of a closed stream
         pass
     os.close(descriptor)
-    shown = _Closed() if sys.stdout is None else None  # Python has None for a closed one
+    shown = _Closed() if sys.stdout is None else None  # Python uses None for a closed stream
     sys.stdout, sys.stderr = shown or sys.stdout, sys.stderr or io.StringIO()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # characters that the terminal cannot show
     code = main()
     if code == 0 and shown is not None and shown.getvalue():
-        complain("standard output is closed; what the command says was not shown")
+        complain("standard output is closed; the output of the command was not shown")
         code = 2
     sys.exit(code)
 
@@ -56,8 +56,8 @@ def entry() -> NoReturn:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code.
 
-    0, also when the reader of our output has seen enough; 2 for a mistake in the call, or if something cannot be read
-    or written; 3 if the run is in use; 130: Ctrl-C.
+    0: success, also if the reader of the output closes it early. 2: an error in the call, or a file that cannot be read
+    or written. 3: the run is in use. 130: Ctrl-C.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     try:
@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(error)
         return 3 if isinstance(error, InUseError) else 2
     except OSError as error:
-        if error.filename is None:  # it concerns our output
+        if error.filename is None:  # it is about the output
             _discard_output()
         if isinstance(error, BrokenPipeError):  # the reader has closed the pipe
             return 0
@@ -105,9 +105,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser_of(command: str = "") -> argparse.ArgumentParser:
-    """The parser, with the command's module only; with all modules if there is no such command."""
+    """The parser with the module of this command only, or with all modules if there is no such command."""
     parser = _Parser(prog="gibo", description="Local policy search with Bayesian optimisation.")
-    parser.add_argument("--load", metavar="MODULE", action="append", help="import this module of your own first")
+    parser.add_argument("--load", metavar="MODULE", action="append", help="import this module first")
     parser.add_argument("--version", action="version", version=f"gibo {sys.modules['gibo'].__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     own = [name for name, its in MODULES.items() if command in its]
@@ -117,7 +117,7 @@ def parser_of(command: str = "") -> argparse.ArgumentParser:
 
 
 def commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """The commands that a parser knows."""
+    """The commands of a parser."""
     return next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction)).choices
 
 
@@ -129,7 +129,7 @@ def _check_command(command: str, known: Iterable[str]) -> None:
 
 
 def _load_modules(words: list[str]) -> int:
-    """Import what ``--load MODULE`` before the command names; where the command is."""
+    """Import the modules of ``--load MODULE`` before the command; returns the position of the command."""
     at = 0
     while words[at : at + 1] == ["--load"] and len(words) > at + 1:
         look_here(":")
@@ -139,14 +139,14 @@ def _load_modules(words: list[str]) -> int:
 
 
 def look_here(*places: str) -> None:
-    """Let Python find the module of ``module:Name`` in the current folder, after all other places."""
+    """Let Python find the module of ``module:Name`` also in the current folder, after all other folders."""
     here = os.getcwd()
     if any(":" in place for place in places) and here not in sys.path:
         sys.path.append(here)
 
 
 def _numbers_are_no_options(words: list[str]) -> list[str]:
-    """For `gibo tell RUN ID -1e-3`: with a space before it, nothing is taken for an option."""
+    """For `gibo tell RUN ID -1e-3`: a space before the number keeps argparse from reading it as an option."""
     return [f" {word}" if word.startswith("-") and _is_number(word) else word for word in words]
 
 
@@ -159,14 +159,14 @@ def _is_number(word: str) -> bool:
 
 
 def number_of(name: str, text: str, hint: str = "") -> float:
-    """The number that a word is."""
+    """The number in a word."""
     if not _is_number(text) or "_" in text:  # Python reads 1_5 as 15
         raise InputError(f"{name}: expected a number, got {text!r:.80}{hint}")
     return float(text)
 
 
 def numbers(name: str, text: str, d: int | None = None) -> list[float]:
-    """Numbers between commas; with d, there are d of them, or one that is used for all."""
+    """Numbers separated by commas; with d, expects d numbers, or one that is used for all."""
     found = [number_of(name, part, "; separate several by commas") for part in text.split(",")]
     if d is not None and len(found) not in (1, d):
         raise InputError(f"{name}: expected a number, or {d} separated by commas, got {len(found)}")
@@ -174,12 +174,12 @@ def numbers(name: str, text: str, d: int | None = None) -> list[float]:
 
 
 def say(text: object, flush: bool = False) -> None:
-    """A line, or several, on standard output."""
+    """Print one or several lines on standard output."""
     print(printable(str(text), lines=True), flush=flush)
 
 
 def say_done(text: object) -> None:
-    """A line that says what was done. It is no error if nobody can read it."""
+    """Print what was done. A closed output is no error."""
     if isinstance(sys.stdout, _Closed):
         return
     try:
@@ -189,18 +189,18 @@ def say_done(text: object) -> None:
 
 
 def _discard_output() -> None:
-    """Drop the rest of the output, so that Python does not try it again at its end."""
+    """Drop the rest of the output, so that Python does not write it again when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def complain(text: object) -> None:
-    """One line on standard error."""
+    """Print one line on standard error."""
     with suppress(OSError):  # nobody can read it
         print(f"gibo: {printable(str(text))}", file=sys.stderr, flush=True)
 
 
 def columns(rows: Sequence[Sequence[object]]) -> None:
-    """A table on standard output, columns flush right."""
+    """Print a table on standard output, with right-aligned columns."""
     texts = [[f"{item:.10g}" if isinstance(item, float) else printable(str(item)) for item in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     for row in texts:

@@ -51,8 +51,8 @@ def dask_executor(arguments: argparse.Namespace) -> Iterator[Executor | None]:
         client: Any = distributed.Client(address, timeout=DASK_TIMEOUT, security=security)  # type: ignore[no-untyped-call]
     except CommClosedError as error:
         raise InputError(
-            f"--dask: the connection to {address} was closed; expected a scheduler there, with TLS if and only if the "
-            f"address begins with tls://, whose certificates are of the same authority as ours: {error}"
+            f"--dask: the connection to {address} was closed; expected a scheduler, with TLS if and only if the "
+            f"address begins with tls://, and with certificates of the same authority as ours: {error}"
         ) from None
     except (OSError, ValueError, RuntimeError) as error:
         raise InputError(f"--dask: no scheduler answers at {address}: {error}") from None
@@ -71,7 +71,7 @@ def _check_dask(address: str | None, files: dict[str, str | None]) -> None:
 
 
 def _security(files: dict[str, str | None]) -> Any:
-    """The client's side of TLS, from the files given or else from Dask's own configuration."""
+    """The client's TLS settings, from the given files or else from Dask's configuration."""
     from distributed.security import Security
 
     given = {}
@@ -85,9 +85,9 @@ def _security(files: dict[str, str | None]) -> Any:
         context = security.get_connection_args("client")["ssl_context"]
     except OSError as error:
         raise InputError(
-            "--dask-ca, --dask-cert, --dask-key: expected a certificate, a certificate and its private key, "
+            "--dask-ca, --dask-cert, --dask-key: expected a certificate, a certificate, and its private key "
             f"as PEM files that can be read: {error}"
         ) from None
     if context is None:
-        raise InputError("--dask tls://...: needs --dask-ca, --dask-cert and --dask-key (docs/cluster.md makes them)")
+        raise InputError("--dask tls://...: needs --dask-ca, --dask-cert and --dask-key (see docs/cluster.md)")
     return security

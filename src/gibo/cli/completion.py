@@ -12,7 +12,7 @@ from gibo.errors import missing_extra
 SHELLS = ("bash", "zsh", "fish")
 
 EPILOG = """
-To have it in every new shell:
+To load it in every new shell:
 
     bash   echo 'eval "$(gibo completion bash)"' >> ~/.bashrc
     zsh    echo 'eval "$(gibo completion zsh)"' >> ~/.zshrc        (after compinit)
@@ -24,7 +24,7 @@ def add_commands(commands: Any) -> None:
     """Add this command to the command line."""
     completion = commands.add_parser(
         "completion",
-        help="a script that makes bash, zsh or fish complete gibo's commands and options",
+        help="print a script that completes gibo's commands and options in bash, zsh or fish",
         description="Print the script for a shell. Needs shtab (the extra 'completion').",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

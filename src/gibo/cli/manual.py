@@ -21,12 +21,12 @@ EXAMPLE = """
 A file of parameters:
 
     minimize = true              # or false: large values are good
-    budget = 60                  # optional; so are target, method, seed and [settings]
-    careful = true               # optional: queries keep to the limits, too
+    budget = 60                  # optional, also: target, method, seed and [settings]
+    careful = true               # optional: queries also keep to the limits
 
     [parameters.gain]
     start = 1.0
-    scale = 0.2                  # by how much it must change to matter, roughly
+    scale = 0.2                  # the change that has a clear effect, roughly
     lower = 0.0                  # optional
     upper = 5.0
 
@@ -34,10 +34,10 @@ A file of parameters:
     start = 0.1
     scale = 0.05
 
-    [limits.torque]              # optional: a quantity that is told with each value
-    upper = 4.0                  # or lower, or both
+    [limits.torque]              # optional: a quantity that is measured with each value
+    upper = 4.0                  # lower, upper, or both
 
-or, with log scales and whole numbers, each with a kind (start and scale may be left out):
+With a kind, a parameter can have a log scale or be a whole number; start and scale are then optional:
 
     [parameters.gain]
     kind = "log"                 # or "linear", "integer"; "free" has start and scale instead
@@ -50,32 +50,32 @@ def add_commands(commands: Any) -> None:
     """Add these commands to the command line."""
     _add_init(commands)
     for name, run, text, description in (
-        ("ask", _ask, "print the queries to evaluate next; the same ones until they are told", ""),
-        ("tell", _tell, "report the value of a query, or correct it", ""),
+        ("ask", _ask, "print the pending queries; the next ones follow when all have a value", ""),
+        ("tell", _tell, "record the value of a query, or correct it", ""),
         (
             "undo",
             _undo,
-            "take back what was told last",
-            "Take back what was told last, until the next queries are asked: its queries are pending again, and points "
-            "from elsewhere are gone. The journal keeps what was taken back.",
+            "take back the last values",
+            "Take back the last values. This works until the next queries are asked. The queries are then pending "
+            "again, and points of your own are removed. The journal keeps the values that were taken back.",
         ),
         (
             "import",
             _import,
-            "tell a run values of points from elsewhere, from a CSV file",
-            "Tell a run values of points that it did not ask for. The file has a head with the names of the parameters "
-            "and value, as gibo export writes it, and may have noise, repeats and block; other columns, and rows "
-            "without a value, are left out. So are rows that the run has already. Imported before the first gibo ask, "
-            "the best point is where the search starts.",
+            "add values of points of your own from a CSV file",
+            "Add values of points that the run did not ask for. The first line of the file has the names of the "
+            "parameters and value, as gibo export writes it; the columns noise, repeats and block are optional. Other "
+            "columns, rows without a value and rows that the run already has are skipped. If the file is imported "
+            "before the first gibo ask, the search starts at its best point.",
         ),
         (
             "abort",
             _abort,
-            "end a run, and say what to set on the machine",
-            "End a run by hand. What to set on the machine is a safe point: the start, unless --at names another one. "
-            "The journal keeps it.",
+            "end a run and print a safe point for the machine",
+            "End a run by hand and print the safe point to set on the machine: the start, or the point of --at. "
+            "The journal records it.",
         ),
-        ("export", _export, "every query and value as a table", ""),
+        ("export", _export, "write all queries and values as a table", ""),
     ):
         command = commands.add_parser(name, help=text, description=description or text)
         command.set_defaults(run=run)
@@ -88,7 +88,7 @@ def _add_init(commands: Any) -> None:
 
     init = commands.add_parser(
         "init",
-        help="begin a run that you evaluate yourself",
+        help="begin a run that you evaluate",
         description="Begin a run that you or your program evaluate. Then use gibo ask and gibo tell.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -96,29 +96,33 @@ def _add_init(commands: Any) -> None:
     init.set_defaults(run=_init)
     init.add_argument("folder", type=Path, metavar="RUN", help="a new folder")
     init.add_argument("--parameters", type=Path, metavar="FILE", help="a TOML file with named parameters; see below")
-    init.add_argument("--dim", type=int, metavar="N", help="or: the number of parameters")
+    init.add_argument("--dim", type=int, metavar="N", help="without FILE: the number of parameters")
     init.add_argument("--x0", metavar="LIST", help="start values, such as --x0=-0.5,1,2 (default: all 0)")
-    init.add_argument("--scale", metavar="LIST", help="by how much a parameter must change to matter (default: 1)")
+    init.add_argument("--scale", metavar="LIST", help="the change of a parameter that has a clear effect (default: 1)")
     init.add_argument("--lower", metavar="LIST", help="lower bounds; a number, or one per parameter")
     init.add_argument("--upper", metavar="LIST", help="upper bounds")
     goal = init.add_mutually_exclusive_group()
     goal.add_argument("--minimize", action="store_true", default=None, help="small values are good")
     goal.add_argument("--maximize", dest="minimize", action="store_false", default=None, help="large values are good")
-    init.add_argument("--budget", type=int, metavar="N", help="number of evaluations after which you may stop")
-    init.add_argument("--target", type=float, metavar="VALUE", help="value, by the model, at which you may stop")
+    init.add_argument(
+        "--budget", type=int, metavar="N", help="number of evaluations after which gibo says that you may stop"
+    )
+    init.add_argument(
+        "--target", type=float, metavar="VALUE", help="value of the model at which gibo says that you may stop"
+    )
     init.add_argument("--method", metavar="NAME", help=f"{methods_text()} (default: gibo)")
     init.add_argument("--seed", type=int, metavar="N", help="seed of all random choices (default: 0)")
 
 
 def _add_ask(ask: argparse.ArgumentParser) -> None:
-    ask.add_argument("--json", action="store_true", help="for programs: all digits")
+    ask.add_argument("--json", action="store_true", help="JSON with all digits, for programs")
 
 
 def _add_tell(tell: argparse.ArgumentParser) -> None:
-    tell.add_argument("id", metavar="ID", help="the query's number; with --at there is none")
-    tell.add_argument("value", nargs="?", metavar="VALUE", help="what its evaluation gave")
+    tell.add_argument("id", metavar="ID", help="the query's number; omit it with --at")
+    tell.add_argument("value", nargs="?", metavar="VALUE", help="the value of its evaluation")
     tell.add_argument(
-        "--at", metavar="NAME=X,...", help="a point from elsewhere: gibo tell RUN --at gain=2.5,delay=3 VALUE"
+        "--at", metavar="NAME=X,...", help="a point of your own: gibo tell RUN --at gain=2.5,delay=3 VALUE"
     )
     tell.add_argument(
         "--correct",
@@ -126,27 +130,31 @@ def _add_tell(tell: argparse.ArgumentParser) -> None:
         help="replace a wrong value; the journal keeps both values and the reason",
     )
     tell.add_argument(
-        "--failed", nargs="?", const="failed", metavar="REASON", help="there is no value; the search goes on without it"
+        "--failed",
+        nargs="?",
+        const="failed",
+        metavar="REASON",
+        help="the evaluation gave no value; the search continues without it",
     )
-    tell.add_argument("--repeats", type=int, metavar="N", help="VALUE is the mean of so many evaluations")
-    tell.add_argument("--noise", type=float, metavar="V", help="the variance of VALUE's noise, if you know it")
+    tell.add_argument("--repeats", type=int, metavar="N", help="VALUE is the mean of N evaluations")
+    tell.add_argument("--noise", type=float, metavar="V", help="the variance of VALUE's noise, if known")
     tell.add_argument(
-        "--block", metavar="NAME", help="what evaluations have in common, such as a day: a name or number"
+        "--block", metavar="NAME", help="a group of evaluations with a common shift, such as a day: a name or a number"
     )
 
     tell.add_argument(
-        "--measured", metavar="NAME=X,...", help="quantities measured with it; those that have limits are needed"
+        "--measured", metavar="NAME=X,...", help="quantities measured with VALUE; quantities with limits are required"
     )
 
 
 def _add_undo(undo: argparse.ArgumentParser) -> None:
-    undo.add_argument("count", nargs="?", type=int, default=1, metavar="N", help="how many values (default: 1)")
+    undo.add_argument("count", nargs="?", type=int, default=1, metavar="N", help="number of values (default: 1)")
     undo.add_argument("--reason", metavar="TEXT", help="why, for the record")
 
 
 def _add_import(load: argparse.ArgumentParser) -> None:
     load.add_argument("file", type=Path, metavar="FILE")
-    load.add_argument("--again", action="store_true", help="import rows that the run has already, too")
+    load.add_argument("--again", action="store_true", help="also import rows that the run already has")
 
 
 def _add_export(export: argparse.ArgumentParser) -> None:
@@ -162,7 +170,7 @@ def _add_export(export: argparse.ArgumentParser) -> None:
 def _add_abort(abort: argparse.ArgumentParser) -> None:
     abort.add_argument("--at", metavar="NAME=X,...", help="the safe point (default: the start)")
     abort.add_argument("--reason", metavar="TEXT", default="", help="why, for the record")
-    abort.add_argument("--revoke", action="store_true", help="go on with a run that was aborted")
+    abort.add_argument("--revoke", action="store_true", help="continue an aborted run")
 
 
 _ADD_OPTIONS = {
@@ -193,7 +201,7 @@ def _described_by_file(arguments: argparse.Namespace) -> Description:
 
     for name in ("dim", "x0", "scale", "lower", "upper"):
         if getattr(arguments, name) is not None:
-            raise InputError(f"--{name}: with --parameters, say it in the file")
+            raise InputError(f"--{name}: with --parameters, state it in the file")
     method = arguments.method and load_method(arguments.method)
     options = {name: getattr(arguments, name) for name in ("minimize", "budget", "target", "seed")}
     return read_description(arguments.parameters, method=method, **options)
@@ -264,7 +272,7 @@ def _tell(arguments: argparse.Namespace) -> int:
 
 
 def _details(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What was said of a value besides; see `gibo.Outcome`. A block that looks like a number is one."""
+    """The details of a value, see `gibo.Outcome`. A block that can be read as a number is a number."""
     given: dict[str, Any] = {name: getattr(arguments, name) for name in ("noise", "repeats", "block")}
     given["measured"] = None if arguments.measured is None else _point(arguments.measured, "--measured")
     if given["block"] is not None:
@@ -289,7 +297,7 @@ def _tell_elsewhere(arguments: argparse.Namespace) -> int:
 def _say_recorded(arguments: argparse.Namespace, what: str, recorded: Recorded) -> None:
     n = len(recorded.pending)
     next_step = (
-        f"{n} quer{'y' if n == 1 else 'ies'} pending" if n else f"none pending; next: gibo ask {arguments.folder}"
+        f"{n} quer{'y' if n == 1 else 'ies'} pending" if n else f"no queries pending; next: gibo ask {arguments.folder}"
     )
     say_done(f"{what}, {'recorded' if recorded.is_new else 'was recorded before'}; {next_step}")
 
@@ -317,7 +325,7 @@ def _abort(arguments: argparse.Namespace) -> int:
 
     if arguments.revoke:
         go_on(arguments.folder, _say_waiting)
-        say_done(f"{arguments.folder}: goes on; next: gibo ask {arguments.folder}")
+        say_done(f"{arguments.folder}: continues; next: gibo ask {arguments.folder}")
         return 0
     point = None if arguments.at is None else _point(arguments.at)
     safe = abort(arguments.folder, point, arguments.reason, _say_waiting)
@@ -340,7 +348,7 @@ def _export(arguments: argparse.Namespace) -> int:
 
     form = arguments.format or format_of(arguments.out)
     if form == "parquet" and arguments.out is None:
-        raise InputError("--format parquet: it is no text; name a file, with --out FILE")
+        raise InputError("--format parquet: cannot be printed; name a file with --out FILE")
     with Journal.read(arguments.folder) as journal:
         table = journal.columns()
     data = encoded(table, form)

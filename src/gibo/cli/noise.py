@@ -1,4 +1,4 @@
-"""`gibo noise`: how much of an objective's noise is common to all evaluations with one seed."""
+"""`gibo noise`: the share of an objective's noise that is common to all evaluations with one seed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gibo._linalg import Array
 from gibo.cli import look_here, numbers, say
 from gibo.errors import InputError
 
-# From this share on the queries of an iteration are better compared with one seed than each with its own.
+# From this share on, one seed for all queries of an iteration is better than one seed per query.
 WORTH_SHARING = 0.5
 
 
@@ -20,7 +20,7 @@ def add_commands(commands: Any) -> None:
     """Add this command to the command line."""
     noise = commands.add_parser(
         "noise",
-        help="how much of an objective's noise is common to all evaluations with one seed",
+        help="measure the share of an objective's noise that is common to a seed",
         description="Evaluate a few points near the start, each with the same few seeds, and say which share of the "
         "noise's variance is common to a seed, and whether Settings(blocks='iteration') is worth a try. The objective "
         "takes a vector and seed, and returns a number.",
@@ -28,7 +28,7 @@ def add_commands(commands: Any) -> None:
     noise.set_defaults(run=_noise)
     noise.add_argument("objective", metavar="MODULE:FUNCTION")
     noise.add_argument("--x0", required=True, metavar="LIST", help="the start, such as --x0=-0.5,1,2")
-    noise.add_argument("--scale", type=float, default=1.0, metavar="X", help="as of the search (default: 1)")
+    noise.add_argument("--scale", type=float, default=1.0, metavar="X", help="the scale of the search (default: 1)")
     noise.add_argument("--points", type=int, default=4, metavar="N", help="(default: 4)")
     noise.add_argument("--seeds", type=int, default=8, metavar="N", help="(default: 8)")
 
@@ -64,7 +64,7 @@ def _noise(arguments: argparse.Namespace) -> int:
     values = np.array([[_value(objective, x, seed) for seed in range(arguments.seeds)] for x in points])
     share, deviation = common_share(values)
     if deviation == 0.0:
-        say("No noise: with other seeds the values are the same.")
+        say("No noise: the values do not depend on the seed.")
         return 0
     say(f"The noise has the standard deviation {deviation:.3g}; {share:.0%} of its variance is common to a seed.")
     if share >= WORTH_SHARING:
@@ -77,6 +77,6 @@ def _noise(arguments: argparse.Namespace) -> int:
 def _value(objective: Any, x: Array, seed: int) -> float:
     try:
         found = objective(x.copy(), seed=seed)
-    except Exception as error:  # it is a stranger's
+    except Exception as error:  # the objective may raise anything
         raise InputError(f"objective: at seed {seed} it raised {describe_error(error)}") from error
     return finite(f"the objective's value at seed {seed}", getattr(found, "value", found))

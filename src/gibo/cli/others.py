@@ -1,4 +1,4 @@
-"""Commands that other distributions bring, by entry points of the group ``gibo.commands``.
+"""Commands of other distributions, from entry points of the group ``gibo.commands``.
 
 An entry point's object is a function that adds commands to the command line, as `add_commands` of a module of
 `gibo.cli` does. The distribution gibo-studies adds ``gibo reproduce`` and ``gibo figures`` in this way.
@@ -16,7 +16,7 @@ GROUP = "gibo.commands"
 
 
 def add_commands(commands: Any) -> None:
-    """Add all of them to the command line; if gibo-studies is missing, its commands say how to install it."""
+    """Add these commands to the command line; if gibo-studies is missing, its commands say how to install it."""
     found = entry_points(group=GROUP)
     for entry in found:
         entry.load()(commands)

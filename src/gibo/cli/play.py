@@ -25,15 +25,14 @@ from gibo.runs.loop import Interrupts
 if TYPE_CHECKING:
     from gibo.policies.task import Task
 
-# By the ending of a video, what writes it.
+# The package that writes a video, by the ending of its name.
 WRITERS = {".gif": ("PIL",), ".mp4": ("imageio", "imageio_ffmpeg")}
 PACKAGES = {"imageio": "imageio", "PIL": "pillow", "imageio_ffmpeg": "imageio-ffmpeg"}
 # Frames per second; most programs show a faster GIF slowly.
 FASTEST_GIF = 50.0
-# Bytes that a page or a mail can take.
+# Largest size in bytes, so that a page or a mail can contain it.
 MOST_FRAMES, LARGEST_GIF = 300, 3_000_000
-# What off-screen rendering needs where there is no display: MuJoCo draws with EGL, whose log is not for us to show,
-# and pygame with no driver at all.
+# Settings for rendering without a display: MuJoCo uses EGL, with its log turned off, and pygame the dummy driver.
 WITHOUT_DISPLAY = {"MUJOCO_GL": "egl", "EGL_LOG_LEVEL": "fatal", "SDL_VIDEODRIVER": "dummy"}
 
 
@@ -42,17 +41,15 @@ def add_commands(commands: Any) -> None:
     play = commands.add_parser(
         "play",
         help="show a trained policy in a window, or write a video of it",
-        description="Show the policy of a run of gibo train, in a window or as a video. The run stays as "
-        "it is, and may still be running.",
+        description="Show the policy of a run of gibo train in a window or as a video. The run does not "
+        "change and may be in progress.",
     )
     play.set_defaults(run=_play)
-    play.add_argument("folder", type=Path, metavar="RUN", help="of gibo train, or one of its trials")
-    play.add_argument("--trial", type=int, metavar="N", help="which trial, from 0 (default: the first)")
+    play.add_argument("folder", type=Path, metavar="RUN", help="a folder of gibo train, or one of its trials")
+    play.add_argument("--trial", type=int, metavar="N", help="number of the trial, from 0 (default: the first trial)")
     play.add_argument("--episodes", type=int, metavar="N", help="(default: 1)")
-    play.add_argument(
-        "--seed", type=int, metavar="N", help="the episodes are those of gibo evaluate --seed N (default: 0)"
-    )
-    play.add_argument("--last", action="store_true", help="show the last episode of the run's own iterates again")
+    play.add_argument("--seed", type=int, metavar="N", help="the same episodes as gibo evaluate --seed N (default: 0)")
+    play.add_argument("--last", action="store_true", help="replay the last recorded episode of the run's iterates")
     add_allow_module(play)
     play.add_argument("--video", type=Path, metavar="FILE", help=".mp4 or .gif: write a video, open no window")
 
@@ -69,7 +66,7 @@ def _play(arguments: argparse.Namespace) -> int:
     if first < 0:
         raise InputError(f"--seed: expected at least 0, got {first}")
     if arguments.last and (arguments.episodes, arguments.seed) != (None, None):
-        raise InputError("--last: it shows one episode that was; leave --episodes and --seed out")
+        raise InputError("--last: shows one recorded episode; omit --episodes and --seed")
     if arguments.video is not None:
         _check_video(arguments.video)
     if arguments.allow_module:
@@ -111,7 +108,7 @@ def _trial_folder(folder: Path, number: int | None) -> Path:
 
 @contextmanager
 def defer_interrupts() -> Iterator[None]:
-    """Ctrl-C, and SIGTERM where the program handles it, wait until the block is done; a second one does not."""
+    """Ctrl-C, and SIGTERM if the program handles it, wait until the block is done; a second one does not wait."""
     with Interrupts() as interrupts:
         yield
     if interrupts.received is not None:
@@ -149,7 +146,7 @@ class _Screen:
     def _check(self, mode: str) -> None:
         """Raise if the environment cannot be shown in this way."""
         modes = self._environment.metadata.get("render_modes", [])
-        if mode not in modes and not (mode == "human" and "rgb_array" in modes):  # of the latter Gymnasium makes one
+        if mode not in modes and not (mode == "human" and "rgb_array" in modes):  # Gymnasium makes one from the latter
             raise InputError(f"this environment cannot be shown with {mode!r}; it has {', '.join(modes) or 'nothing'}")
         if mode == "human" and self._is_mujoco:
             glfw = importlib.import_module("glfw")
@@ -179,23 +176,23 @@ class _Screen:
             if self._film is None:
                 _check_writable(self._path)
                 self._film = (_GIF if self._path.suffix.lower() == ".gif" else _MP4)(self._path, self._rate)
-            with defer_interrupts():  # Ctrl-C in the middle of a frame would lose the video
+            with defer_interrupts():  # Ctrl-C within a frame would lose the video
                 self._film.add(frame)
         self._count += 1
 
     def _window_closed(self) -> bool:
-        """Gymnasium takes no notice of a click on the window's cross, and MuJoCo's viewer breaks at the next frame."""
+        """Whether the user closed the window: Gymnasium ignores that, and MuJoCo's viewer breaks at the next frame."""
         if self._is_mujoco:
             glfw = importlib.import_module("glfw")
             window = glfw.get_current_context()
             return bool(window) and bool(glfw.window_should_close(window))
-        pygame = sys.modules.get("pygame")  # with which most others draw
+        pygame = sys.modules.get("pygame")  # most other environments draw with pygame
         return pygame is not None and pygame.display.get_init() and bool(pygame.event.peek(pygame.QUIT))
 
     def _rendering(self, call: Callable[[], Any]) -> Any:
-        """What a call that renders returns; what goes wrong, in one line."""
+        """Call a function that renders; an error becomes one line."""
         hook = sys.unraisablehook
-        sys.unraisablehook = lambda _: None  # MuJoCo's viewer, if it cannot be made, raises again when it is deleted
+        sys.unraisablehook = lambda _: None  # if MuJoCo's viewer cannot be created, it raises again on deletion
         try:
             return call()
         except Warning:  # the user made warnings errors
@@ -213,7 +210,7 @@ class _Screen:
         raise InputError(f"it cannot be shown: {cause}")
 
     def close(self) -> None:
-        """Also after Ctrl-C: the video has what was seen until then."""
+        """Close the video, also after Ctrl-C: it has the frames until then."""
         try:
             if self._film is not None:
                 with defer_interrupts():
@@ -250,7 +247,7 @@ def _check_video(path: Path) -> None:
 
 
 def _check_writable(path: Path) -> None:
-    """The system's own error if nothing can be written there; imageio's are long."""
+    """Raise the system's error if the file cannot be written; imageio's errors are long."""
     path.parent.mkdir(parents=True, exist_ok=True)
     is_new = not path.exists()
     path.open("ab").close()
@@ -259,16 +256,16 @@ def _check_writable(path: Path) -> None:
 
 
 class _GIF:
-    """In memory until it is closed; of a long film every second frame, every fourth, …; large ones made smaller."""
+    """A GIF, in memory until it is closed. A long film keeps every second, fourth, … frame; large frames shrink."""
 
     def __init__(self, path: Path, rate: float) -> None:
         self._path, self._rate = path, rate
-        self._frames: list[Any] = []  # of Pillow, with a palette each: a third of the memory
+        self._frames: list[Any] = []  # Pillow images with a palette each, which take a third of the memory
         self._count, self._every = 0, 1
 
     def add(self, frame: Any) -> None:
         if self._count % self._every == 0:
-            if len(self._frames) == MOST_FRAMES:  # an even number, so that the one in hand is still due
+            if len(self._frames) == MOST_FRAMES:  # an even number, so that the present frame is still due
                 del self._frames[1::2]
                 self._every *= 2
             self._frames.append(importlib.import_module("PIL.Image").fromarray(frame).quantize(256))
@@ -286,7 +283,8 @@ class _GIF:
         if factor < 1.0:
             size = [max(1, round(factor * n)) for n in frames[0].size]
             frames = [frame.convert("RGB").resize(size).quantize(256) for frame in frames]
-        # In ms, and multiples of 10 as the format has them; times are rounded, not durations, so errors do not add up.
+        # In ms, in multiples of 10 as in the format. Times are rounded instead of durations, so that errors do not add
+        # up.
         times = [min(i * self._every, self._count) * 100.0 / self._rate for i in range(len(frames) + 1)]
         durations = [10 * (round(after) - round(before)) for before, after in pairwise(times)]
         file = io.BytesIO()
@@ -297,7 +295,7 @@ class _GIF:
 class _MP4:
     def __init__(self, path: Path, rate: float) -> None:
         v2 = importlib.import_module("imageio.v2")
-        # The codec needs even sizes; imageio's own choice is multiples of 16, and it stretches frames to it.
+        # The codec needs even sizes; imageio would stretch frames to multiples of 16.
         self._writer = v2.get_writer(path, format="FFMPEG", fps=rate, macro_block_size=2)
 
     def add(self, frame: Any) -> None:

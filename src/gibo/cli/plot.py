@@ -15,7 +15,7 @@ def add_commands(commands: Any) -> None:
     """Add this command to the command line."""
     plot = commands.add_parser(
         "plot",
-        help="draw a run of any kind, or several beside each other",
+        help="draw one or several runs of any kind",
         description="Draw a run of any kind, also while it is running: its values, what the model believes of its best "
         "point, the uncertainty of the gradient and the lengthscales. Several RUNs, or the trials of gibo train, are "
         "drawn beside each other, one line each: mean and standard deviation over the trials. With GIBO a line shows "
@@ -23,9 +23,12 @@ def add_commands(commands: Any) -> None:
         "iteration's batch. Of a study of gibo reproduce its figures are drawn.",
     )
     plot.set_defaults(run=_plot)
-    plot.add_argument("folders", type=Path, nargs="+", metavar="RUN", help="a run, or a folder of gibo train")
+    plot.add_argument("folders", type=Path, nargs="+", metavar="RUN", help="folder of a run or of gibo train")
     plot.add_argument(
-        "--out", type=Path, metavar="FILE", help="PNG and SVG of this name (default: learning, in the first RUN)"
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="write PNG and SVG with this name (default: learning, in the first RUN)",
     )
 
 
@@ -39,7 +42,7 @@ def _plot(arguments: argparse.Namespace) -> int:
     folders = list(dict.fromkeys(arguments.folders))
     if len(folders) == 1 and (folders[0] / "study.json").is_file():
         if arguments.out is not None:
-            raise InputError("--out: the figures of a study are in its folder")
+            raise InputError("--out: not for a study, whose figures are in its folder")
         figures = parser_of("figures").parse_args(["figures", str(folders[0])])
         code: int = figures.run(figures)
         return code
@@ -54,6 +57,6 @@ def _plot(arguments: argparse.Namespace) -> int:
 
 
 def _name(folder: Path) -> str:
-    """The folder's own name; of a trial, its run's too."""
+    """The folder's name; for a trial also the name of its run."""
     whole = folder.resolve()
     return f"{whole.parent.name}/{whole.name}" if whole.name.startswith("trial-") else whole.name

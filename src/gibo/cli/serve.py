@@ -1,4 +1,4 @@
-"""`gibo serve`: ask and tell for programs, over HTTP or over standard input and output."""
+"""`gibo serve`: ask and tell for programs, over HTTP or standard input and output."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ def add_commands(commands: Any) -> None:
     """Add this command to the command line."""
     serve = commands.add_parser(
         "serve",
-        help="let programs ask and tell, over HTTP on this machine or over standard input and output",
-        description="Serve a run that gibo init has begun to any program: ask, tell, status, best and export as JSON. "
+        help="let programs ask and tell over HTTP on this machine or over standard input and output",
+        description="Serve a run of gibo init to any program: ask, tell, status, best and export as JSON. "
         "See docs/serve.md for examples.",
     )
     serve.set_defaults(run=_serve)
     serve.add_argument("folder", type=Path, metavar="RUN")
     serve.add_argument(
-        "--port", type=int, metavar="N", default=8643, help="where to listen (default: 8643; 0: a free one)"
+        "--port", type=int, metavar="N", default=8643, help="port to listen on (default: 8643; 0: a free port)"
     )
     serve.add_argument(
-        "--stdio", action="store_true", help="a JSON object per line on standard input and output instead"
+        "--stdio", action="store_true", help="use one JSON object per line on standard input and output instead of HTTP"
     )
     serve.add_argument(
         "--token",
@@ -41,7 +41,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     from gibo.web.serve import Serve, serve_lines
 
     if arguments.stdio and arguments.token:
-        raise InputError("--token: it is for HTTP; with --stdio nobody but the parent process can speak to it")
+        raise InputError("--token: only for HTTP; with --stdio only the parent process can connect")
     with (
         like_ctrl_c(quietly=True),
         ManualBench(arguments.folder, lambda: complain(f"{arguments.folder}: in use, waiting for it")) as bench,

@@ -1,4 +1,4 @@
-"""`gibo status` and `gibo best`: how runs stand, of any kind, also while they are running."""
+"""`gibo status` and `gibo best`: the state of runs of any kind, also of running ones."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from gibo.runs.manual import Overview
 
 WORDS = """
-probability of ascent  the model's own probability that the objective rises along the step that it made, or falls, for a
-(or of descent)        run that minimises; 0.5 is a guess. It takes its lengthscales and noise for known, so it is
-                       optimistic.
-certainty              how sure the model is that the gradient is not zero: near 1 there is a slope and its direction is
-                       known; low values in a row mean that the search has arrived, or that the noise hides the slope.
-intervals              hold the value without noise with a probability of 90 %, by the model.
+probability of ascent  the model's probability that the objective rises along the last step (for a run that minimises:
+(or of descent)        that it falls); 0.5 is a guess. It is optimistic, because the model treats its lengthscales and
+                       noise as known.
+certainty              the model's probability that the gradient is not zero. Near 1 the slope and its direction are
+                       known. Low values in a row mean that the search has arrived, or that the noise hides the slope.
+intervals              contain the value without noise with a probability of 90 % under the model.
 """
 SHOWN = 12  # names of parameters
 LAST = 10  # returns that are averaged
@@ -34,8 +34,8 @@ def add_commands(commands: Any) -> None:
     """Add these commands to the command line."""
     status = commands.add_parser(
         "status",
-        help="show the state of a run, also while it is running",
-        description="Show the state of a run, also while it is running, or of all trials in a folder of gibo train.",
+        help="show the state of a run, also of a running one",
+        description="Show the state of a run, also of a running one, or of all trials in a folder of gibo train.",
         epilog=WORDS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -44,7 +44,7 @@ def add_commands(commands: Any) -> None:
     best.set_defaults(run=_best)
     for command in (status, best):
         command.add_argument("folder", type=Path, metavar="RUN")
-        command.add_argument("--json", action="store_true", help="for programs: all digits")
+        command.add_argument("--json", action="store_true", help="JSON with all digits, for programs")
 
 
 def _status(arguments: argparse.Namespace) -> int:
@@ -106,7 +106,7 @@ def _row(folder: Path, s: Overview) -> list[Any]:
 
 
 def _returns(s: Overview) -> tuple[float, float, float] | None:
-    """Of values, or of a training's returns: the first at an iterate, the mean of the last there, the best of all."""
+    """Values, or returns of a training: the first at an iterate, the mean of the last ones there, the best of all."""
     columns = s.result.columns()
     rows = zip(columns["kind"], columns["value"], columns.get("info.return", columns["value"]), strict=True)
     found = [(kind, value if given is None else given) for kind, value, given in rows if value is not None]
@@ -148,7 +148,7 @@ def _say_aborted(point: dict[str, float]) -> None:
 
 
 def _learns(journal: Journal) -> Any:
-    """The state normaliser, if it is a run of gibo train."""
+    """The state normaliser, for a run of gibo train."""
     if journal.spec().training is None:
         return None
     from gibo.training.training import normalizer_of
@@ -161,7 +161,7 @@ def _count(n: int, one: str, several: str) -> str:
 
 
 def short(names: Sequence[str]) -> str:
-    """Names in a line; of many names, the first ones and the last one."""
+    """Names in a line; only the first ones and the last one if there are many."""
     if len(names) <= SHOWN:
         return ", ".join(names)
     return f"{', '.join(names[:4])}, … {names[-1]}"

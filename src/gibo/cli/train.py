@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Default number of evaluations per trial.
 BUDGET = 300
-SIGNAL_POLL = 0.1  # seconds between two looks whether a server is to end
+SIGNAL_POLL = 0.1  # seconds between two checks whether a server should end
 
 
 def add_commands(commands: Any) -> None:
@@ -35,20 +35,20 @@ def add_commands(commands: Any) -> None:
     train = commands.add_parser(
         "train",
         help="train a policy in a Gymnasium environment",
-        description="Train a policy in a Gymnasium environment. The same command continues where it was stopped. At "
-        "its end each trial says what it has reached; gibo status --help explains the words.",
+        description="Train a policy in a Gymnasium environment. The same command continues a training that was "
+        "stopped. At its end each trial prints its result; gibo status --help explains the terms.",
     )
     train.set_defaults(run=_train)
     train.add_argument(
         "environment",
         metavar="ENV",
-        help="a Gymnasium id, such as CartPole-v1; my_robot:Arm-v0 imports my_robot first, also from this folder",
+        help="a Gymnasium id, such as CartPole-v1; my_robot:Arm-v0 first imports my_robot, also from this folder",
     )
     train.add_argument(
         "--preset",
         metavar="NAME",
         help="paper, published or gibo: the settings of the paper's tables, of its published code or our own, for ENV "
-        "and the method; none: the defaults below. Options given besides override them",
+        "and the method; none: the defaults below. Other options override the preset",
     )
     for each in fields(Training):
         if "help" in each.metadata:
@@ -59,7 +59,7 @@ def add_commands(commands: Any) -> None:
         default=[],
         metavar="NAME=VALUE",
         help="a setting of the method, such as M=8 or eta=0.3 (those of gibo.Settings, and eta, the step size), or "
-        "directions=4 of ars; may be given several times",
+        "directions=4 of ars; can be repeated",
     )
     train.add_argument(
         "--budget", type=int, metavar="N", help=f"evaluations per trial (default: {BUDGET}, or what the preset needs)"
@@ -74,32 +74,35 @@ def add_commands(commands: Any) -> None:
     train.add_argument(
         "--watch",
         action="store_true",
-        help="serve a page that shows all trials while they run; the address is printed",
+        help="serve a page that shows the running trials; the address is printed",
     )
     train.add_argument(
-        "--control", action="store_true", help="the same, and whoever has the address can pause and stop the run there"
+        "--control", action="store_true", help="the same; whoever has the address can pause and stop the run"
     )
     train.add_argument(
         "--force",
         action="store_true",
-        help="continue a trial although its returns are of other options (--episodes, --reward-shift, --reward-scale, "
-        "--action-noise, --max-steps) or another ENV: the returns of both are in it then",
+        help="continue a trial with other values of --episodes, --reward-shift, --reward-scale, "
+        "--action-noise, --max-steps or ENV; the trial then mixes different returns",
     )
     train.add_argument(
-        "--tensorboard", type=Path, metavar="FOLDER", help="curves for tensorboard --logdir FOLDER; needs tensorboardX"
+        "--tensorboard",
+        type=Path,
+        metavar="FOLDER",
+        help="write curves for tensorboard --logdir FOLDER; needs tensorboardX",
     )
     train.add_argument("--out", type=Path, metavar="FOLDER", help="(default: runs/ENV)")
 
-    evaluate = commands.add_parser("evaluate", help="the returns of a trained policy over fresh episodes")
+    evaluate = commands.add_parser("evaluate", help="measure the returns of a trained policy over new episodes")
     evaluate.set_defaults(run=_evaluate)
-    evaluate.add_argument("folder", type=Path, metavar="RUN", help="of gibo train")
+    evaluate.add_argument("folder", type=Path, metavar="RUN", help="folder of gibo train")
     evaluate.add_argument("--episodes", type=int, default=20, metavar="N", help="per trial (default: 20)")
     evaluate.add_argument("--seed", type=int, default=0, metavar="N")
     add_allow_module(evaluate)
 
 
 def _add_setting(command: argparse.ArgumentParser, each: Field[Any]) -> None:
-    """The option of a field of `Training`; without a default, so that it is seen whether it was given."""
+    """Add the option of a field of `Training`. It has no default, so that a missing option is recognised."""
     name, text = "--" + each.name.replace("_", "-"), each.metadata["help"]
     kind = {"int": int, "int | None": int, "float": float, "str": str, "bool": bool}[str(each.type)]
     if kind is bool:
@@ -122,7 +125,7 @@ def _train(arguments: argparse.Namespace) -> int:
     if arguments.trials < 1:
         raise InputError(f"--trials: expected at least 1, got {arguments.trials}")
     if arguments.dask is not None and arguments.workers is not None:
-        raise InputError("--workers, --dask: give one of them; the cluster has its own workers")
+        raise InputError("--workers, --dask: give only one of them; the cluster has its own workers")
     out = arguments.out or Path("runs") / arguments.environment.replace("/", "-")
     folders = [out / f"trial-{trial:02d}" for trial in range(arguments.trials)]
     trials = [_trial(arguments, trial, begun_trial(folder)) for trial, folder in enumerate(folders)]
@@ -151,14 +154,14 @@ def _train(arguments: argparse.Namespace) -> int:
             for advice in result.advice:
                 say(f"  {printable(advice.text)}")
             if not result.status.is_regular:
-                say("The same command continues.")
+                say("The same command continues the training.")
                 return 130 if result.status is Status.INTERRUPTED else 1
     say(f"Next: gibo evaluate {out}, gibo play {out}, gibo plot {out}")
     return 0
 
 
 def _trial(arguments: argparse.Namespace, number: int, begun: Begun | None) -> dict[str, Any]:
-    """Training, budget, seed and time limit of a trial: what was given, else the journal's, else the defaults."""
+    """Training, budget, seed and time limit of a trial, from the arguments, else the journal, else the defaults."""
     from gibo.training.training import Training
 
     if begun is not None and arguments.preset is None:
@@ -182,7 +185,7 @@ def _trial(arguments: argparse.Namespace, number: int, begun: Begun | None) -> d
 
 
 def _setting(word: str) -> tuple[str, Any]:
-    """A name and a value of ``NAME=VALUE``: a number, true, false, a list, or else a word."""
+    """The name and the value of ``NAME=VALUE``: a number, true, false, a list, or else a word."""
     name, equals, text = word.partition("=")
     if not equals or not name or not text:
         raise InputError(f"--set: expected NAME=VALUE, such as M=8, got {shown(word)}")
@@ -193,7 +196,7 @@ def _setting(word: str) -> tuple[str, Any]:
 
 
 def _options(training: Training, given: dict[str, Any]) -> dict[str, Any]:
-    """The method's options with what was given."""
+    """The method's options, with those of the command line."""
     from gibo.optimizers import method_class
     from gibo.optimizers.settings import Settings
     from gibo.steps import GradientAscent
@@ -255,8 +258,8 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
 
 def add_allow_module(command: argparse.ArgumentParser) -> None:
-    """For commands that make the environment which a run's journal names."""
-    text = "import the module that the run's environment is in (module:Env-v0); only if you trust the folder"
+    """Add the option of commands that create the environment that a run's journal names."""
+    text = "import the module of the run's environment (module:Env-v0); only if you trust the folder"
     command.add_argument("--allow-module", action="store_true", help=text)
 
 
@@ -286,7 +289,7 @@ def _page(out: Path, wanted: bool, control: bool) -> Iterator[None]:
 
 
 def _parts(title: str) -> Callable[[Standing], list[str]]:
-    """The text of a progress bar, the most important first."""
+    """The texts of a progress bar, the most important first."""
     returns: dict[str, float] = {}
 
     def parts(standing: Standing) -> list[str]:
@@ -298,7 +301,7 @@ def _parts(title: str) -> Callable[[Standing], list[str]]:
                 if e.kind == "iterate" or not steps:
                     returns["now"] = value
         found = [f"{name} {value:.1f}" for name, value in returns.items()]
-        if all(e.value == told[0].value for e in told):  # otherwise the slope is not believable
+        if all(e.value == told[0].value for e in told):  # otherwise the slope is not reliable
             found += ["all alike"] if len(told) > 1 else []
         elif steps:
             found.append(f"P(ascent) {steps[-1].probability_of_ascent:.2f}")
@@ -309,7 +312,7 @@ def _parts(title: str) -> Callable[[Standing], list[str]]:
 
 @contextmanager
 def _board(arguments: argparse.Namespace, name: str) -> Iterator[Any]:
-    """Writes a trial's curves for TensorBoard, where they are wanted."""
+    """Write a trial's curves for TensorBoard if the user asked for them."""
     if arguments.tensorboard is None:
         yield None
         return
@@ -321,7 +324,7 @@ def _board(arguments: argparse.Namespace, name: str) -> Iterator[Any]:
 
 @contextmanager
 def like_ctrl_c(quietly: bool = False) -> Iterator[None]:
-    """SIGTERM acts like Ctrl-C; `quietly`, both just end the block."""
+    """Let SIGTERM act like Ctrl-C; with `quietly`, both only end the block."""
 
     def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt

@@ -14,31 +14,33 @@ def add_commands(commands: Any) -> None:
     """Add these commands to the command line."""
     watch = commands.add_parser(
         "watch",
-        help="show a run in the browser, while it happens",
-        description="Serve a page that shows a run, live or ended, on this machine alone. RUN "
-        "may also be a folder with runs below it: they are listed, and two or more can be shown together. The journal "
-        "is read and never written to.",
+        help="show a run in the browser",
+        description="Serve a page that shows a run, running or ended, on this machine only. RUN "
+        "may also be a folder of runs: the page lists them and can compare two or more. The journal "
+        "is not changed.",
     )
     watch.set_defaults(run=_watch)
     watch.add_argument("folder", type=Path, metavar="RUN")
-    watch.add_argument("--port", type=int, metavar="N", help="where to listen (default: 8642, or a free one)")
-    watch.add_argument("--open", action="store_true", help="open it in the browser")
+    watch.add_argument("--port", type=int, metavar="N", help="port to listen on (default: 8642, or a free port)")
+    watch.add_argument("--open", action="store_true", help="open the page in the browser")
     watch.add_argument(
         "--control",
         action="store_true",
-        help="let the page act on the run, or on each trial; whoever has the printed address with its token can",
+        help="let the page act on the run, or on each trial; whoever has the printed address can do so",
     )
     add_allow_module(watch)
     report = commands.add_parser(
         "report",
         help="write the page of a run as one file",
-        description="Write the page that gibo watch shows as one HTML file that needs nothing else, for a colleague.",
+        description="Write the page of gibo watch as one HTML file that needs no other file.",
     )
     report.set_defaults(run=_report)
     report.add_argument("folder", type=Path, metavar="RUN")
     report.add_argument("-o", "--out", type=Path, metavar="FILE", default=Path("report.html"))
     report.add_argument(
-        "--replay", action="store_true", help="with the last episode of a training as an animated picture, up to 4 MB"
+        "--replay",
+        action="store_true",
+        help="include the last episode of a training as an animated picture of up to 4 MB",
     )
     add_allow_module(report)
 
@@ -50,7 +52,7 @@ def _watch(arguments: argparse.Namespace) -> int:
     from gibo.web.watch import watch
 
     if arguments.control and has_journal(arguments.folder):
-        control_of(arguments.folder)  # raises if another process holds the run, and names it
+        control_of(arguments.folder)  # raises, and names the other process that holds the run
     acts = control_of if arguments.control else None
     with (
         noted_signals() as wait,

@@ -351,7 +351,31 @@ def run(*command):
     return done.stdout
 
 
-# A log and a whole parameter: what the programs set must be the user's values.
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl on this machine")
+def test_the_shell_script(workplace):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    output = run("bash", "-euc", program("bash").replace("8643", str(port)))
+    assert len(told(workplace / "bench-sh")) == output.count('"recorded":true') > 6
+
+
+def test_the_python_program(workplace):
+    assert "'value': " in run(sys.executable, "-c", program("python"))
+    assert len(told(workplace / "bench-py")) > 6
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler on this machine")
+def test_the_cpp_program(workplace):
+    (workplace / "bench.cpp").write_text(program("cpp"))
+    run("c++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-o", "bench", "bench.cpp")
+    assert json.loads(run("./bench").splitlines()[-1])["ok"] is True
+    assert len(told(workplace / "bench-cpp")) > 6
+
+
+# -- units and trust --------------------------------------------------------------------------------------------------
+
+
 KINDS = """
 minimize = false
 [parameters.gain]
@@ -365,57 +389,6 @@ low = -3
 high = 3
 start = 1
 """
-
-
-def served(workplace, language):
-    """A program of the guide, for parameters with kinds; and what it told must be right for what they were."""
-    (workplace / "controller.toml").write_text(KINDS)
-    text, count = re.subn(
-        r"--dim 2[^\n;\"\]]*--scale 0.3|\"--dim\", \"2\", \"--maximize\", \"--scale\", \"0.3\"",
-        "--parameters controller.toml",
-        program(language),
-    )
-    assert count == 1
-    return text.replace(
-        '"init", "bench-py", --parameters controller.toml', '"init", "bench-py", "--parameters", "controller.toml"'
-    )
-
-
-def assert_told_in_the_users_units(folder):
-    with Journal.read(folder) as journal:
-        columns = journal.columns()
-    rows = list(zip(columns["gain"], columns["damping"], columns["value"], strict=True))
-    assert len(rows) > 6
-    assert len({gain for gain, *_ in rows}) > 3
-    for gain, damping, value in rows:
-        assert value is None or value == pytest.approx(-((gain - 1.0) ** 2) - (damping + 1.0) ** 2, rel=1e-4, abs=1e-5)
-    assert max(value for _, _, value in rows if value is not None) > -1.0
-
-
-@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl on this machine")
-def test_the_shell_script(workplace):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    output = run("bash", "-euc", served(workplace, "bash").replace("8643", str(port)))
-    assert len(told(workplace / "bench-sh")) == output.count('"recorded":true')
-    assert_told_in_the_users_units(workplace / "bench-sh")
-
-
-def test_the_python_program(workplace):
-    assert "'value': " in run(sys.executable, "-c", served(workplace, "python"))
-    assert_told_in_the_users_units(workplace / "bench-py")
-
-
-@pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler on this machine")
-def test_the_cpp_program(workplace):
-    (workplace / "bench.cpp").write_text(served(workplace, "cpp"))
-    run("c++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-o", "bench", "bench.cpp")
-    assert json.loads(run("./bench").splitlines()[-1])["ok"] is True
-    assert_told_in_the_users_units(workplace / "bench-cpp")
-
-
-# -- trust ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_gradient_is_by_what_was_set(tmp_path):

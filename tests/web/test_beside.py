@@ -72,7 +72,7 @@ def test_the_page_hears_how_the_run_ended(tmp_path, capfd, tab):
         thread.join(30)
     assert not thread.is_alive()
     tab.wait_for_selector("#state >> text=Ended")
-    tab.wait_for_selector("#trouble >> text=What you see is how it ended")
+    tab.wait_for_selector("#trouble >> text=The page shows the final state")
     tab.goto("about:blank")
     tab.problems.clear()  # the browser has said that nobody listens any more
 

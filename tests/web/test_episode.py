@@ -125,4 +125,4 @@ def test_trials_are_asked_for_by_name(trained):
 
     with Watch(trained.parent) as watch, pytest.raises(urllib.error.HTTPError) as error:
         urllib.request.urlopen(f"{watch.address}/api/replay")
-    assert json.loads(error.value.read())["error"].startswith("trial: name the one")
+    assert json.loads(error.value.read())["error"].startswith("trial: name the trial")

@@ -162,7 +162,7 @@ def test_a_run_of_this_process_is_driven_from_the_page(running, tab):
         tab.wait_for_selector("#state >> text=Paused")
         drawn(tab, 2)
         until(tab, f"{focus} === 'continue'")
-        assert "nothing is evaluated until it is continued" in tab.inner_text("#now-note")
+        assert "until the run is continued" in tab.inner_text("#now-note")
         tab.keyboard.press("Enter")
         tab.wait_for_selector("#state >> text=Running")
         until(tab, f"{focus} === 'pause'")
@@ -273,7 +273,7 @@ def test_a_start_that_is_recommended_is_called_so(tmp_path, tab):
     with Watch(tmp_path / "run") as watch:
         tab.goto(watch.page_address)
         drawn(tab, 20)
-        assert "at the start, which still is" in tab.inner_text("#tiles")
+        assert "at the start, which is still" in tab.inner_text("#tiles")
 
 
 def test_runs_side_by_side(finished, tmp_path, tab):

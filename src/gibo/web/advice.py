@@ -1,4 +1,4 @@
-"""What a person should know of a run, and what they can do now; see `gibo.runs.advice` for the rules."""
+"""Advice for a person who watches a run, and what they can do now; see `gibo.runs.advice` for the rules."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Any
 
 from gibo.runs.advice import Advice, Facts, remarks
 
-SILENCE, LEAST_SILENCE = 10.0, 60.0  # times the usual time between values, and seconds
+SILENCE, LEAST_SILENCE = 10.0, 60.0  # multiples of the usual time between values; seconds
 
 
 def advice(snapshot: dict[str, Any], recent: Sequence[tuple[float, str | None]], facts: Facts) -> list[dict[str, str]]:
-    """What a person should know now.
+    """The advice for the present moment.
 
     Args:
         snapshot: of a run, see `gibo.web.snapshot`.
-        recent: of the last evaluations: when they were told, and their failure or None.
+        recent: the last evaluations: the time of the value, and the failure or None.
         facts: for the rules.
 
     Returns:
         ``[{"code": ..., "text": ...}]``, the most urgent first.
     """
-    said = None if snapshot["verdict"] is None else snapshot["verdict"]["code"]  # it is shown above
+    said = None if snapshot["verdict"] is None else snapshot["verdict"]["code"]  # the page shows it above the advice
     found = [*_process(snapshot), *_silence(snapshot, recent), *remarks(facts)]
     return [{"code": each.code, "text": each.text} for each in found if each.code != said]
 
 
 def next_step(s: dict[str, Any]) -> str:
-    """What a person can do now, in a sentence."""
+    """A sentence about what a person can do now."""
     pending = len(s["pending"])
     if s["state"] == "gone":
         return "Start the run's program again: it continues where it stopped."
@@ -41,7 +41,7 @@ def next_step(s: dict[str, Any]) -> str:
     if s["state"] == "waiting":
         if not pending:
             return "Run gibo ask (or POST /ask) for the next parameters to measure."
-        first, more = s["pending"][0]["id"], f"; {pending - 1} more wait after it" if pending > 1 else ""
+        first, more = s["pending"][0]["id"], f"; {pending - 1} more queries wait" if pending > 1 else ""
         return f"Set the parameters of query {first}, measure, and tell its value{more}."
     if "training" in s["settings"]:
         return "Measure the policy: gibo evaluate. To train it further, start the same command with a larger budget."
@@ -53,7 +53,7 @@ def next_step(s: dict[str, Any]) -> str:
 def _process(s: dict[str, Any]) -> list[Advice]:
     if s["state"] != "gone":
         return []
-    text = "The process of this run is gone. All it was told is kept: start it again to continue."
+    text = "The process of this run is gone. All its values are kept: start it again to continue."
     return [Advice("process_gone", text)]
 
 
@@ -64,7 +64,7 @@ def _silence(s: dict[str, Any], recent: Sequence[tuple[float, str | None]]) -> l
     usual, since = median(b - a for a, b in pairwise(times)), s["now"] - times[-1]
     if since < max(SILENCE * usual, LEAST_SILENCE):
         return []
-    return [Advice("silence", f"No value for {_duration(since)}; usually one comes every {_duration(usual)}.")]
+    return [Advice("silence", f"No value for {_duration(since)}; usually a value comes every {_duration(usual)}.")]
 
 
 def _duration(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""A run as those see it who evaluate its queries: ask, tell, status, best, export, all as plain JSON data."""
+"""The interface for programs that evaluate queries: ask, tell, status, best, export, as plain JSON data."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from gibo.runs.table import rows_of
 
 
 class ManualBench:
-    """A run that `gibo init` has begun. It is held in memory, with its lock, until `close`: others can only read it.
+    """A run of `gibo init`, held in memory with its lock until `close`. Other processes can only read it.
 
-    When a method returns, the journal has it, so nothing is lost with the memory; after an error of the disk the run is
-    read from there again. Each is safe to call from threads. Mistakes of the client raise `InputError`; unknown
-    queries, and queries told otherwise before, `QueryError`.
+    When a method returns, the journal has its result, so that nothing is lost with the memory. After an error of the
+    disk, the run is read from the journal again. All methods are thread-safe. Wrong requests raise `InputError`.
+    Unknown queries, and another value for a query that has one, raise `QueryError`.
 
     Args:
         folder: of the run.
-        waiting: called once if another process has the run and must be waited for.
+        waiting: called once if another process holds the run.
     """
 
     def __init__(self, folder: Path | str, waiting: Callable[[], None] | None = None) -> None:
@@ -45,7 +45,7 @@ class ManualBench:
         self.close()
 
     def close(self) -> None:
-        """Let go of the run, once what is being done is done."""
+        """Release the run after the present call has ended."""
         self._closed.set()
         with self._lock:
             self._let_go()
@@ -72,7 +72,7 @@ class ManualBench:
         """The run, for one thread at a time."""
         with self._lock:
             if self._session is None and self._closed.is_set():
-                raise JournalError(f"{self.folder}: it is being closed")
+                raise JournalError(f"{self.folder}: the run is being closed")
             if self._session is None:
                 self._session = self._opened()
             assert self._session is not None
@@ -80,7 +80,7 @@ class ManualBench:
                 yield self._session
             except (InputError, QueryError, NumericalError):
                 raise
-            except BaseException:  # memory and disk may differ now, and the disk is right
+            except BaseException:  # memory and disk may differ now; the disk is right
                 self._let_go()
                 raise
 
@@ -95,7 +95,7 @@ class ManualBench:
         If known, with ``"gradient"`` and ``"gradient_noise"``, ``"noise"``, ``"repeats"``, ``"block"`` and
         ``"measured"``; see `gibo.Outcome`.
 
-        Returns ``{"id", "recorded"}``: false if the very same was recorded before, which is no error.
+        Returns ``{"id", "recorded"}``: false if the same value is already recorded, which is no error.
         """
         with self._run() as session:
             number, outcome = as_outcome(request, len(self.naming.names))
@@ -106,12 +106,12 @@ class ManualBench:
             was = None if known is None else known.outcome.signed(session.sign)
             if not manual.is_to_be_told(number, outcome, was, log.pending):
                 return {"id": number, "recorded": False}
-            # The answer need not wait for the step that the last value of a batch leads to: whoever asks does.
+            # The answer does not wait for the step after the last value of a batch; the next `ask` makes it.
             session.tell([Evaluation(log.pending[number], outcome)], update=False)
         return {"id": number, "recorded": True}
 
     def status(self) -> dict[str, Any]:
-        """How the run stands; see `gibo.runs.manual.Overview`."""
+        """The state of the run; see `gibo.runs.manual.Overview`."""
         with self._run() as session:
             session.settle()
             return manual.Overview.of(session).to_plain()
@@ -123,13 +123,13 @@ class ManualBench:
             return {"best": self.naming.best(session.best), "best_seen": self.naming.best(session.best_seen)}
 
     def export(self) -> dict[str, Any]:
-        """``{"columns": [names], "rows": [[…], …]}``: every query and what became of it."""
+        """``{"columns": [names], "rows": [[…], …]}``: all queries with their results."""
         with Journal.read(self.folder) as journal:
             columns, *rows = rows_of(journal.columns())
         return {"columns": columns, "rows": rows}
 
     def _by_entry(self, query: Query, outcome: Outcome) -> Outcome:
-        """A gradient by the user's parameters as one by the optimiser's vector: of a log one, times its value."""
+        """Convert a gradient to the optimiser's vector: for a log parameter, multiply by its value."""
         kinds = self.naming.parameters
         if outcome.gradient is None or kinds is None:
             return outcome
@@ -139,7 +139,7 @@ class ManualBench:
 
 
 def as_outcome(request: dict[str, Any], d: int) -> tuple[int, Outcome]:
-    """The query's number and its outcome, from what a client has sent."""
+    """The query's number and its outcome, from a client's request."""
     known, details = ("id", "value", "gradient", "gradient_noise", "failed"), sorted(DETAILS)
     unknown = [name for name in request if name not in known and name not in details]
     if unknown:

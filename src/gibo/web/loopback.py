@@ -1,9 +1,9 @@
-"""A small HTTP server for this machine alone: who may speak to it, how much, and what it answers.
+"""A small HTTP server for this machine only: who may connect, limits, and answers.
 
-    Host      must name this server, so that a page of another site cannot reach it under a name of its own (rebinding)
-    Origin    if a browser sends one, it must be this server's; Sec-Fetch-Site, if sent, must not say another site
-    token     where a server has one, `X-Gibo-Token` must be it: other users of this machine do not know it
-    bodies    need a length, which is bounded
+    Host      must name this server, so that a page of another site cannot reach it under its own name (DNS rebinding)
+    Origin    if sent, must be this server's; Sec-Fetch-Site, if sent, must not name another site
+    token     if the server has one, `X-Gibo-Token` must equal it; other users of this machine do not know it
+    bodies    need a length, which is limited
     time      a request must arrive within one deadline, however slowly its bytes come; of too many connections, the one
               that has waited longest for its request is closed
     routes    are fixed; nothing in an address is ever used as a path of a file
@@ -32,7 +32,7 @@ from gibo.runs.lock import at_fork
 
 ADDRESS = "127.0.0.1"
 LARGEST_BODY = 1 << 20
-# What a client sends beyond the largest body is thrown away for a moment, so that it gets to read why it was refused.
+# The server reads and drops a part of a body that is too large, so that the client reads the reason of the refusal.
 DRAINED = 1 << 26
 PATIENCE = 20.0  # seconds within which a request must be here, and within which a client must take a part of an answer
 MOST_CONNECTIONS = 128
@@ -51,14 +51,14 @@ NOTHING = "default-src 'none'; frame-ancestors 'none'"
 
 
 class Refusal(Exception):
-    """An answer other than 200: its status and a text for the client."""
+    """An answer with an error: its status and a text for the client."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
         self.status, self.text = status, text
 
 
-# A worker that is forked while a server listens must not keep its port, or clients would wait there for nobody.
+# A forked worker must not keep the port of a listening server, or clients would wait for an answer in vain.
 _listening: WeakSet[LoopbackServer] = WeakSet()
 
 
@@ -71,11 +71,11 @@ at_fork(after_in_child=_listen_no_more)
 
 
 class LoopbackServer(ThreadingHTTPServer):
-    """Listens on 127.0.0.1, a thread per client; a client that misbehaves ends its own thread alone.
+    """Listens on 127.0.0.1 with a thread per client; a wrong request ends only its own thread.
 
     Args:
         port: 0 takes a free one.
-        handler: of the requests.
+        handler: the class that answers requests.
     """
 
     daemon_threads = True
@@ -94,7 +94,7 @@ class LoopbackServer(ThreadingHTTPServer):
             raise InputError(f"port {port}: cannot listen there ({reason}); name another one with --port") from None
 
     def __enter__(self) -> Self:
-        """Serve in a thread of its own, until the block ends."""
+        """Serve in a separate thread until the block ends."""
         threading.Thread(target=self.serve_forever, args=(DEADLINE_POLL,), name="gibo server", daemon=True).start()
         return self
 
@@ -105,12 +105,12 @@ class LoopbackServer(ThreadingHTTPServer):
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port that it listens on."""
         return int(self.server_address[1])
 
     @property
     def address(self) -> str:
-        """For a browser or a program on this machine."""
+        """The address for a browser or a program on this machine."""
         return f"http://{ADDRESS}:{self.port}"
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -147,7 +147,7 @@ class LoopbackServer(ThreadingHTTPServer):
             connection.shutdown(socket.SHUT_RDWR)  # its thread reads no more, and ends
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that is gone is no error; anything else is for the server's owner to see."""
+        """Ignore a client that is gone; show all other errors to the server's owner."""
         if not isinstance(sys.exception(), (ConnectionError, TimeoutError)):
             super().handle_error(request, client_address)
 
@@ -155,12 +155,12 @@ class LoopbackServer(ThreadingHTTPServer):
 class LoopbackHandler(BaseHTTPRequestHandler):
     """Checks a request, finds its route, and answers with JSON; see the module's text.
 
-    Subclasses fill `routes`: ``("GET", "/status")`` to the name of a method that takes nothing and returns what is to
-    be sent as JSON, or None if it has answered itself.
+    Subclasses fill `routes`: it maps ``("GET", "/status")`` to the name of a method without arguments that returns JSON
+    data, or None if it has answered itself.
     """
 
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # an answer is on its way when it is written
+    disable_nagle_algorithm = True  # an answer is sent when it is written
     wbufsize = -1  # headers and body in one piece
     timeout = PATIENCE
     routes: ClassVar[dict[tuple[str, str], str]] = {}
@@ -177,16 +177,16 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         self._answer("POST")
 
     def version_string(self) -> str:
-        """No versions for strangers."""
+        """Without versions, which help attackers."""
         return "gibo"
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing is printed per request."""
+        """Print nothing per request."""
 
     # -- one request --------------------------------------------------------------------------------------------------
 
     def _answer(self, method: str) -> None:
-        self.left = self._announced() or 0  # bytes of the body that are still to be read
+        self.left = self._announced() or 0  # bytes of the body that are not read yet
         try:
             self.check_sender()
             self.url = urlsplit(self.path)
@@ -197,7 +197,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
                 if (other, self.url.path) in self.routes:
                     raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"{self.url.path}: use {other}")
                 known = ", ".join(f"{m} {path}" for m, path in self.routes)
-                raise Refusal(HTTPStatus.NOT_FOUND, f"no such address; there are: {known}")
+                raise Refusal(HTTPStatus.NOT_FOUND, f"no such address; expected one of: {known}")
             if method == "GET":
                 self.server.has_request(self.connection)
             found = getattr(self, name)()
@@ -211,15 +211,15 @@ class LoopbackHandler(BaseHTTPRequestHandler):
             self.send_json({"error": f"the address cannot be read: {error}"}, HTTPStatus.BAD_REQUEST)
         except (ConnectionError, TimeoutError):
             raise
-        except Exception:  # a mistake of ours: the client is told that much, the server's owner sees the rest
+        except Exception:  # an error of gibo: the client gets a short text, the server's owner the traceback
             self.close_connection = True
             self.server.handle_error(self.request, self.client_address)
-            self.send_json({"error": "gibo met an error of its own; its server says which"}, 500)
+            self.send_json({"error": "an internal error of gibo; the server's output has the details"}, 500)
         finally:
             self._drain()
 
     def check_sender(self) -> None:
-        """Refuse who may not speak to this server."""
+        """Refuse a client that may not connect to this server."""
         names = {f"{host}:{self.server.port}" for host in (ADDRESS, "localhost")}
         if self.headers.get("Host") not in names:
             raise Refusal(HTTPStatus.FORBIDDEN, "Host: not a name of this server")
@@ -231,26 +231,26 @@ class LoopbackHandler(BaseHTTPRequestHandler):
             raise Refusal(HTTPStatus.FORBIDDEN, "Sec-Fetch-Site: requests from other sites are refused")
 
     def check_token(self, token: str) -> None:
-        """Refuse who does not know it."""
+        """Refuse a client without the token."""
         if not hmac.compare_digest(self.headers.get(TOKEN, "").encode(), token.encode()):
             text = f"{TOKEN}: the token is missing or wrong; use the whole address that was printed"
             raise Refusal(HTTPStatus.FORBIDDEN, text)
 
     def _announced(self) -> int | None:
-        """The length of the body as the client says it, or None."""
+        """The length of the body in the client's header, or None."""
         text = self.headers.get("Content-Length", "")
         is_known = text.isascii() and text.isdigit() and len(text) < 19 and "Transfer-Encoding" not in self.headers
         return int(text) if is_known else None
 
     def body(self) -> dict[str, Any]:
-        """The request's JSON object; nothing at all stands for an empty one."""
+        """The request's JSON object; an empty body means an empty object."""
         length = self._announced()
         if length is None:
-            raise Refusal(HTTPStatus.LENGTH_REQUIRED, "Content-Length: expected, with the body as one piece")
+            raise Refusal(HTTPStatus.LENGTH_REQUIRED, "Content-Length: expected, with the whole body in one piece")
         if length > LARGEST_BODY:
             raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {LARGEST_BODY} bytes are taken, got {length}")
         kind = self.headers.get("Content-Type", "").split(";")[0].strip().lower()
-        if kind != "application/json":  # what other kinds a page of another site could send without being asked
+        if kind != "application/json":  # a page of another site could send other types without a preflight request
             raise Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Content-Type: expected application/json")
         data = self.rfile.read(length)
         self.server.has_request(self.connection)
@@ -260,7 +260,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         return as_object(data or b"{}")
 
     def _drain(self) -> None:
-        """A client that is still sending would not read our answer; but not for ever."""
+        """Read the rest of a body, because a client that is still sending reads no answer; for a limited time."""
         if not self.left and "Transfer-Encoding" not in self.headers:
             return
         self.close_connection = True
@@ -279,7 +279,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         self.send_text(data, "application/json", NOTHING, status)
 
     def send_text(self, data: bytes, kind: str, policy: str, status: int = HTTPStatus.OK) -> None:
-        """Answer with bytes of a kind, under a content security policy."""
+        """Answer with bytes of a content type, under a content security policy."""
         self.send_response(status)
         self.send_head(kind, policy)
         self.send_header("Content-Length", str(len(data)))
@@ -290,7 +290,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def send_head(self, kind: str, policy: str) -> None:
-        """The headers that every answer has."""
+        """Send the headers of every answer."""
         self.send_header("Content-Type", f"{kind}; charset=utf-8")
         self.send_header("Content-Security-Policy", policy)
         for name, value in HEADERS.items():
@@ -309,7 +309,7 @@ def as_object(data: bytes) -> dict[str, Any]:
 
 
 def status_of(error: GiboError) -> int:
-    """The HTTP status of an error of ours."""
+    """The HTTP status of an error of gibo."""
     if isinstance(error, QueryError):
         return HTTPStatus.CONFLICT
     return HTTPStatus.SERVICE_UNAVAILABLE if isinstance(error, JournalError) else HTTPStatus.BAD_REQUEST

@@ -1,6 +1,6 @@
-"""The page as one HTML text: markup, style, program and chart library in one, nothing loaded from elsewhere.
+"""The page as one HTML text with markup, style, program and chart library; it loads nothing from elsewhere.
 
-Its content security policy names the hashes of its own scripts and styles, so nothing that a run says can become one.
+Its content security policy lists the hashes of its scripts and styles, so that no text of a run can become a script.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SCRIPTS = (
 
 
 class Page(NamedTuple):
-    """HTML before and after the data that the page begins with, and its content security policy."""
+    """HTML before and after the page's initial data, and its content security policy."""
 
     head: str
     tail: str
@@ -35,7 +35,7 @@ class Page(NamedTuple):
 
 @cache
 def page(alone: bool = False) -> Page:
-    """The page that a server sends; or the one that is a file of its own, and may connect to nothing."""
+    """The page of a server; or the page of a file, which may not connect anywhere."""
     markup = _read("page/page.html")
     styles, scripts = list(map(_read, STYLES)), list(map(_read, SCRIPTS))
     connect = "'none'" if alone else "'self'"

@@ -1,4 +1,4 @@
-"""What a run's model said, as its journal has it: nothing is computed anew. Older journals show what they have."""
+"""The model's records in a run's journal; nothing is computed again. Older journals have fewer records."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from gibo.runs.views import checked_belief
 
 
 class Recorded:
-    """Reads what a run's model said, again and again.
+    """Reads the model's records of a run repeatedly.
 
     Args:
-        spec: of the run.
-        connection: to its journal.
+        spec: the specification of the run.
+        connection: to the run's journal.
     """
 
     def __init__(self, spec: RunSpec, connection: sqlite3.Connection) -> None:
@@ -43,7 +43,7 @@ class Recorded:
         return bool(self._one("PRAGMA user_version")[0] >= SINCE[table])
 
     def beliefs(self, first: int) -> dict[str, Any]:
-        """Of the recommended point after each update, from row `first` on."""
+        """The records of the recommended point after each update, from row `first` on."""
         rows = self._has("beliefs") and self._all(
             "SELECT evaluations, json_extract(body, '$.value'), json_extract(body, '$.deviation') FROM beliefs "
             "ORDER BY number LIMIT -1 OFFSET ?",
@@ -53,13 +53,13 @@ class Recorded:
         return {"first": first, **{name: [row[i] for row in rows or ()] for i, name in enumerate(names)}}
 
     def last(self) -> dict[str, Any] | None:
-        """What the model said after the last update."""
+        """The record of the last update."""
         row = self._has("beliefs") and self._one("SELECT body, evaluations FROM beliefs ORDER BY number DESC LIMIT 1")
         d = len(self.spec.arguments["x0"])
         return {**checked_belief(json.loads(row[0]), d), "evaluations": row[1]} if row else None
 
     def views(self) -> tuple[dict[str, Any], int]:
-        """What is recorded by kind, and a mark that changes with it."""
+        """The recorded views by kind, and a mark that changes with them."""
         rows = self._all("SELECT kind, body FROM views ORDER BY kind") if self._has("views") else []
         mark = zlib.crc32("".join(body for _, body in rows).encode())
         return {kind: json.loads(body) for kind, body in rows}, mark
@@ -69,8 +69,8 @@ class Recorded:
     ) -> dict[str, Any] | None:
         """The recommended point: ``{"x": as the optimiser has it, "value", "sd", "low", "high"}``, None where unknown.
 
-        At the end of a run the views are younger than what the model said after the last update. While it is running
-        they may be some seconds older; then all that is shown is of their moment.
+        At the end of a run the views are newer than the record of the last update. During a run they may be some
+        seconds older; then everything shown is from the time of the views.
         """
         best = None if believed is None else believed["best"]
         young = believed is not None and (last is None or believed["evaluations"] > last["evaluations"])
@@ -99,7 +99,7 @@ class Recorded:
         recommended: dict[str, Any] | None,
         last: dict[str, Any] | None,
     ) -> Facts:
-        """For the rules of `gibo.runs.advice`, in the optimiser's units."""
+        """The facts for the rules of `gibo.runs.advice`, in the optimiser's units."""
         arguments, d = self.spec.arguments, len(self.spec.arguments["x0"])
         columns = "probability_of_ascent, step, variance, noise, lengthscale"
         rows = self._all(f"SELECT {columns} FROM iterations ORDER BY number DESC LIMIT ?", RECENT)[::-1]
@@ -127,7 +127,7 @@ class Recorded:
         )
 
     def verdict(self, facts: Facts, believed: dict[str, Any], by_hand: bool) -> Advice:
-        """What was reached when this was believed of the start and of the recommended point."""
+        """The verdict, from the model's records of the start and of the recommended point."""
         rows = self._all(
             "SELECT e.value, q.kind, q.x FROM evaluations e JOIN queries q ON q.id = e.query WHERE e.number < ? "
             "ORDER BY q.id",
@@ -157,7 +157,7 @@ def _best(known: dict[str, Any] | None) -> Best | None:
 
 
 def vector_bounds(spec: RunSpec) -> tuple[list[float], list[float]]:
-    """Of the optimiser's vector, infinite where there are none."""
+    """The bounds of the optimiser's vector, infinite if there are none."""
     d, bounds = len(spec.arguments["x0"]), spec.arguments.get("bounds") or {}
     lower = np.broadcast_to(np.array(bounds.get("lb", -math.inf), dtype=float), d)
     return lower.tolist(), np.broadcast_to(np.array(bounds.get("ub", math.inf), dtype=float), d).tolist()

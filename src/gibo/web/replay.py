@@ -1,8 +1,8 @@
-"""The last episode of a training as an animated picture, made when a page asks for it.
+"""The last episode of a training as an animated picture, drawn when a page asks for it.
 
-`gibo play --last` makes it, in a process of its own: drawing may need the main thread, take long or break. The picture
-is kept until there is a newer episode. An environment that a journal names is made there, if it is in Gymnasium's
-registry; an id that would import a module (``"module:Env-v0"``) is refused unless that was allowed.
+`gibo play --last` draws it in a separate process, because drawing may need the main thread, take long or fail. The
+picture is kept until there is a newer episode. The process creates the environment that the journal names if it is in
+Gymnasium's registry. An id that would import a module (``"module:Env-v0"``) is refused unless the user allowed it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Any
 from gibo.errors import InputError
 
 DEADLINE = 120.0  # seconds
-LARGEST_PICTURE = 4_000_000  # bytes; gibo play stays below
+LARGEST_PICTURE = 4_000_000  # bytes; pictures of gibo play are smaller
 
 
 class Replays:
-    """Makes pictures, one at a time, and keeps the last one; safe to use from many threads.
+    """Draws pictures, one at a time, and keeps the last one; thread-safe.
 
     Args:
         allow_module: whether the environment's module may be imported.
@@ -35,7 +35,7 @@ class Replays:
         self._kept: tuple[Path, int, dict[str, Any]] | None = None
 
     def of(self, folder: Path, evaluation: int) -> dict[str, Any]:
-        """The episode of an evaluation, the last one of a run: ``{"id", "text", "picture": a data URL}``."""
+        """The last episode of a run, which belongs to this evaluation: ``{"id", "text", "picture": a data URL}``."""
         with self._lock:
             if self._kept is None or self._kept[:2] != (folder, evaluation):
                 self._kept = (folder, evaluation, {"id": evaluation, **self._made(folder)})
@@ -44,7 +44,7 @@ class Replays:
     def _made(self, folder: Path) -> dict[str, Any]:
         with tempfile.TemporaryDirectory(prefix="gibo-") as place:
             path = Path(place) / "episode.gif"
-            # -P: nothing that lies in the current folder, which may be the run's, is taken for a module.
+            # -P: no module is imported from the current folder, which may be the run's.
             words = [sys.executable, "-P", "-m", "gibo", "play", str(folder.resolve()), "--last", "--video", str(path)]
             said = self._run([*words, *(["--allow-module"] if self.allow_module else [])])
             data = path.read_bytes()
@@ -54,15 +54,15 @@ class Replays:
         return {"text": text, "picture": f"data:image/gif;base64,{base64.b64encode(data).decode()}"}
 
     def _run(self, words: list[str]) -> str:
-        """What a program says; its complaint is an error."""
+        """The output of a program; its error message becomes an exception."""
         here = str(Path(__file__).parents[2])  # the same gibo
-        paths = [here, *filter(None, [os.environ.get("PYTHONPATH")])]  # an empty one would be the current folder
+        paths = [here, *filter(None, [os.environ.get("PYTHONPATH")])]  # an empty entry would be the current folder
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
         options: Any = {"env": environment, "text": True, "errors": "replace", "stdin": subprocess.DEVNULL}
         try:
             done = subprocess.run(words, **options, capture_output=True, timeout=DEADLINE, check=False)
         except subprocess.TimeoutExpired:
-            raise InputError(f"the episode was not drawn: it took more than {DEADLINE:.0f} s") from None
+            raise InputError(f"the episode was not drawn: drawing took more than {DEADLINE:.0f} s") from None
         if done.returncode:
             lines = done.stderr.strip().splitlines() or [f"gibo play ended with code {done.returncode}"]
             raise InputError(lines[-1].removeprefix("gibo: "))

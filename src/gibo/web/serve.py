@@ -6,9 +6,9 @@
     GET  /best                                                        {"do": "best"}
     GET  /export           ?format=csv for a table                    {"do": "export"}
 
-``x`` and ``parameters`` of a query are what to set, in the user's units. Over HTTP a mistake is answered with a status
-of 400 or above and ``{"error": text}``. A line is answered with a line that has ``"ok"``, and the request's ``"tag"``
-if it has one; an error is ``{"ok": false, "error": text}``.
+``x`` and ``parameters`` of a query have the values to set, in the user's units. Over HTTP an error has a status of 400
+or above and the body ``{"error": text}``. The answer to a line is a line with ``"ok"``, and with the request's
+``"tag"`` if any; an error is ``{"ok": false, "error": text}``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Serve(LoopbackServer):
     Args:
         bench: the run.
         port: 0 takes a free one.
-        with_token: every request needs a token, which stands in `public_address`.
+        with_token: every request needs a token, which is part of `public_address`.
     """
 
     def __init__(self, bench: ManualBench, port: int = 0, with_token: bool = False) -> None:
@@ -44,7 +44,7 @@ class Serve(LoopbackServer):
 
     @property
     def public_address(self) -> str:
-        """For who may use it."""
+        """The address with the token."""
         return self.address if self.token is None else f"{self.address}/#token={self.token}"
 
 
@@ -94,7 +94,7 @@ class _Handler(LoopbackHandler):
 
 
 def serve_lines(bench: ManualBench, source: BinaryIO, sink: BinaryIO) -> None:
-    """Answer each line of the source with a line, in their order, until it ends or nobody reads the answers."""
+    """Answer each line of the source with a line, in order, until the source ends or nobody reads the answers."""
     for line in _lines(source):
         if isinstance(line, bytes) and not line.strip():
             continue
@@ -110,7 +110,7 @@ def _line_answer(bench: ManualBench, line: bytes | None) -> dict[str, Any]:
     tag: dict[str, Any] = {}
     try:
         if line is None:
-            raise InputError(f"a line may have at most {LARGEST_BODY} bytes; it was passed over")
+            raise InputError(f"expected a line of at most {LARGEST_BODY} bytes; this line was skipped")
         request = as_object(line)
         if "tag" in request:
             tag = {"tag": request.pop("tag")}
@@ -128,8 +128,8 @@ def _line_answer(bench: ManualBench, line: bytes | None) -> dict[str, Any]:
 
 
 def _lines(source: BinaryIO) -> Iterator[bytes | None]:
-    """The lines of a source, the last one also without its end; None for each that is too long, of which no more is
-    kept than a piece.
+    """The lines of a source, the last one also without a line end. A line that is too long gives None; only a piece of
+    it is kept in memory.
     """
     while piece := source.readline(LARGEST_BODY + 1):
         if len(piece) <= LARGEST_BODY or piece.endswith(b"\n"):

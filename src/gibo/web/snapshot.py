@@ -1,4 +1,4 @@
-"""A run as plain JSON data, read from its journal, whole or only what is new. The page knows nothing else of a run.
+"""A run as plain JSON data from its journal, whole or only the new part. The page knows nothing else of a run.
 
     {"format": 2, "kind": "run", "run": an id that changes when another run begins in the folder, or rows changed,
      "name": the folder's name, "now": seconds since 1970,
@@ -67,7 +67,7 @@ _NO_RATE: dict[str, float | None] = {"per_minute": None, "seconds_left": None}
 
 
 class Since(NamedTuple):
-    """How much of a run is known already: rows of evaluations, iterations and beliefs, and the mark of the views."""
+    """The known part of a run: numbers of rows of evaluations, iterations and beliefs, and the views' mark."""
 
     evaluations: int = 0
     iterations: int = 0
@@ -76,7 +76,7 @@ class Since(NamedTuple):
 
 
 def seen(data: dict[str, Any]) -> Since:
-    """How much is known with a snapshot and those before it."""
+    """The part that is known after a snapshot and the earlier ones."""
     evaluations, iterations, beliefs = (data[name] for name in ("evaluations", "iterations", "beliefs"))
     return Since(
         evaluations["first"] + len(evaluations["id"]),
@@ -87,7 +87,7 @@ def seen(data: dict[str, Any]) -> Since:
 
 
 def snapshot(folder: Path | str, since: Since | None = None) -> dict[str, Any]:
-    """A run as plain data; see the module's text. With `since`, only what is new."""
+    """A run as plain data, see the module's docstring. With `since`, only the new part."""
     since = instance("since", Since() if since is None else since, Since, "a Since")
     since = Since(*(natural(f"since.{name}", number) for name, number in since._asdict().items()))
     with Reader(folder) as reader:
@@ -95,11 +95,11 @@ def snapshot(folder: Path | str, since: Since | None = None) -> dict[str, Any]:
 
 
 class Reader:
-    """Reads a run's journal again and again, while others write; never writes itself.
+    """Reads a run's journal repeatedly while another process writes; never writes.
 
     Args:
         folder: of the run.
-        known: the `file` of a reader that found it whole before; then it is not read through again.
+        known: the `file` of an earlier reader that checked it; then it is not checked again.
     """
 
     def __init__(self, folder: Path | str, known: int = -1) -> None:
@@ -115,12 +115,12 @@ class Reader:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._closing.close()
 
     def _open(self) -> None:
         self.close()
-        # Missing is said by the journal.
+        # The journal reports a missing file.
         file = (self.folder / FILE).stat().st_ino if (self.folder / FILE).exists() else -1
         with Journal.read(self.folder, whole=file != self.file or file < 0) as journal:
             self.spec: RunSpec = journal.spec()
@@ -131,11 +131,11 @@ class Reader:
         self._plain = kinds is None or all(kinds[name].kind in ("linear", "free") for name in kinds)
 
     def version(self) -> tuple[int, int, int]:
-        """Changes when something was written; costs next to nothing."""
+        """A number that changes with each write; cheap."""
         try:
             if (self.folder / FILE).stat().st_ino != self.file:
                 self._open()
-        except (OSError, GiboError):  # between two runs in one folder; the old one is shown until the new one is there
+        except (OSError, GiboError):  # between two runs in one folder: show the old one until the new one exists
             return self.file, -1, 0
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         control = held_here(self.folder)
@@ -145,7 +145,7 @@ class Reader:
     def snapshot(self, since: Since) -> dict[str, Any]:
         """See `snapshot`."""
         try:
-            self._connection.execute("BEGIN")  # all as it is at this moment
+            self._connection.execute("BEGIN")  # all queries see the same moment
             try:
                 return self._snapshot(since)
             finally:
@@ -206,7 +206,7 @@ class Reader:
         return {**found, "next": next_step(found), "advice": advice(found, recent, facts)}
 
     def standing(self) -> dict[str, Any]:
-        """How the run stands, in a line."""
+        """The state of the run in a few fields."""
         starts = self._starts()
         count, failures = self._one("SELECT count(*), count(failure) FROM evaluations")
         state, reason = _state(starts, self._actions()[0])
@@ -247,7 +247,7 @@ class Reader:
         return self._connection.execute(query, values).fetchone()
 
     def _user(self, x: str) -> list[float]:
-        """A point as the journal has it, in the user's units."""
+        """A point of the journal in the user's units."""
         entries: list[float] = json.loads(x)
         return entries if self._plain else list(self.spec.naming(np.array(entries)).values())
 
@@ -305,7 +305,7 @@ class Reader:
         return found
 
     def _actions(self) -> tuple[list[Action], int]:
-        """What people did last, and how often they changed a row; journals of the first version have none."""
+        """The last actions of people, and how often they changed a row; journals of version 1 have none."""
         if self._one("PRAGMA user_version")[0] < SINCE["actions"]:
             return [], 0
         rows = self._all("SELECT time, after, kind, body FROM actions ORDER BY number DESC LIMIT ?", RECENT)
@@ -324,7 +324,7 @@ class Reader:
         return [Start(p, h, at, json.loads(o), json.loads(v), ended, why) for p, h, at, o, v, ended, why in rows]
 
     def _recent(self) -> list[tuple[float, str | None]]:
-        """When the last evaluations were told, and their failures; the oldest first."""
+        """The times of the last evaluations, and their failures; the oldest first."""
         rows = self._all("SELECT told, failure FROM evaluations ORDER BY number DESC LIMIT ?", RECENT)
         return [(told, failure) for told, failure in reversed(rows)]
 
@@ -344,7 +344,7 @@ def _state(starts: list[Start], actions: list[Action]) -> tuple[str, str | None]
     if last.ended is not None:
         return ("waiting", None) if last.reason == BY_HAND else ("ended", last.reason)
     if last.host == platform.node() and not _lives(last.process):
-        return "gone", "its process has gone without a word; it can be continued"
+        return "gone", "its process ended without a record; the run can be continued"
     pauses = [each.kind for each in actions if each.time >= last.started and each.kind in ("paused", "continued")]
     return "paused" if pauses[-1:] == ["paused"] else "running", None
 
@@ -356,14 +356,14 @@ def _lives(process: int) -> bool:
         return False
     except PermissionError:
         return True
-    with suppress(OSError):  # one that has ended, and whose parent has not asked how, still has its number
+    with suppress(OSError):  # a process that has ended keeps its number until its parent asks for the exit code
         state = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[:1]
         return state != [b"Z"]
     return True
 
 
 def _parameters(spec: RunSpec) -> list[dict[str, Any]]:
-    """In the user's units."""
+    """The parameters in the user's units."""
     naming, d, found = spec.naming, len(spec.arguments["x0"]), []
     scales = np.broadcast_to(np.array(spec.arguments["scale"], dtype=float), d).tolist()
     for i, (name, x0, scale, *ends) in enumerate(
@@ -379,7 +379,7 @@ def _parameters(spec: RunSpec) -> list[dict[str, Any]]:
 
 
 def _numbers(info: Any) -> dict[str, float] | None:
-    """What was measured besides the value, as far as it can be plotted."""
+    """Further measured numbers that can be plotted."""
     if not isinstance(info, dict):
         return None
     found = {name: x for name, x in info.items() if type(x) in (int, float) and math.isfinite(x)}

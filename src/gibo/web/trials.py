@@ -1,4 +1,4 @@
-"""A folder of trials as plain JSON data: each one's learning curve, and mean and band of those that belong together.
+"""A folder of trials as plain JSON data: the learning curve of each trial, and mean and band of each group.
 
     {"format": 1, "kind": "trials", "name": the folder's name, "now": seconds since 1970, "minimize": false,
      "x": "evaluations" or "episodes", "y": "value" or "return",
@@ -7,7 +7,7 @@
                  "trials": [{"name", "state", "reason", "optimizer", "minimize", "count", "failures", "budget",
                              "best_seen", "curve": {"x": [], "y": []}, "best": {"x": [], "y": []} (so far)}, …]}, …]}
 
-A trial's name is its path below the folder, and by it the page asks for the trial's own snapshot.
+A trial's name is its path below the folder; the page requests the trial's snapshot by this name.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gibo.runs.journal import has_journal
 from gibo.web.snapshot import FORMAT, Reader
 
 DEPTH = 3  # folders below the given one
-MOST_POINTS = 400  # of a curve
+MOST_POINTS = 400  # points of a curve
 
 
 @dataclass
@@ -60,11 +60,11 @@ class _Trial:
 
 
 class Trials:
-    """Reads the runs below a folder again and again; safe to use from many threads.
+    """Reads the runs below a folder repeatedly; thread-safe.
 
     Args:
         folder: with runs below it.
-        may_be_none: there may be no run yet.
+        may_be_none: whether there may be no run yet.
     """
 
     def __init__(self, folder: Path | str, may_be_none: bool = False) -> None:
@@ -80,27 +80,27 @@ class Trials:
             raise InputError(f"{folder}: there is no run; expected a folder with {FILE}, or folders with one each")
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close all files."""
         with self._lock:
             for trial in self._trials.values():
                 trial.reader.close()
 
     def folder_of(self, name: str) -> Path | None:
-        """The folder of a trial that was found here; a name is never made into a path."""
+        """The folder of a trial that was found here; a name from a request never becomes a path."""
         with self._lock:
             if name not in self._trials:
                 self._scan()
             return self._trials[name].reader.folder if name in self._trials else None
 
     def version(self) -> tuple[Any, ...]:
-        """Changes when something was written or a trial began."""
+        """A number that changes with each write and each new trial."""
         with self._lock:
             if time.monotonic() - self._scanned > 2.0:
                 self._scan()
             return tuple((trial.name, trial.reader.version()) for trial in self._trials.values())
 
     def snapshot(self) -> dict[str, Any]:
-        """All trials; see the module's text."""
+        """All trials; see the module's docstring."""
         with self._lock:
             self._scan()
             for trial in self._trials.values():
@@ -128,13 +128,13 @@ class Trials:
                     try:
                         if has_journal(path.parent):
                             self._trials[name] = _Trial(name, Reader(path.parent))
-                    except GiboError as error:  # being made, or damaged: the others are shown
+                    except GiboError as error:  # being created, or damaged: the other trials are shown
                         self._unreadable = error
         self._trials = dict(sorted(self._trials.items()))
 
 
 def _grouped(trials: list[_Trial]) -> dict[str, list[_Trial]]:
-    """Those that belong together: in one folder, with names that differ by a number at the end alone."""
+    """The groups: trials in one folder whose names differ only by a number at the end."""
     found: dict[tuple[str, str], list[_Trial]] = {}
     for trial in trials:
         path = Path(trial.name)
@@ -171,7 +171,7 @@ def _columns(points: Points) -> dict[str, list[float]]:
 
 
 def _band(curves: list[Points]) -> dict[str, list[float]]:
-    """Mean and standard deviation of the last value seen, as far as all trials have come that have not ended."""
+    """Mean and standard deviation over the trials, up to the point that all running trials have reached."""
     if len(curves) < 2:
         return {"x": [], "mean": [], "low": [], "high": []}
     grid = np.unique(np.concatenate([[x for x, _ in points] for points in curves])).astype(float)

@@ -32,10 +32,10 @@ from gibo.web.snapshot import Reader, Since, seen, snapshot
 from gibo.web.trials import Trials
 
 PORT = 8642
-POLL = 0.2  # seconds between two looks at the journal's version
-# A run that is silent is looked at again after so many seconds: its process may be gone.
+POLL = 0.2  # seconds between two checks of the journal's version
+# Seconds after which a silent run is checked again, because its process may be gone.
 REFRESH = 5.0
-LAST_WORD = 1.0  # seconds that a page has to hear how it ended
+LAST_WORD = 1.0  # seconds that a page has to receive the end of the run
 
 
 class Watch(LoopbackServer):
@@ -44,9 +44,10 @@ class Watch(LoopbackServer):
     Args:
         folder: of a run, or with runs below it.
         port: 0 takes a free one.
-        control: from a run's folder to what takes requests, such as `control_of`; None: the page can change nothing.
-        trials: the folder is one of trials, of which there may be none yet.
-        allow_module: to show an episode, the module that a run's environment is in may be imported.
+        control: a function from a run's folder to the object that takes requests, such as `control_of`. None: the page
+            cannot change anything.
+        trials: whether the folder is for trials; there may be none yet.
+        allow_module: whether the module of a run's environment may be imported to show an episode.
 
     Example:
         ``with Watch("runs/robot") as watch: print(watch.page_address)``
@@ -62,23 +63,23 @@ class Watch(LoopbackServer):
     ) -> None:
         self.folder, self.control = as_path("folder", folder), control
         self.token = secrets.token_urlsafe(24)
-        self.streams: WeakSet[threading.Thread] = WeakSet()  # to pages that are open
+        self.streams: WeakSet[threading.Thread] = WeakSet()  # to open pages
         self.trials = None if not trials and has_journal(self.folder) else Trials(self.folder, may_be_none=trials)
-        self._known: dict[Path, int] = {}  # files that were found whole
+        self._known: dict[Path, int] = {}  # files that are checked
         if self.trials is None:
-            self.reader(self.folder).close()  # what cannot be read is said here, not on the page
+            self.reader(self.folder).close()  # an unreadable journal raises here instead of on the page
         super().__init__(port, _Handler)
         self.replays = Replays(allow_module)
 
     def reader(self, folder: Path) -> Reader:
-        """Of a run; its journal is read through once."""
+        """The reader of a run; its journal is checked once."""
         reader = Reader(folder, self._known.get(folder, -1))
         self._known[folder] = reader.file
         return reader
 
     @property
     def page_address(self) -> str:
-        """For a browser. The token is behind the #, which a browser keeps to itself."""
+        """The address for a browser. The token is behind the #, which a browser does not send."""
         return f"{self.address}/" + ("" if self.control is None else f"#token={self.token}")
 
     def __exit__(self, *_: object) -> None:
@@ -96,7 +97,7 @@ def watch(
     trials: bool = False,
     allow_module: bool = False,
 ) -> Watch:
-    """A server at this port; without one at the usual port, or at a free one if that is taken."""
+    """A server at this port; without a port, at the usual port or at a free one."""
     if port is not None:
         return Watch(folder, port, control, trials, allow_module)
     try:
@@ -107,17 +108,17 @@ def watch(
 
 @contextmanager
 def page_beside(folder: Path, control: bool = False, trials: bool = False) -> Iterator[None]:
-    """While the block runs, the page of the run in this folder is served; its address goes to standard error.
+    """Serve the page of the run in this folder while the block runs; prints its address to standard error.
 
-    It reads the journal in a thread of its own, as any other process would.
+    It reads the journal in a separate thread, as another process would.
 
     Args:
-        folder: of the run, or of trials.
-        control: whether the page can act on it; then the address has a token.
-        trials: whether these are trials, of which none need be there yet.
+        folder: of the run or of the trials.
+        control: whether the page can act on the run; the address then has a token.
+        trials: whether the folder is for trials; there may be none yet.
     """
     acts = control_of if control else None
-    # A run of this process has made its environment, so it may be made again; of other trials nothing is known.
+    # A run of this process has created its environment, so it may be created again; other trials are not known.
     with watch(folder, control=acts, trials=trials, allow_module=not trials) as server:
         sys.stderr.write(f"gibo: watch {'these trials' if trials else 'this run'} at {server.page_address}\n")
         sys.stderr.flush()
@@ -125,7 +126,7 @@ def page_beside(folder: Path, control: bool = False, trials: bool = False) -> It
 
 
 def report(folder: Path | str, replay: bool = False, allow_module: bool = False) -> str:
-    """The page of a run, or of a folder of trials, as one file that needs no server; with a training's last episode."""
+    """The page of a run or of a folder of trials as one file without a server; `replay` adds the last episode."""
     if has_journal(folder):
         data = snapshot(folder)
         if replay:
@@ -171,7 +172,7 @@ class _Handler(LoopbackHandler):
     def replay(self) -> dict[str, Any]:
         folder = self._run()
         if folder is None:
-            raise Refusal(HTTPStatus.BAD_REQUEST, "trial: name the one whose episode is to be shown")
+            raise Refusal(HTTPStatus.BAD_REQUEST, "trial: name the trial whose episode to show")
         with self.server.reader(folder) as reader:
             number = reader.last_episode()
         if number is None:
@@ -179,7 +180,7 @@ class _Handler(LoopbackHandler):
         return self.server.replays.of(folder, number)
 
     def _run(self) -> Path | None:
-        """The folder of the run that is asked for; None for all trials."""
+        """The folder of the requested run; None for all trials."""
         trials, names = self.server.trials, self.query.get("trial", [])
         if trials is None:
             return self.server.folder
@@ -187,11 +188,11 @@ class _Handler(LoopbackHandler):
             return None
         folder = trials.folder_of(names[0])
         if folder is None:
-            raise Refusal(HTTPStatus.NOT_FOUND, "trial: there is none of this name")
+            raise Refusal(HTTPStatus.NOT_FOUND, "trial: there is no trial of this name")
         return folder
 
     def _marked(self, folder: Path, data: dict[str, Any]) -> dict[str, Any]:
-        """With what this page may do."""
+        """The snapshot with the permissions of this page."""
         control = self.server.control
         known = held_here(folder) or FolderControl
         return {**data, "control": None if control is None else sorted(known.actions)}
@@ -200,7 +201,7 @@ class _Handler(LoopbackHandler):
 
     def events(self) -> None:
         folder = self._run()
-        self.close_connection = True  # the stream has no length: it ends with the connection
+        self.close_connection = True  # the stream has no length; it ends with the connection
         if folder is None:
             assert self.server.trials is not None
             self._stream(self.server.trials.version, self.server.trials.snapshot)
@@ -211,7 +212,7 @@ class _Handler(LoopbackHandler):
 
             def new() -> dict[str, Any]:
                 nonlocal known, run
-                if reader.version()[0] != run:  # another run: from its beginning
+                if reader.version()[0] != run:  # another run: send it from its beginning
                     known, run = Since(), reader.version()[0]
                 data = reader.snapshot(known)
                 known = seen(data)
@@ -220,7 +221,7 @@ class _Handler(LoopbackHandler):
             self._stream(reader.version, new, lambda: "-".join(map(str, known)))
 
     def _known(self) -> Since:
-        """How much the page has: by its last event if it comes again after a break, or by the address."""
+        """The part that the page has: from its last event after a break, or from the address."""
         last = self.headers.get("Last-Event-ID", "").split("-")
         texts = last if len(last) == len(Since._fields) else [self.query.get(name, ["0"])[0] for name in Since._fields]
         if not all(text.isascii() and text.isdigit() and len(text) < 16 for text in texts):
@@ -239,15 +240,15 @@ class _Handler(LoopbackHandler):
         self.server.streams.add(threading.current_thread())
         seen, sent, last = None, 0.0, False
         while not last:
-            last = self.server.stopping.is_set()  # then one more look, so that the page has how the run ended
+            last = self.server.stopping.is_set()  # then one more check, so that the page gets the end of the run
             now, current = time.monotonic(), version()
             if current != seen or now - sent > REFRESH:
                 seen, sent = current, now
-                with suppress(GiboError):  # between two runs, or in the middle of a copy: look again
+                with suppress(GiboError):  # between two runs, or during a copy: try again
                     data = json.dumps(new(), allow_nan=False, separators=(",", ":"))
                     head = "" if mark is None else f"id: {mark()}\n"
                     self.wfile.write(f"{head}data: {data}\n\n".encode())
-                    self.wfile.flush()  # raises once the page is gone
+                    self.wfile.flush()  # raises when the page is gone
             self.server.stopping.wait(POLL)
 
     # -- actions ------------------------------------------------------------------------------------------------------
@@ -255,9 +256,9 @@ class _Handler(LoopbackHandler):
     def control(self) -> dict[str, Any]:
         control = self.server.control
         if control is None:
-            raise Refusal(HTTPStatus.FORBIDDEN, "this page only watches; start gibo watch with --control")
+            raise Refusal(HTTPStatus.FORBIDDEN, "this page can only watch; start gibo watch with --control")
         self.check_token(self.server.token)
         folder = self._run()
         if folder is None:
-            raise Refusal(HTTPStatus.BAD_REQUEST, "trial: name one; all of them at once cannot be acted on")
+            raise Refusal(HTTPStatus.BAD_REQUEST, "trial: name one trial; a request cannot act on all of them")
         return control(folder).act(self.body())

@@ -94,7 +94,7 @@ function drawRun() {
   showActions(head, act());
   showGradient(run);
   showFacts(head);
-  const marks = [[mark("iterate"), "guess of the optimiser"], [mark("query"), "trial near it"], [mark("failure"), "failed"]];
+  const marks = [[mark("iterate"), "iterate"], [mark("query"), "query"], [mark("failure"), "failed"]];
   legend($("legend-values"), run.believed ? [...marks, [lineMark("belief", true), "value of the recommended point, ± 2 sd"]] : marks);
   choices($("path-of"), [...head.parameters.map(({name}, j) => [`p ${j}`, name]), ...[...run.extras].map((name) => [`i ${name}`, `measured: ${name}`])], "p 0");
   const news = JSON.stringify([run.count, run.steps, run.believed, head.viewed]);
@@ -110,7 +110,7 @@ function drawRun() {
   }
   table.update();
   const beyond = Number($("chart-values").dataset.beyond ?? 0);
-  say($("note-values"), "Drag to look closer, double click to see all." + (beyond ? ` ${beyond} far ${head.minimize ? "larger" : "smaller"} values are marked at the edge.` : ""));
+  say($("note-values"), "Drag to zoom in, double-click to zoom out." + (beyond ? ` ${beyond} far ${head.minimize ? "larger" : "smaller"} values are marked at the edge.` : ""));
   $("chart-values").setAttribute("aria-label", `Chart: ${run.count} evaluations, ${head.failures} failed`);
   const last = run.steps - 1;
   say($("now-noise"), last < 0 ? "" : `sd ${figure(run.iterations.noise_sd[last], 3)}`);
@@ -160,7 +160,7 @@ function show(snapshot) {
       ];
       table = new Table(now);
       const up = snapshot.minimize ? "descent" : "ascent";
-      legend($("legend-sure"), [[lineMark("first"), `probability of ${up}`], [lineMark("second"), "certainty that the gradient is not zero"]]);
+      legend($("legend-sure"), [[lineMark("first"), `probability of ${up}`], [lineMark("second"), "certainty: probability that the gradient is not zero"]]);
     } else {
       location.reload();  // another run in the same folder
       return;
@@ -198,8 +198,8 @@ function follow() {
   };
   events.onopen = () => trouble(null);
   events.onerror = () => {
-    if (isOver()) trouble("The run has ended, and so has the program that served this page. What you see is how it ended; gibo watch shows it again.", false);
-    else trouble("The connection to gibo is lost; what you see may be old. Trying again…");
+    if (isOver()) trouble("The run and the program that served this page have ended. The page shows the final state; gibo watch shows it again.", false);
+    else trouble("The connection to gibo is lost; this page may be outdated. Trying again…");
     if (events.readyState === EventSource.CLOSED) setTimeout(follow, 2000);
   };
   addEventListener("pagehide", () => events.close());

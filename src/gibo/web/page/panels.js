@@ -26,7 +26,7 @@ function tile(label, value, more, extra) {
 
 /** What became of it, and what a person can do now. */
 function showSummary(head) {
-  const unknown = head.count ? "Too few values yet to say whether it improves." : "No value yet.";
+  const unknown = head.count ? "Too few values for a verdict." : "No value yet.";
   say($("verdict"), head.verdict ? head.verdict.text : unknown);
   $("verdict").dataset.code = head.verdict ? head.verdict.code : "";
   say($("next"), `Next: ${head.next}`);
@@ -40,7 +40,7 @@ function showTiles(run) {
     const sd = belief.sd ?? (belief.low === null ? null : (belief.high - belief.low) / 4);
     const [low, high] = [belief.low, belief.high].map((end) => withSd(end, sd));
     const same = run.count > 1 && head.parameters.every((parameter, i) => parameter.start === belief.x[i]);
-    const where = same ? "at the start, which still is the recommended point" : "at the recommended point";
+    const where = same ? "at the start, which is still the recommended point" : "at the recommended point";
     const range = belief.low === null ? "" : `${low} to ${high} with 90\u00a0%, `;
     tiles.push(tile("Value now", withSd(belief.value, sd), `${range}${where}`));
   }
@@ -165,7 +165,7 @@ function showReplay(head, load) {
   say(button, episode === null ? "Show" : "Show the newest");
   button.onclick = async () => {
     drawingEpisode = true;
-    say($("replay-note"), "Drawing, in a process of its own…");
+    say($("replay-note"), "Drawing in a separate process…");
     showReplay(head, load);
     try {
       episode = await load();
@@ -215,8 +215,9 @@ function nowNote(head, over) {
   const queries = (count) => `${count} ${count === 1 ? "query" : "queries"}`;
   if (over) return n ? `${queries(n)} without a value when it ended` : head.reason ?? "";
   const left = n > MOST_PENDING ? `; the first ${MOST_PENDING} are shown` : "";
-  if (head.state === "waiting") return n ? `${queries(n)} waiting for a value${left}` : "No query is waiting: gibo ask plans the next ones.";
-  if (head.state === "paused") return busy ? `Paused: ${queries(busy)} still being evaluated, then nothing begins until it is continued.` : "Paused: nothing is evaluated until it is continued.";
+  if (head.state === "waiting") return n ? `${queries(n)} waiting for a value${left}` : "No query is waiting; gibo ask plans the next ones.";
+  if (head.state === "paused") return busy ? `Paused: ${queries(busy)} still being evaluated; then nothing begins until
+  the run is continued.` : "Paused: nothing is evaluated until the run is continued.";
   if (!n) return "The optimiser is planning.";
   return [busy ? `${queries(busy)} being evaluated` : null, n > busy ? `${n - busy} next` : null].filter(Boolean).join(", ") + left;
 }

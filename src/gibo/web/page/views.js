@@ -25,9 +25,9 @@ function showViews(run) {
   $("knows").dataset.key = key;
   const {slices} = model, shown = allShown ? slices : slices.slice(0, FEW_SLICES);
   const left = head.parameters.length - slices.length;
-  say($("note-knows"), "By how much the model expects the value to change over the shown range of a parameter, and within one scale, " +
-    "with ± 2 standard deviations. Curves: the value along one parameter, the others at their recommended values; band: 90\u00a0%; dots: " +
-    `evaluations; line: recommended.${left > 0 ? ` ${left} parameters that matter less are left out.` : ""}`);
+  say($("note-knows"), "The model's change of the value over the shown range of a parameter, and within one scale, " +
+    "± 2 standard deviations. Curves: the value along one parameter, with the others at their recommended values; band: 90\u00a0%; dots: " +
+    `evaluations; line: recommended.${left > 0 ? ` ${left}  less important parameters are not shown.` : ""}`);
   const span = Math.max(...slices.map(({range}) => Math.abs(range.change) + 2 * range.deviation)) || 1;
   const head_ = el("thead", {}, el("tr", {}, ...["parameter", "over the range", "", "per scale"].map((text, i) =>
     el("th", {scope: "col", class: i === 1 || i === 3 ? "number" : ""}, text))));

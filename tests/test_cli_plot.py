@@ -10,7 +10,7 @@ from PIL import Image
 
 import gibo
 from gibo.cli import main
-from gibo.figures import journal, training
+from gibo.figures import run, training
 from gibo.figures.style import legend_below, pyplot, smoothed
 from gibo.parameters import Parameters, integer, log
 from gibo.runs.manual import Description, ask, create, tell
@@ -20,7 +20,7 @@ from gibo.runs.manual import Description, ask, create, tell
 def drawn(monkeypatch):
     """The figures that would be saved."""
     found = []
-    for module in (journal, training):
+    for module in (run, training):
         monkeypatch.setattr(module, "save", lambda figure, plt, path: found.append(figure) or [path])
     yield found
     for figure in found:

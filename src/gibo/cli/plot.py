@@ -33,7 +33,7 @@ def add_commands(commands: Any) -> None:
 
 
 def _plot(arguments: argparse.Namespace) -> int:
-    from gibo.figures.journal import journal_figure
+    from gibo.figures.run import journal_figure
     from gibo.figures.training import training_figure
 
     out = arguments.out or arguments.folders[0] / "learning"

@@ -1,17 +1,35 @@
-"""A run of GIBO as a figure."""
+"""A run of any kind as a figure: from its result, or from its journal alone, also while it is running."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from gibo._checks import as_path, describe, finite, instance
 from gibo._linalg import Array
 from gibo.errors import InputError
-from gibo.figures.style import BLUE, GREEN, GREY, ORANGE, pyplot
+from gibo.figures.style import BLUE, GREEN, GREY, ORANGE, legend_below, plain_ticks, pyplot, save, smoothed
+from gibo.optimizers.log import Iteration, Stepped
+from gibo.outcome import ITERATE
+from gibo.runs.journal import Journal
 from gibo.runs.result import Result
+from gibo.runs.spec import RunSpec
+from gibo.web.snapshot import snapshot
+
+NORMAL_90 = 1.6449  # standard deviations of a normal distribution that hold 90 %
+NAMED = 6  # lengthscales that have their own names; of more, the median and where most of them lie
+
+# The highest return that there can be.
+MAXIMA = {
+    "CartPole-v0": 200.0,
+    "CartPole-v1": 500.0,
+    "InvertedPendulum-v4": 1000.0,
+    "InvertedPendulum-v5": 1000.0,
+    **dict.fromkeys(("Acrobot-v1", "MountainCar-v0", "Pendulum-v1", "Reacher-v5"), 0.0),
+}
 
 
 def run_figure(
@@ -22,7 +40,7 @@ def run_figure(
     optimum: float | None = None,
     title: str | None = None,
 ) -> Path:
-    """A run over its evaluations: the values above, the gradient's uncertainty below.
+    """A run over its evaluations: the values, the gradient's uncertainty, the lengthscales.
 
     Args:
         result: of a run of GIBO.
@@ -44,26 +62,22 @@ def run_figure(
     history, path = instance("result", result, Result, "a gibo.Result").history, as_path("path", path)
     if truth is not None and not callable(truth):
         raise InputError(f"truth: expected a function of a vector, got {describe(truth)}")
-    if not len(history.evaluations):
-        raise InputError("result: it has no finished iteration to draw; run it with a larger budget")
+    if not len(history.evaluations) or not np.isfinite(history.value).any():
+        raise InputError("result: it has no finished iteration with a value to draw; run it with a larger budget")
     with pyplot() as plt:
-        figure, (above, below) = plt.subplots(2, 1, figsize=(7, 6), sharex=True, layout="constrained")
-        count = np.arange(1, len(history.value) + 1)
-        above.plot(count, history.value, ".", color=GREY, markersize=4, label="observed value of a query")
-        at = history.is_iterate
-        above.plot(count[at], history.value[at], "o", color=BLUE, markersize=4, label="observed value of an iterate")
+        figure, axes = _panels(plt, 3)
+        axes[0].set_ylabel("value")
+        _draw_values(axes[0], history.value, history.is_iterate, result._sign < 0)
         if truth is not None:
-            values = [_at(truth, x) for x in history.x[at]]
-            above.plot(count[at], values, "-", color=BLUE, label="value of the iterate, without noise")
+            at = history.is_iterate
+            true = [_at(truth, x) for x in history.x[at]]
+            axes[0].plot(np.flatnonzero(at) + 1, true, "-", color=ORANGE, label="value of the iterate, without noise")
         if optimum is not None:
-            above.axhline(finite("optimum", optimum), color=GREEN, linestyle="--", label="optimum")
-        above.set_ylabel("value")
-        above.legend(loc="best", frameon=False, fontsize=8)
-        below.semilogy(history.evaluations, history.uncertainty, "-", color=ORANGE)
-        below.set_ylabel("uncertainty of the gradient\n(trace of its covariance)")
-        below.set_xlabel("evaluations")
+            axes[0].axhline(finite("optimum", optimum), color=GREEN, linestyle="--", label="optimum")
+        _draw_model(axes[1], axes[2], result._steps, result._naming.names, result._optimizer.scale)
         if title is not None:
-            figure.suptitle(instance("title", title, str, "a text"))
+            axes[0].set_title(instance("title", title, str, "a text"))
+        legend_below(figure, [axes[0]])
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150)
         plt.close(figure)
@@ -76,3 +90,106 @@ def _at(truth: Callable[[Array], float], x: Array) -> float:
     except (Exception, SystemExit) as error:
         raise InputError(f"truth: it raised {type(error).__name__}: {error}") from error
     return finite("truth(x)", value)
+
+
+def journal_figure(folder: Path, path: Path) -> list[Path]:
+    """The same from a run's journal, with what the model said of the recommended point.
+
+    Of a run of gibo train the values are the environment's returns. An optimiser without a model has values alone.
+
+    Args:
+        folder: of the run.
+        path: of the files; its ending, if it has one, becomes .png and .svg.
+
+    Returns:
+        The files, PNG and SVG.
+    """
+    with Journal.read(folder) as journal:
+        spec, told = journal.spec(), [e for e, _ in journal.evaluations()]
+        steps = [event.record for event in journal.events() if isinstance(event, Stepped)]
+    values = np.array([e.outcome.info.get("return", e.value) for e in told], dtype=np.float64)  # NaN: failed
+    if not np.isfinite(values).any():
+        raise InputError(f"{folder}: nothing to draw yet; no evaluation has a value")
+    with pyplot() as plt:
+        figure, axes = _panels(plt, 3 if steps else 1)
+        axes[0].set_title(folder.resolve().name if spec.training is None else spec.training["environment"])
+        axes[0].set_ylabel("value" if spec.training is None else "return")
+        _draw_values(axes[0], values, np.array([e.kind == ITERATE for e in told]), spec.sign < 0)
+        _draw_beliefs(axes[0], folder, spec, values)
+        if steps:
+            _draw_model(axes[1], axes[2], steps, spec.naming.names, np.array(spec.arguments["scale"]))
+        legend_below(figure, [axes[0]])
+        return save(figure, plt, path)
+
+
+def _panels(plt: Any, count: int) -> tuple[Any, Any]:
+    """A figure with axes over the evaluations, the first one large."""
+    size, heights = (7.0, 2.6 + 1.6 * count), [2] + [1] * (count - 1)
+    figure, axes = plt.subplots(
+        count, 1, figsize=size, sharex=True, layout="constrained", squeeze=False, height_ratios=heights
+    )
+    axes[-1, 0].set_xlabel("evaluations")
+    axes[-1, 0].xaxis.get_major_locator().set_params(integer=True)
+    return figure, axes[:, 0]
+
+
+def _draw_values(axes: Any, values: Array, is_iterate: Any, minimize: bool) -> None:
+    count = np.arange(1, len(values) + 1)
+    failed = ~np.isfinite(values)
+    axes.plot(count[~is_iterate], values[~is_iterate], ".", color=GREY, markersize=4, label="value of a query")
+    shown = is_iterate if is_iterate.any() else np.ones(len(values), dtype=bool)
+    if is_iterate.any():
+        axes.plot(count[is_iterate], values[is_iterate], "o", color=BLUE, markersize=4, label="value of an iterate")
+    known = shown & ~failed
+    mean, width = smoothed(values[known])
+    if width > 1:
+        axes.plot(count[known], mean, "-", color=BLUE, linewidth=1, label=f"running mean of {width} of them")
+    if failed.any():
+        worst = np.nanmax(values) if minimize else np.nanmin(values)
+        axes.plot(count[failed], np.full(failed.sum(), worst), "x", color=ORANGE, markersize=5, label="failed")
+
+
+def _draw_beliefs(axes: Any, folder: Path, spec: RunSpec, values: Array) -> None:
+    """Of the recommended point, as the run went on and now."""
+    training = spec.training or {}
+    if training.get("reward_shift"):
+        return  # what the optimiser sees is no return then
+    unit, most = float(training.get("reward_scale", 1.0)), MAXIMA.get(training.get("environment", ""), np.inf)
+    found = snapshot(folder)
+    beliefs, last = found["beliefs"], found["belief"]
+    at, mean = np.array(beliefs["evaluations"]), np.array(beliefs["value"], dtype=np.float64) / unit
+    half = NORMAL_90 * np.array(beliefs["sd"], dtype=np.float64) / unit
+    room = np.nanmax(values) - np.nanmin(values)  # a model that knows nothing yet would dwarf all else
+    low = np.maximum(mean - half, np.nanmin(values) - room)
+    high = np.minimum(np.minimum(mean + half, np.nanmax(values) + room), most)
+    if len(at):
+        label = "the model's belief of the recommended point, 90 %"
+        axes.plot(at, np.minimum(mean, most), "--", color=GREEN, linewidth=1.2, label=label)
+        axes.fill_between(at, np.minimum(low, high), high, color=GREEN, alpha=0.15, linewidth=0)
+    if last is not None and last["value"] is not None:
+        value, sd = min(last["value"] / unit, most), NORMAL_90 * (last["sd"] or 0.0) / unit
+        ends = [[min(sd, value - np.nanmin(values) + room)], [min(sd, most - value, np.nanmax(values) + room - value)]]
+        label = f"believed of the recommended point: {value:.4g}"
+        axes.errorbar([len(values) + 0.5], [value], yerr=np.maximum(ends, 0.0), fmt="D", color=ORANGE, label=label)
+
+
+def _draw_model(
+    uncertainty: Any, lengthscales: Any, steps: Sequence[Iteration], names: list[str], scale: Array
+) -> None:
+    at = np.array([step.evaluations for step in steps])
+    uncertainty.semilogy(at, [step.uncertainty for step in steps], "-", color=ORANGE)
+    uncertainty.set_ylabel("uncertainty of\nthe gradient")
+    plain_ticks(uncertainty.yaxis)
+    lengthscales.set_ylabel("lengthscale\nin scales")
+    ell = np.array([np.broadcast_to(step.lengthscale, len(names)) for step in steps]) / scale
+    if (ell == ell[:, :1]).all():
+        lengthscales.semilogy(at, ell[:, 0], "-", color=BLUE, label="one for all")
+    elif len(names) <= NAMED:
+        for i, name in enumerate(names):
+            lengthscales.semilogy(at, ell[:, i], linestyle=["-", "--", ":"][i % 3], label=name)
+    else:
+        low, middle, high = np.quantile(ell, [0.1, 0.5, 0.9], axis=1)
+        lengthscales.semilogy(at, middle, "-", color=BLUE, label=f"median of {len(names)}, and 80 % of them")
+        lengthscales.fill_between(at, low, high, color=BLUE, alpha=0.15, linewidth=0)
+    plain_ticks(lengthscales.yaxis)
+    lengthscales.legend(loc="best", fontsize=7, ncols=3)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -161,44 +161,23 @@ class GradientAscent(StepRule):
     momentum: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "eta", _as_eta(self.eta))
-        object.__setattr__(self, "momentum", _below_one("momentum", self.momentum))
+        if isinstance(self.eta, Schedule):
+            check_serializable("eta", self.eta)
+        else:
+            object.__setattr__(self, "eta", positive("eta", self.eta))
+        momentum = as_number("momentum", self.momentum)
+        if not 0.0 <= momentum < 1.0:
+            raise InputError(f"momentum: expected a number in [0, 1), got {momentum}")
+        object.__setattr__(self, "momentum", momentum)
 
     def init(self, d: int) -> State:
-        return _zeros(d, "v")
+        return {"t": np.zeros(()), "v": np.zeros(positive_int("d", d))}
 
     def update(self, direction: Array, state: State) -> tuple[Array, State]:
-        direction, state = _checked(direction, state, "v")
-        v = self.momentum * state["v"] + direction
-        return _at(self.eta, state) * v, {"t": state["t"] + 1, "v": v}
-
-
-def _zeros(d: int, *names: str) -> State:
-    d = positive_int("d", d)
-    return {"t": np.zeros(()), **{name: np.zeros(d) for name in names}}
-
-
-def _checked(direction: npt.ArrayLike, state: Any, *names: str) -> tuple[Array, State]:
-    direction = as_vector("direction", direction)
-    if not isinstance(state, dict) or state.keys() != {"t", *names}:
-        raise InputError(f"state: expected what init or update gave, got {describe(state)}")
-    vectors = {name: as_vector(f"state: {name}", state[name], len(direction)) for name in names}
-    return direction, {"t": np.array(positive("state: t", state["t"], or_zero=True)), **vectors}
-
-
-def _at(eta: float | Schedule, state: State) -> float:
-    return eta(int(state["t"])) if isinstance(eta, Schedule) else eta
-
-
-def _as_eta(eta: Any) -> float | Schedule:
-    if not isinstance(eta, Schedule):
-        return positive("eta", eta)
-    check_serializable("eta", eta)
-    return eta
-
-
-def _below_one(name: str, value: Any) -> float:
-    number = as_number(name, value)
-    if not 0.0 <= number < 1.0:
-        raise InputError(f"{name}: expected a number in [0, 1), got {number}")
-    return number
+        direction = as_vector("direction", direction)
+        if not isinstance(state, dict) or state.keys() != {"t", "v"}:
+            raise InputError(f"state: expected what init or update gave, got {describe(state)}")
+        t = np.array(positive("state: t", state["t"], or_zero=True))
+        v = self.momentum * as_vector("state: v", state["v"], len(direction)) + direction
+        eta = self.eta(int(t)) if isinstance(self.eta, Schedule) else self.eta
+        return eta * v, {"t": t + 1, "v": v}

@@ -186,6 +186,14 @@ def instance(name: str, value: T, kind: Any, such_as: str) -> T:
     return value
 
 
+def has_methods(thing: Any, *methods: str) -> bool:
+    """Whether an object has methods of these names."""
+    try:
+        return all(callable(getattr(thing, method, None)) for method in methods)
+    except Exception:  # a foreign __getattr__ may raise anything
+        return False
+
+
 def as_path(name: str, value: Any) -> Path:
     """A valid file path."""
     if not isinstance(value, (str, os.PathLike)) or isinstance(value, bytes):
@@ -216,13 +224,15 @@ def as_bounds(bounds: Any, d: int) -> tuple[Array, Array] | None:
     """
     if bounds is None:
         return None
-    if hasattr(bounds, "lb") and hasattr(bounds, "ub"):  # scipy.optimize.Bounds, which is slow to import
-        sides = (as_finite_or_infinite("bounds", side) for side in (bounds.lb, bounds.ub))
-        lower, upper = (side[0] if side.shape == (1,) else side for side in sides)
-        return _ordered(_stack(lower, upper, d))
     try:
+        if hasattr(bounds, "lb") and hasattr(bounds, "ub"):  # scipy.optimize.Bounds, which is slow to import
+            sides = (as_finite_or_infinite("bounds", side) for side in (bounds.lb, bounds.ub))
+            lower, upper = (side[0] if side.shape == (1,) else side for side in sides)
+            return _ordered(_stack(lower, upper, d))
         items = list(islice(iter(bounds), max(d, 2) + 1))
         is_pairs = len(items) == d and all(np.shape(item) == (2,) for item in items)
+    except InputError:
+        raise
     except Exception:  # no sequence, ragged sequences, or a foreign object
         raise InputError(f"bounds: expected (lower, upper), got {describe(bounds)}") from None
     if is_pairs:

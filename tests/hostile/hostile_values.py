@@ -22,7 +22,7 @@ class Rude:
     """Everything that can be asked of it raises."""
 
     __float__ = __int__ = __index__ = __len__ = __iter__ = __bool__ = __array__ = __repr__ = __str__ = raises
-    __eq__ = __lt__ = __getitem__ = __fspath__ = __call__ = raises
+    __eq__ = __lt__ = __getitem__ = __fspath__ = __call__ = __getattr__ = raises
     __hash__ = None
 
 

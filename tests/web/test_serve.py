@@ -178,6 +178,16 @@ def test_while_it_serves_the_run_is_held_and_can_be_read(bench, folder, monkeypa
         assert again.tell({"id": first["id"], "value": 1.0})["recorded"] is False
 
 
+def test_a_relative_folder_is_found_wherever_the_process_goes(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    with ManualBench(folder.name) as bench:
+        monkeypatch.chdir(tmp_path.parent)
+        query = bench.ask()["queries"][0]
+        assert bench.tell({"id": query["id"], "value": 1.0})["recorded"]
+        assert len(bench.export()["rows"]) >= 1
+    assert len(told(folder)) == 1
+
+
 def test_the_last_value_of_a_batch_is_answered_before_the_step_and_nothing_is_lost(bench, folder, tmp_path):
     def value(query):
         return sum(x * x for x in query["x"])

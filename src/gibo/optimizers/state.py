@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from gibo._checks import as_vector, shown
+from gibo._checks import as_vector, instance, shown
 from gibo._serialize import from_plain, to_plain
 from gibo.errors import GiboError, InputError
 from gibo.optimizers.log import Asked, Event, Iteration, Proceeded, Reparametrized, Stepped, Told, last_whole
@@ -58,7 +58,7 @@ def arguments_of(optimizer: object) -> dict[str, Any]:
 
 def make(kind: type[T], arguments: dict[str, Any]) -> T:
     """A fresh optimiser from what `arguments_of` gave; the data may come from anywhere."""
-    given = from_plain(arguments)
+    given: dict[str, Any] = from_plain(instance("arguments", arguments, dict, "a dictionary"))
     with understood(f"state: the arguments of {kind.__name__}"):
         if given.get("bounds") is not None:
             given["bounds"] = Bounds(**given["bounds"])

@@ -14,7 +14,18 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_flag, describe, describe_error, finite, instance, natural, positive, positive_int, shown
+from gibo._checks import (
+    as_flag,
+    describe,
+    describe_error,
+    finite,
+    has_methods,
+    instance,
+    natural,
+    positive,
+    positive_int,
+    shown,
+)
 from gibo._linalg import Array, single_thread
 from gibo.errors import GiboError, InputError
 from gibo.outcome import Outcome
@@ -90,7 +101,7 @@ class Task:
         if not all(isinstance(name, str) for name in self.environment_options):
             raise InputError(f"environment_options: expected names as keys, got {shown(options)}")
         self._source = environment
-        self._is_object = not isinstance(environment, (str, type)) and hasattr(environment, "step")
+        self._is_object = not isinstance(environment, (str, type)) and has_methods(environment, "step")
         if self._is_object and self.environment_options:
             raise InputError("environment_options: only for an id or a function; this environment is already made")
         if not self._is_object and not isinstance(environment, str) and not callable(environment):

@@ -208,7 +208,7 @@ class FolderControl(Requests):
     """
 
     def __init__(self, folder: Path | str) -> None:
-        self.folder = as_path("folder", folder)
+        self.folder = as_path("folder", folder).absolute()
         with self._journal():  # a run that is held is said at once
             pass
 

@@ -56,7 +56,7 @@ class Journal:
     def create(cls, folder: Path | str, spec: RunSpec) -> Journal:
         """Begin a journal; an error if there is one."""
         instance("spec", spec, RunSpec, "a RunSpec")
-        store = Store.write(as_path("folder", folder), new=True)
+        store = Store.write(_absolute(folder), new=True)
         try:
             with store:
                 for field in fields(spec):
@@ -71,7 +71,7 @@ class Journal:
     @classmethod
     def open(cls, folder: Path | str, patience: float = 0.0, waiting: Callable[[], None] | None = None) -> Journal:
         """Open a journal to write to it, alone: if another process does, wait this many seconds, then give up."""
-        return cls(Store.write(as_path("folder", folder), new=False, patience=patience, waiting=waiting))
+        return cls(Store.write(_absolute(folder), new=False, patience=patience, waiting=waiting))
 
     @classmethod
     def read(cls, folder: Path | str, whole: bool = True) -> Journal:
@@ -79,7 +79,7 @@ class Journal:
 
         Unless it is to be found `whole`, which takes a second for 100,000 rows, what is read is checked, and no more.
         """
-        return cls(Store.read(as_path("folder", folder), whole))
+        return cls(Store.read(_absolute(folder), whole))
 
     def __repr__(self) -> str:
         return f"Journal({str(self.folder)!r})"
@@ -378,6 +378,11 @@ class Journal:
             data[name] = json.loads(data[name])
         data["x"] = data.pop("iterate")
         return iteration_from_plain(data, len(data["x"]))
+
+
+def _absolute(folder: Path | str) -> Path:
+    """The folder, wherever this process goes later."""
+    return as_path("folder", folder).absolute()
 
 
 def has_journal(folder: Path | str) -> bool:

@@ -23,6 +23,7 @@ from gibo._checks import (
     as_path,
     describe,
     finite,
+    has_methods,
     instance,
     natural,
     positive,
@@ -183,11 +184,11 @@ class RunOptions:
         instance("training", self.training, (dict, NoneType), "plain data by name")
         if self.callback is not None and not callable(self.callback):
             raise InputError(f"callback: expected a function of a Result, got {describe(self.callback)}")
-        if not isinstance(self.progress, bool) and not _has(self.progress, "update"):
+        if not isinstance(self.progress, bool) and not has_methods(self.progress, "update"):
             raise InputError(
                 f"progress: expected True, False or an object with an update, got {describe(self.progress)}"
             )
-        if self.reparametrizer is not None and not _has(self.reparametrizer, "options", "learn"):
+        if self.reparametrizer is not None and not has_methods(self.reparametrizer, "options", "learn"):
             raise InputError(
                 f"reparametrizer: expected one with options and learn, got {describe(self.reparametrizer)}"
             )
@@ -202,16 +203,12 @@ class RunOptions:
                 raise InputError("workers, executor: give one of them; an executor brings its own workers")
             if self.time_limit is not None:
                 raise InputError("time_limit: an executor's evaluations cannot be ended; give workers=n instead")
-            if not _has(self.executor, "submit"):
+            if not has_methods(self.executor, "submit"):
                 raise InputError(f"executor: expected a concurrent.futures.Executor, got {describe(self.executor)}")
 
     def remembered(self) -> dict[str, Any]:
         """What the journal keeps of a start."""
         return {name: getattr(self, name) for name in (*REMEMBERED, "workers")}
-
-
-def _has(thing: Any, *methods: str) -> bool:
-    return all(callable(getattr(thing, method, None)) for method in methods)
 
 
 def takes_options(names: type[TypedDict]) -> Callable[[F], F]:  # type: ignore[valid-type]  # a TypedDict's class

@@ -33,7 +33,7 @@ class ManualBench:
     """
 
     def __init__(self, folder: Path | str, waiting: Callable[[], None] | None = None) -> None:
-        self.folder = as_path("folder", folder)
+        self.folder = as_path("folder", folder).absolute()
         self._lock = threading.Lock()
         self._session = self._opened(waiting)
         self._closed = threading.Event()

@@ -61,7 +61,7 @@ class Watch(LoopbackServer):
         trials: bool = False,
         allow_module: bool = False,
     ) -> None:
-        self.folder, self.control = as_path("folder", folder), control
+        self.folder, self.control = as_path("folder", folder).absolute(), control
         self.token = secrets.token_urlsafe(24)
         self.streams: WeakSet[threading.Thread] = WeakSet()  # to open pages
         self.trials = None if not trials and has_journal(self.folder) else Trials(self.folder, may_be_none=trials)

@@ -124,23 +124,21 @@ class Control(Requests):
 
     Args:
         session: the run.
+        pool: where its loop evaluates. The loop looks at `paused`, `stopping` and `take_told`.
 
     Attributes:
         paused, stopping: what the loop is asked to do.
     """
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
+    actions = frozenset((*RUNNING_ONLY, *ANY_TIME))
+
+    def __init__(self, session: Session, pool: Pool) -> None:
+        self.session, self._pool = session, pool
         self.paused = self.stopping = False
-        self._pool: Pool | None = None
         self._told: list[Evaluation] = []
         self._closed = False
-
-    def attach(self, pool: Pool) -> None:
-        """From now on a loop evaluates in this pool, and looks at `paused`, `stopping` and `take_told`."""
-        self._pool, self.actions = pool, frozenset((*RUNNING_ONLY, *ANY_TIME))
-        if self.session.journal is not None:
-            _held_here[self.session.journal.folder.resolve()] = self
+        if session.journal is not None:
+            _held_here[session.journal.folder.resolve()] = self
 
     def close(self) -> None:
         """The loop has ended: later requests are refused."""
@@ -150,7 +148,7 @@ class Control(Requests):
 
     def underway(self) -> list[Underway]:
         """What is being evaluated now."""
-        return [] if self._pool is None or self._closed else self._pool.underway()
+        return [] if self._closed else self._pool.underway()
 
     def take_told(self) -> list[Evaluation]:
         """For the loop: what was told by request since the last call."""
@@ -173,8 +171,6 @@ class Control(Requests):
                 return True
             if kind in ("paused", "continued") and self.paused == (kind == "paused"):
                 return False
-            if kind in ("paused", "continued", "stop") and self._pool is None:
-                raise InputError(f"{kind}: no process evaluates this run by itself, so there is nothing to {kind}")
             self.session.record([], [(kind, body)])
             self.stopping = self.stopping or kind == "stop"
             if kind in ("paused", "continued"):

@@ -102,8 +102,7 @@ class Loop:
         self.interrupts, self.bar = interrupts, bar
         self.optimizer = session.optimizer
         self.running: dict[int, Query] = {}
-        self.control = Control(session)
-        self.control.attach(pool)
+        self.control = Control(session, pool)
         self.paused = False
         told = [] if session.journal is None else self.optimizer.evaluations  # what a journal has counts, too
         self.attempts = {} if session.journal is None else session.journal.attempts()

@@ -23,7 +23,7 @@ from gibo.errors import InputError, InUseError, RunError
 from gibo.outcome import Evaluation, Outcome, checked
 from gibo.runs.journal import Journal
 from gibo.runs.lock import at_fork
-from gibo.runs.manual import is_to_be_told, refuse_normalized
+from gibo.runs.manual import is_to_be_told, record
 from gibo.runs.pools import Pool, Underway
 from gibo.runs.records import LONGEST_TEXT, action
 from gibo.runs.session import Session
@@ -164,7 +164,9 @@ class Control(Requests):
                 was = None if known is None else known.outcome.signed(self.session.sign)
                 if not is_to_be_told(body["id"], outcome, was, log.pending):
                     return False
-                evaluations = self.session.with_penalty([Evaluation(log.pending[body["id"]], outcome)])
+                query = log.pending[body["id"]]
+                self.session.optimizer.check_outcome(query, outcome)
+                evaluations = self.session.with_penalty([Evaluation(query, outcome)])
                 self.session.record(evaluations, [(kind, body)])
                 self.session.receive(evaluations, update=False)
                 self._told += evaluations
@@ -214,15 +216,9 @@ class FolderControl(Requests):
             raise InputError(f"{kind}: no process works on this run")
         with self._journal() as journal:
             if kind in ("told", "failed"):
-                refuse_normalized(journal)
-                asked, outcome = journal.queries(), _outcome(body)
-                told = {e.id: e.outcome for e, _ in journal.evaluations()}
-                if not is_to_be_told(body["id"], outcome, told.get(body["id"]), asked.keys() - told):
-                    return False
-                journal.told([Evaluation(asked[body["id"]][0], outcome)], [(kind, body)])
-            else:
-                journal.acted((kind, body))
-        return True
+                return record(journal, body["id"], _outcome(body), [(kind, body)])
+            journal.acted((kind, body))
+            return True
 
     @contextmanager
     def _journal(self) -> Iterator[Journal]:

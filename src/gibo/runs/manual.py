@@ -27,7 +27,7 @@ from gibo.errors import InputError, QueryError
 from gibo.outcome import DETAILS, Evaluation, Outcome, Query, told_outcome
 from gibo.runs.advice import Advice
 from gibo.runs.description import Description
-from gibo.runs.journal import Journal
+from gibo.runs.journal import Journal, NewAction
 from gibo.runs.records import BY_HAND, Start
 from gibo.runs.result import Result, Status
 from gibo.runs.session import Reparametrizer, Session
@@ -167,14 +167,20 @@ def tell(
     number = natural("number", number)
     _check_telling(value, failed)
     with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
-        refuse_normalized(journal)
-        outcome, asked = _outcome(journal, value, failed, details), journal.queries()
-        told = {e.id: e.outcome for e, _ in journal.evaluations()}
-        is_new = is_to_be_told(number, outcome, told.get(number), asked.keys() - told)
-        if is_new:
-            journal.spec().fresh_optimizer().check_outcome(asked[number][0], outcome)
-            journal.told([Evaluation(asked[number][0], outcome)])
-        return Recorded(is_new, sorted(asked.keys() - told - {number}))
+        is_new = record(journal, number, _outcome(journal, value, failed, details))
+        return Recorded(is_new, sorted(journal.queries().keys() - {e.id for e, _ in journal.evaluations()}))
+
+
+def record(journal: Journal, number: int, outcome: Outcome, actions: Sequence[NewAction] = ()) -> bool:
+    """Record the outcome of a query, with what people did; False if the very same was told before."""
+    refuse_normalized(journal)
+    asked, told = journal.queries(), {e.id: e.outcome for e, _ in journal.evaluations()}
+    if not is_to_be_told(number, outcome, told.get(number), asked.keys() - told):
+        return False
+    query = asked[number][0]
+    journal.spec().fresh_optimizer().check_outcome(query, outcome)
+    journal.told([Evaluation(query, outcome)], actions)
+    return True
 
 
 def is_to_be_told(number: int, outcome: Outcome, known: Outcome | None, pending: Collection[int]) -> bool:

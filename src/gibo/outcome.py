@@ -126,6 +126,10 @@ class Outcome:
         gradient = None if self.gradient is None else sign * as_finite("gradient", self.gradient)
         return replace(self, value=sign * as_number("value", self.value), gradient=gradient)
 
+    def penalized(self, penalty: float | None) -> Outcome:
+        """The same; a failure has the penalty as its value, if there is one."""
+        return self if self.failure is None or penalty is None else replace(self, value=penalty)
+
     def details(self) -> dict[str, Any]:
         """Measured quantities, noise, repeats and block as plain data, without those that were not given."""
         given = {"measured": dict(self.measured), "noise": self.noise, "repeats": self.repeats, "block": self.block}

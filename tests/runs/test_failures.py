@@ -28,6 +28,8 @@ from pool_helpers import (
 
 import gibo
 from gibo import FailedEvaluationWarning, Journal, RandomSearch
+from gibo.runs import manual
+from gibo.runs.control import control_of
 from gibo.runs.store import FILE
 
 
@@ -208,3 +210,15 @@ def test_the_penalty_of_a_minimised_objective_is_in_its_own_sign():
     with pytest.warns(FailedEvaluationWarning):
         result = gibo.minimize(lambda x: np.nan, X0, budget=3, settings=SETTINGS, penalty=7.0)
     assert result.history.value.tolist() == [7.0] * 3
+
+
+@pytest.mark.parametrize("tell", [manual.tell, lambda folder, i, failed: control_of(folder).mark_failed(i, failed)])
+def test_a_failure_that_is_told_by_hand_has_the_penalty_too(tell, tmp_path):
+    gibo.maximize(hill, X0, budget=2, settings=SETTINGS, penalty=-2.5, journal=tmp_path)
+    with gibo.Journal.read(tmp_path) as journal:
+        number = min(journal.queries().keys() - {e.id for e, _ in journal.evaluations()})
+    for _ in range(2):  # the very same may be told again
+        tell(tmp_path, number, failed="it fell")
+    with gibo.Journal.read(tmp_path) as journal:
+        (failed,) = [e for e, _ in journal.evaluations() if e.id == number]
+    assert (failed.value, failed.failure) == (-2.5, "it fell")

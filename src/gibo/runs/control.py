@@ -166,7 +166,7 @@ class Control(Requests):
                     return False
                 query = log.pending[body["id"]]
                 self.session.optimizer.check_outcome(query, outcome)
-                evaluations = self.session.with_penalty([Evaluation(query, outcome)])
+                evaluations = [Evaluation(query, outcome.penalized(self.session.penalty))]
                 self.session.record(evaluations, [(kind, body)])
                 self.session.receive(evaluations, update=False)
                 self._told += evaluations

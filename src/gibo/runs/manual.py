@@ -179,7 +179,7 @@ def record(journal: Journal, number: int, outcome: Outcome, actions: Sequence[Ne
         return False
     query = asked[number][0]
     journal.spec().fresh_optimizer().check_outcome(query, outcome)
-    journal.told([Evaluation(query, outcome)], actions)
+    journal.told([Evaluation(query, outcome.penalized(journal.spec().penalty))], actions)
     return True
 
 
@@ -262,7 +262,7 @@ def correct(
         asked = journal.queries()
         if number in asked:
             journal.spec().fresh_optimizer().check_outcome(asked[number][0], outcome)
-        journal.correct(number, outcome, reason)
+        journal.correct(number, outcome.penalized(journal.spec().penalty), reason)
         return Recorded(True, sorted(journal.queries().keys() - {e.id for e, _ in journal.evaluations()}))
 
 

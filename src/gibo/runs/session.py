@@ -195,7 +195,8 @@ class Session:
         """
         for e in evaluations:
             self.optimizer.check_outcome(e.query, e.outcome)
-        evaluations, error = self.with_penalty(evaluations), None
+        evaluations = [Evaluation(e.query, e.outcome.penalized(self.penalty)) for e in evaluations]
+        error = None
         try:
             self.record(evaluations)
         except JournalError as lost:  # what returned is told nevertheless, so that the result in hand has it
@@ -203,14 +204,6 @@ class Session:
         self.receive(evaluations, update)
         if error is not None:
             raise error
-
-    def with_penalty(self, evaluations: Sequence[Evaluation]) -> list[Evaluation]:
-        """The same, where a failure counts as the penalty, if there is one."""
-        if self.penalty is None:
-            return list(evaluations)
-        return [
-            e if e.failure is None else Evaluation(e.query, replace(e.outcome, value=self.penalty)) for e in evaluations
-        ]
 
     def record(self, evaluations: Sequence[Evaluation], actions: Sequence[tuple[str, dict[str, Any]]] = ()) -> None:
         """Write outcomes, and what people did, to the journal; the first half of `tell`."""

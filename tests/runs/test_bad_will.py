@@ -128,7 +128,7 @@ def test_an_optimizer_that_is_not_known_is_named(tmp_path):
 def test_a_batch_of_a_billion_queries_is_no_batch(tmp_path):
     climb(tmp_path, budget=8)
     tamper(tmp_path, "batches", "size", 10**9)
-    with pytest.raises(JournalError, match="a batch has more queries than there are"):
+    with pytest.raises(JournalError, match="a batch has more queries than exist"):
         gibo.resume(tmp_path, pytest.fail, budget=20)
 
 

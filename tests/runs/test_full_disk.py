@@ -115,7 +115,7 @@ def test_a_value_that_cannot_be_recorded_is_in_the_reason_and_in_the_result(tmp_
         assert values == calls
         recorded = [e.value for e in told_in(folder)]
         assert 5 < len(recorded) < 60
-        noted = re.search(r"not recorded, so note it down: query (\d+): (\S+)$", reason)
+        noted = re.search(r"not recorded, so write it down: query (\d+): (\S+)$", reason)
         assert [*recorded, *([float(noted[2])] if noted else [])] == calls
         assert noted is None or int(noted[1]) == len(recorded)
         noted_values += noted is not None

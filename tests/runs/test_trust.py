@@ -55,7 +55,7 @@ def test_a_tree_of_pages_that_leads_in_circles_is_left(run, tmp_path, monkeypatc
     monkeypatch.setattr("gibo.runs.database.MOST_INSTRUCTIONS", 100)
     monkeypatch.setattr("gibo.runs.database.INSTRUCTIONS_PER_BYTE", 0)
     monkeypatch.setattr("gibo.runs.database.COUNTED_AT_ONCE", 10)
-    with pytest.raises(JournalError, match="reading it has no end"):
+    with pytest.raises(JournalError, match="reading it does not end"):
         manual.status(tmp_path)
 
 
@@ -84,7 +84,7 @@ def test_a_log_that_is_cut_off_during_a_run_is_noticed_and_what_was_moved_before
     result = climb(tmp_path, objective, budget=20)
     assert result.status is gibo.Status.ERROR
     assert "it was cut off during the run" in result.reason
-    assert "not recorded, so note it down: query 9" in result.reason
+    assert "not recorded, so write it down: query 9" in result.reason
     assert result.evaluations == len(calls) == 10
     assert len(told_in(tmp_path)) >= 8
 

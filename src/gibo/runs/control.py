@@ -1,7 +1,7 @@
 """Requests of people to a run: pause, continue, stop, tell a value, mark an evaluation as failed, make a remark.
 
-The process that holds a run handles them itself. A request is answered once the journal has recorded it, so what was
-answered with ``{"ok": True}`` survives any crash; what cannot be done raises a `GiboError`.
+The process that holds a run handles them. A request is answered after the journal has recorded it, so that a request
+with the answer ``{"ok": True}`` survives any crash. An impossible request raises a `GiboError`.
 
     Control        a run of this process; requests may come from any thread, such as a server's
     FolderControl  a run that no process holds: each request takes the run's lock for a moment
@@ -28,21 +28,21 @@ from gibo.runs.pools import Pool, Underway
 from gibo.runs.records import LONGEST_TEXT, action
 from gibo.runs.session import Session
 
-RUNNING_ONLY = ("pause", "continue", "stop")  # they need a process that evaluates
+RUNNING_ONLY = ("pause", "continue", "stop")  # these need a process that evaluates
 ANY_TIME = ("tell", "mark_failed", "remark")
-REQUEST_PATIENCE = 30.0  # seconds for which a request waits for the run, which may be computing a step
+REQUEST_PATIENCE = 30.0  # seconds that a request waits for the run, which may be computing a step
 LOCK_POLL = 0.05  # seconds between two attempts
 WITH_CONTROL = (
     'only that process can change the run. Start it with control: gibo train ... --control, or watch="control" in '
     "Python; gibo serve takes values itself"
 )
 
-_held_here: dict[Path, Control] = {}  # runs of loops of this process, by their folders
-at_fork(after_in_child=_held_here.clear)  # they are the parent's
+_held_here: dict[Path, Control] = {}  # runs of this process, by folder
+at_fork(after_in_child=_held_here.clear)  # a child process has no runs of its parent
 
 
 def control_of(folder: Path | str) -> Requests:
-    """The object that takes requests to the run in a folder: this process's `Control`, or a `FolderControl`."""
+    """The object that takes requests for the run in a folder: this process's `Control`, or a `FolderControl`."""
     return held_here(folder) or FolderControl(folder)
 
 
@@ -52,16 +52,16 @@ def held_here(folder: Path | str) -> Control | None:
 
 
 class Requests(ABC):
-    """What can be asked of a run; `act` takes the same as JSON.
+    """The requests to a run; `act` takes them as JSON.
 
     Attributes:
-        actions: the names of the requests that can be made at all.
+        actions: the names of the possible requests.
     """
 
     actions: frozenset[str] = frozenset(ANY_TIME)
 
     def pause(self) -> bool:
-        """Begin no evaluation until `continue_`; what is being evaluated goes on. False if it is paused already."""
+        """Begin no evaluation until `continue_`; running evaluations continue. False if the run is already paused."""
         return self._do("paused", {})
 
     def continue_(self) -> bool:
@@ -73,11 +73,11 @@ class Requests(ABC):
         return self._do("stop", {})
 
     def tell(self, query: int, value: float) -> bool:
-        """The value of a pending query; False if this very value was recorded before."""
+        """Record the value of a pending query; False if the same value is already recorded."""
         return self._do("told", {"id": _number(query), "value": _value(value)})
 
     def mark_failed(self, query: int, reason: str = "") -> bool:
-        """A pending query has no value."""
+        """Record that a pending query has no value."""
         return self._do(
             "failed", {"id": _number(query), "reason": _text("reason", reason) or "marked as failed by hand"}
         )
@@ -89,10 +89,10 @@ class Requests(ABC):
         self._do("remark", {"text": _text("text", text)})
 
     def act(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Do what a JSON object asks for, such as ``{"action": "tell", "id": 3, "value": 1.5}``.
+        """Execute a request as JSON, such as ``{"action": "tell", "id": 3, "value": 1.5}``.
 
         Returns:
-            ``{"ok": True, "recorded": whether it is new}``, once the journal has it.
+            ``{"ok": True, "recorded": whether it is new}``, after the journal has it.
         """
         if not isinstance(request, Mapping):
             raise InputError(f"request: expected an object, got {describe(request)}")
@@ -112,22 +112,22 @@ class Requests(ABC):
 
     @abstractmethod
     def _do(self, kind: str, body: dict[str, Any]) -> bool:
-        """Record an action of `gibo.runs.records`, and do it; False if it is recorded already."""
+        """Record an action of `gibo.runs.records` and execute it; False if it is already recorded."""
 
 
 class Control(Requests):
     """Requests to a run of this process.
 
-    The loop of the run holds the session's lock, but while it waits for evaluations; so a request is handled between
-    two steps of the loop. A value told for a query that is being evaluated counts at once, and what the evaluation
-    returns later is discarded.
+    The loop of the run holds the session's lock except while it waits for evaluations, so that a request is handled
+    between two steps of the loop. A value for a query that is being evaluated counts at once; the later result of the
+    evaluation is dropped.
 
     Args:
         session: the run.
         pool: where its loop evaluates. The loop looks at `paused`, `stopping` and `take_told`.
 
     Attributes:
-        paused, stopping: what the loop is asked to do.
+        paused, stopping: the requests to the loop.
     """
 
     actions = frozenset((*RUNNING_ONLY, *ANY_TIME))
@@ -141,17 +141,17 @@ class Control(Requests):
             _held_here[session.journal.folder.resolve()] = self
 
     def close(self) -> None:
-        """The loop has ended: later requests are refused."""
+        """Refuse later requests, because the loop has ended."""
         self._closed = True
         if self.session.journal is not None:
             _held_here.pop(self.session.journal.folder.resolve(), None)
 
     def underway(self) -> list[Underway]:
-        """What is being evaluated now."""
+        """The running evaluations."""
         return [] if self._closed else self._pool.underway()
 
     def take_told(self) -> list[Evaluation]:
-        """For the loop: what was told by request since the last call."""
+        """The values told by request since the last call, for the loop."""
         told, self._told = self._told, []
         return told
 
@@ -181,7 +181,7 @@ class Control(Requests):
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """The session's lock, as soon as the loop waits; an error if the run ends before, or takes too long."""
+        """Take the session's lock as soon as the loop waits; raises if the run ends first or computes for too long."""
         deadline = time.monotonic() + REQUEST_PATIENCE
         while not self.session.lock.acquire(timeout=LOCK_POLL):
             self._refuse_if_closed()
@@ -199,7 +199,7 @@ class Control(Requests):
 
 
 class FolderControl(Requests):
-    """Requests to a run that no process holds; one that holds it takes its requests itself.
+    """Requests to a run that no process holds.
 
     Args:
         folder: of the run.
@@ -207,7 +207,7 @@ class FolderControl(Requests):
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = as_path("folder", folder).absolute()
-        with self._journal():  # a run that is held is said at once
+        with self._journal():  # a run that is held is reported at once
             pass
 
     def _do(self, kind: str, body: dict[str, Any]) -> bool:
@@ -231,7 +231,7 @@ class FolderControl(Requests):
 
 
 def _holder(folder: Path, error: InUseError) -> str:
-    """The process that holds the run, as far as the journal says."""
+    """The process that holds the run, from the journal."""
     with Journal.read(folder, whole=False) as journal:
         starts = journal.starts()
     if starts and starts[-1].ended is None:
@@ -240,7 +240,7 @@ def _holder(folder: Path, error: InUseError) -> str:
 
 
 def _outcome(body: Mapping[str, Any]) -> Outcome:
-    """Of a told or failed action."""
+    """The outcome of an action of kind told or failed."""
     return checked(body["value"], 1) if "value" in body else Outcome.failed(body["reason"])
 
 

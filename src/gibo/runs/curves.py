@@ -1,4 +1,4 @@
-"""A run's learning curve: what its iterates were worth, and the best value so far, over the evaluations spent."""
+"""A run's learning curve: the values of its iterates and the best value so far over the number of evaluations."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from gibo.outcome import ITERATE
 
-Points = list[tuple[int, float]]  # evaluations spent, and a value that was known then
+Points = list[tuple[int, float]]  # number of evaluations, and a value at that time
 
 
 class Row(NamedTuple):
-    """A query and what became of it; of an episode its value is the return, and of a failure None."""
+    """A query with its value: the return for an episode, None for a failure."""
 
     iteration: int
     kind: str
@@ -21,13 +21,13 @@ class Row(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """See the module's text.
+    """A learning curve.
 
     Attributes:
         of_iterates: False if the method never evaluates its iterate; then a value is the mean of a batch around it.
-        points: at the iterates, or after each batch of which all is there.
-        best: where a value was better than all before.
-        spent: evaluations so far.
+        points: at the iterates, or after each complete batch.
+        best: the values that were better than all before.
+        spent: number of evaluations so far.
     """
 
     of_iterates: bool
@@ -40,7 +40,7 @@ NO_CURVE = Curve(False, [], [], 0)
 
 
 def learning_curve(queries: Iterable[Row], sign: float) -> Curve:
-    """Of a run's queries, in the order of their ids; the sign is 1 where large values are good, else −1."""
+    """The curve of a run's queries, in the order of their ids; the sign is 1 if large values are good, else −1."""
     rows = list(enumerate(queries, start=1))
     told = [(n, row) for n, row in rows if row.is_told]
     valued = [(n, row, row.value) for n, row in told if row.value is not None]

@@ -1,7 +1,7 @@
 """The SQLite file of a journal: how it is opened, limits for SQLite, and its errors as errors of gibo.
 
-A file may come from anywhere. Nothing but regular files is opened and no link is followed; SQLite runs no function that
-the file names, reads no cell without end and does no more than a file of its size can need.
+A file may come from anywhere. Only regular files are opened and no link is followed. SQLite runs no function that the
+file names, reads no huge cell, and makes a number of steps that is limited by the size of the file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gibo.errors import GiboError, JournalError
 
 FILE = "journal.sqlite"
 SMALLEST = 512  # bytes of a page of SQLite
-# What SQLite may do for a file from elsewhere: bytes of a cell and of a statement, instructions per byte of the file.
+# Limits of SQLite for a foreign file: bytes of a cell and of a statement, instructions per byte of the file.
 LONGEST_CELL, LONGEST_STATEMENT = 1 << 28, 1 << 16
 MOST_INSTRUCTIONS, INSTRUCTIONS_PER_BYTE, COUNTED_AT_ONCE = 10_000_000, 100, 100_000
 LIMITS = {
@@ -29,7 +29,7 @@ LIMITS = {
 
 
 def is_there(folder: Path) -> bool:
-    """Whether a run has begun in this folder; a file without any table is left by a start that ended at once."""
+    """Whether a run has begun in this folder; a start that ends at once leaves a file without tables."""
     path = folder / FILE
     with explained(folder), ExitStack() as closing:
         found = regular(path)
@@ -37,18 +37,18 @@ def is_there(folder: Path) -> bool:
             return False
         check_files(folder)
         if 0 < found.st_size < SMALLEST:
-            return True  # SQLite would take it for empty, and overwrite somebody else's data
+            return True  # SQLite would take it for empty and overwrite somebody else's data
         try:
             connection = connect_to_read(folder, closing)
             with bounded(connection, folder):
                 (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except (sqlite3.DatabaseError, UnicodeDecodeError):
-            return True  # something is there, and who opens it will be told what
+            return True  # something exists; opening it gives the reason
         return bool(tables)
 
 
 def regular(path: Path) -> os.stat_result | None:
-    """What is known of a file, which must not be a link, a pipe or anything else; None if there is none."""
+    """The status of a regular file; None if there is none. Raises for a link, a pipe or another kind of file."""
     try:
         found = path.lstat()
     except FileNotFoundError:
@@ -67,7 +67,7 @@ def check_files(folder: Path) -> None:
 
 
 def _check_access(path: Path, mode: int) -> None:
-    """SQLite does not say why it cannot open a file."""
+    """Raise the reason why a file cannot be opened, which SQLite does not give."""
     if path.exists() and not os.access(path, mode, effective_ids=os.access in os.supports_effective_ids):
         raise JournalError(f"{path}: cannot be read or written: Permission denied")
 
@@ -83,7 +83,7 @@ def connect(folder: Path, closing: ExitStack) -> sqlite3.Connection:
 
 
 def _restrict(connection: sqlite3.Connection) -> None:
-    """Set limits: SQLite runs no function of the file and reads no huge cell."""
+    """Set the limits of SQLite for functions and cells of the file."""
     connection.execute("PRAGMA trusted_schema = OFF")
     for limit, value in LIMITS.items():
         connection.setlimit(limit, value)
@@ -91,7 +91,7 @@ def _restrict(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def bounded(connection: sqlite3.Connection, folder: Path) -> Iterator[None]:
-    """In this block SQLite may do as much as a file of this size can need; a tree of pages may lead in a circle."""
+    """Limit SQLite's steps in this block by the size of the file, because a tree of pages may contain a cycle."""
     size = sum(found.st_size for name in (FILE, f"{FILE}-wal") if (found := regular(folder / name)) is not None)
     left = (MOST_INSTRUCTIONS + INSTRUCTIONS_PER_BYTE * size) // COUNTED_AT_ONCE
 
@@ -108,7 +108,7 @@ def bounded(connection: sqlite3.Connection, folder: Path) -> Iterator[None]:
 
 
 def connect_to_read(folder: Path, closing: ExitStack) -> sqlite3.Connection:
-    """Without writing; on a disk that cannot be written to, SQLite must be told so."""
+    """Open for reading only; SQLite needs an option for a disk that cannot be written to."""
     path = folder / FILE
     _check_access(path, os.R_OK)
     address = path.absolute().as_uri()
@@ -125,8 +125,8 @@ def connect_to_read(folder: Path, closing: ExitStack) -> sqlite3.Connection:
             raise
         if wal is not None and wal.st_size:
             raise JournalError(
-                f"{folder}: the run did not end by itself, and what it wrote last cannot be read where nothing can be "
-                "written; copy the folder"
+                f"{folder}: the run was killed, and its last records cannot be read on a disk that cannot be "
+                "written to; copy the folder"
             ) from None
         connection = sqlite3.connect(f"{address}?immutable=1", uri=True, isolation_level=None, check_same_thread=False)
     closing.callback(connection.close)
@@ -143,12 +143,12 @@ def explained(folder: Path) -> Iterator[None]:
         raise JournalError(f"{error.filename or folder}: cannot be read or written: {error.strerror}") from None
     except sqlite3.OperationalError as error:
         text = str(error)
-        if text.startswith("Could not decode"):  # what follows is the row's content, whatever words are in it
+        if text.startswith("Could not decode"):  # the rest is the row's content with any words
             raise damaged(folder, "unreadable text") from None
         if text == "interrupted":
-            raise damaged(folder, "reading it has no end") from None
+            raise damaged(folder, "reading it does not end") from None
         if "full" in text or "I/O" in text:
-            raise JournalError(f"{folder}: nothing can be written there, the disk may be full ({text})") from None
+            raise JournalError(f"{folder}: cannot be written, the disk may be full ({text})") from None
         if any(word in text for word in ("locked", "readonly", "unable to open")):
             raise JournalError(f"{folder / FILE}: {text}") from None
         raise damaged(folder, text) from None
@@ -160,7 +160,7 @@ def explained(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def sound(folder: Path, *otherwise: type[GiboError]) -> Iterator[None]:
-    """What cannot be made sense of is damage, but for errors of these kinds."""
+    """Report any exception in this block as damage, except these kinds."""
     try:
         yield
     except (GiboError, LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError) as error:
@@ -170,7 +170,7 @@ def sound(folder: Path, *otherwise: type[GiboError]) -> Iterator[None]:
 
 
 def damaged(folder: Path, how: str) -> JournalError:
-    """An error that says so."""
+    """The error for a damaged journal."""
     return JournalError(
         f"{folder / FILE}: the journal is damaged ({' '.join(how.split())[:160]}); restore a copy of it"
     )

@@ -1,4 +1,4 @@
-"""What a run by hand is: made in Python, or read from a TOML file of parameters."""
+"""The description of a run by hand, made in Python or read from a TOML file of parameters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gibo.optimizers.state import Bounds
 from gibo.parameters import Parameters
 from gibo.parameters.named import read_toml
 
-# What a file says besides [parameters], and its types.
+# The entries of a file besides [parameters], with their types.
 TYPES: dict[str, type | tuple[type, ...]] = {
     "minimize": bool,
     "method": str,
@@ -37,7 +37,7 @@ TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def read_description(path: Path, **options: Any) -> Description:
-    """A description from a TOML file and what the file leaves open; see `gibo init --help` for an example."""
+    """A description from a TOML file and further options; see `gibo init --help` for an example."""
     with read_toml(path) as data:
         given = {name: value for name, value in options.items() if value is not None}
         description = _description(data, given)
@@ -51,7 +51,7 @@ def read_description(path: Path, **options: Any) -> Description:
 
 @dataclass(frozen=True)
 class Description:
-    """What a run by hand is: parameters with names, where they start, and how they are sought.
+    """The description of a run by hand: its parameters, their start, and the method.
 
     Attributes:
         names: of the parameters.
@@ -59,13 +59,13 @@ class Description:
         method: see `gibo.optimizers.method_class`.
         minimize: whether small values are good.
         seed: of all random choices.
-        budget: after how many evaluations you may stop; also that of `gibo.resume`. None: nobody says.
-        target: at which value, by the model, you may stop.
-        settings: those of `gibo.Settings` that differ from the default.
-        limits: of measured quantities, by name: "lower" and "upper", or one of them.
+        budget: number of evaluations after which you may stop, also for `gibo.resume`. None: unknown.
+        target: value of the model at which you may stop.
+        settings: fields of `gibo.Settings` that differ from the default.
+        limits: limits of measured quantities by name: "lower", "upper" or both.
         careful: whether queries keep to the limits.
-        largest_step: the most by which a step may change a parameter, in units of its scale.
-        parameters: what the numbers were made from, if they have kinds, such as log scales and whole numbers.
+        largest_step: the largest change of a parameter in a step, in units of its scale.
+        parameters: the source of the numbers, if the parameters have kinds such as log scales and whole numbers.
     """
 
     names: list[str]
@@ -86,17 +86,17 @@ class Description:
 
     @classmethod
     def of(cls, parameters: Parameters, **others: Any) -> Description:
-        """Of parameters with kinds."""
+        """The description of parameters with kinds."""
         low, high = parameters.bounds or (np.full(parameters.d, -math.inf), np.full(parameters.d, math.inf))
         start, scale, lower, upper = (each.tolist() for each in (parameters.x0, parameters.scale, low, high))
         return replace(cls(list(parameters), start, scale, lower, upper, **others), parameters=parameters)
 
     def optimizer(self) -> Optimizer:
-        """A fresh one."""
+        """A new optimiser of this description."""
         kind = method_class(self.method)
         names = instance("names", self.names, (list, tuple), "a list of names")
         if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-            raise InputError(f"names: expected texts that differ, got {shown(names)}")
+            raise InputError(f"names: expected different texts, got {shown(names)}")
         bounded = bool(
             any(np.isfinite(as_finite_or_infinite("bounds", side)).any() for side in (self.lower, self.upper))
         )
@@ -110,7 +110,7 @@ class Description:
         }
         for name, option in own.items():
             if option is not None and self.method != "gibo":
-                raise InputError(f"{name}: the method gibo takes it, {self.method} does not")
+                raise InputError(f"{name}: only the method gibo has this option, {self.method} does not")
             options |= {} if option is None else {name: option}
         return kind(self.start, **options)
 
@@ -131,7 +131,7 @@ def _description(data: Mapping[str, Any], options: Mapping[str, Any]) -> Descrip
         if name in data and not isinstance(data[name], kind):
             raise InputError(f"{name}: got {describe(data[name])}")
         if name in data and name in options:
-            raise InputError(f"{name}: the file says it already; leave the option out")
+            raise InputError(f"{name}: the file already states it; omit the option")
     rest = {name: data[name] for name in TYPES if name in data} | dict(options)
     if any(isinstance(entry, dict) and "kind" in entry for entry in parameters.values()):
         return Description.of(Parameters.from_plain(parameters), **rest)
@@ -142,7 +142,7 @@ def _description(data: Mapping[str, Any], options: Mapping[str, Any]) -> Descrip
             raise InputError(f"parameters.{name}: expected start, scale, lower and upper, got {describe(entry)}")
         _known(f"parameters.{name}", entry, columns)
         if "start" not in entry:
-            raise InputError(f"parameters.{name}: start is missing, where the search begins")
+            raise InputError(f"parameters.{name}: expected start, the value at which the search begins")
         for column, numbers in columns.items():
             numbers.append(as_number(f"parameters.{name}.{column}", entry.get(column, default.get(column))))
     start, scale, lower, upper = columns.values()

@@ -1,10 +1,10 @@
-"""A fingerprint of an objective, to notice that a run is continued with another one.
+"""A fingerprint of an objective, to detect that a run is continued with another objective.
 
     {"name": "cost", "source": a digest of its text or None, "python": "3.11", "options": {"gain": 2.0}}
 
-Comments, docstrings, layout and the place of the file do not matter, nor do functions that the objective calls. Of an
-objective in an installed package, or whose text is not there, the source is None. Options are the defaults of
-arguments, the arguments of a partial and the fields of a frozen dataclass. Where nothing can be known, nothing differs.
+Comments, docstrings, layout, the place of the file and functions that the objective calls do not matter. The source is
+None for an objective in an installed package or without source code. Options are the defaults of arguments, the
+arguments of a partial and the fields of a frozen dataclass. Unknown parts never differ.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ INSTALLED = ("site-packages", "dist-packages")
 
 
 def fingerprint(objective: Callable[..., Any]) -> dict[str, Any]:
-    """Of an objective, as plain data; see the module's text.
+    """The fingerprint of an objective as plain data; see the module's docstring.
 
     Example:
         >>> def cost(x, gain=2.0):
@@ -57,13 +57,13 @@ def _known(objective: Any) -> dict[str, Any]:
         options |= {field.name: getattr(objective, field.name, None) for field in dataclasses.fields(objective)}
     name = getattr(objective, "__name__", None)
     name = name if isinstance(name, str) else type(objective).__name__
-    python = ".".join(platform.python_version_tuple()[:2])  # which decides how `ast.unparse` writes
+    python = ".".join(platform.python_version_tuple()[:2])  # `ast.unparse` depends on it
     known = {name: _plain(value) for name, value in options.items()}
     return {"name": name, "source": _digest(function), "python": python, "options": known}
 
 
 def differences(then: Any, now: Mapping[str, Any]) -> str:
-    """What has changed since, for a person to read; empty if nothing is known to have."""
+    """The changes since then, for a person to read; empty if none are known."""
     if not isinstance(then, dict) or not isinstance(then.get("options"), dict):
         return ""
     parts = [f"its name was {shown(then['name'])}, now {shown(now['name'])}"] if then.get("name") != now["name"] else []
@@ -71,13 +71,13 @@ def differences(then: Any, now: Mapping[str, Any]) -> str:
     for name in [name for name in old | new if old.get(name) != new.get(name)][:3]:
         parts.append(f"{name} was {shown(old.get(name))}, now {shown(new.get(name))}")
     known = then.get("python") == now["python"] and None not in (then.get("source"), now["source"])
-    if known and not parts and then["source"] != now["source"]:  # defaults stand in the text, too
-        parts.append("its code is another")
+    if known and not parts and then["source"] != now["source"]:  # the source contains the defaults, too
+        parts.append("its code has changed")
     return "; ".join(parts)
 
 
 def _function(objective: Any) -> FunctionType | None:
-    """The one of Python that is called, if there is one."""
+    """The Python function that is called, if there is one."""
     if isinstance(objective, functools.partial):
         return _function(objective.func)
     if isinstance(objective, FunctionType):
@@ -97,10 +97,10 @@ def _digest(function: FunctionType | None) -> str | None:
         return None
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, SyntaxError):  # no file, or a lambda in a part of a statement
+    except (OSError, SyntaxError):  # no file, or a lambda within a statement
         return None
     found: list[ast.AST] = [tree]
-    if function.__name__ == "<lambda>":  # its text is the whole line
+    if function.__name__ == "<lambda>":  # its source is the whole line
         found = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)]
     if len(found) != 1:
         return None
@@ -117,7 +117,7 @@ def _is_users(function: FunctionType) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A value that can be compared later; of another one, its kind."""
+    """A value that can be compared later; for other values their type."""
     if isinstance(value, int | None) or (isinstance(value, float) and math.isfinite(value)):
         return value
     return value[:LONGEST] if isinstance(value, str) else f"<{type(value).__name__}>"

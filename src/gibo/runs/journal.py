@@ -1,7 +1,6 @@
-"""The journal of a run: what the run is, who worked on it, and its log of events, on the disk as they happen.
+"""The journal of a run: its specification, its processes and its log of events, on the disk as they happen.
 
-The tables are those of `gibo.runs.store`. The optimiser is never stored: `events` gives its log, and a replay makes it
-again.
+The tables are those of `gibo.runs.store`. The optimiser is never stored: a replay of the log `events` rebuilds it.
 """
 
 from __future__ import annotations
@@ -37,24 +36,24 @@ from gibo.runs.store import COLUMNS, Store
 from gibo.runs.table import Columns, Line, columns_of, data_frame
 from gibo.runs.views import Update, checked_belief
 
-NewAction = tuple[str, dict[str, Any]]  # kind and body of what a person did
+NewAction = tuple[str, dict[str, Any]]  # kind and body of a person's action
 
 
 class Journal:
-    """A run's journal; see the module's text. Made by `create`, `open` or `read`."""
+    """A run's journal; see the module's docstring. Use `create`, `open` or `read` to make one."""
 
     def __init__(self, store: Store) -> None:
         self._store, self.folder = store, store.folder
-        self._spec: RunSpec | None = None  # once it was read
-        self._lost_settings: list[str] = []  # the names of those that this version of gibo does not have
+        self._spec: RunSpec | None = None  # after it was read
+        self._lost_settings: list[str] = []  # names of settings that this version of gibo does not have
         self._start: int | None = None
-        self._full: JournalError | None = None  # once the reserve was needed
+        self._full: JournalError | None = None  # after the reserve was needed
 
     # -- open and close -----------------------------------------------------------------------------------------------
 
     @classmethod
     def create(cls, folder: Path | str, spec: RunSpec) -> Journal:
-        """Begin a journal; an error if there is one."""
+        """Begin a journal; raises if there is one."""
         instance("spec", spec, RunSpec, "a RunSpec")
         store = Store.write(_absolute(folder), new=True)
         try:
@@ -70,14 +69,15 @@ class Journal:
 
     @classmethod
     def open(cls, folder: Path | str, patience: float = 0.0, waiting: Callable[[], None] | None = None) -> Journal:
-        """Open a journal to write to it, alone: if another process does, wait this many seconds, then give up."""
+        """Open a journal for writing; waits this many seconds for another writer, then raises."""
         return cls(Store.write(_absolute(folder), new=False, patience=patience, waiting=waiting))
 
     @classmethod
     def read(cls, folder: Path | str, whole: bool = True) -> Journal:
-        """Open a journal to read from it, as it is at this moment, also while a run is writing.
+        """Open a journal for reading, in its present state, also while a run is writing.
 
-        Unless it is to be found `whole`, which takes a second for 100,000 rows, what is read is checked, and no more.
+        Each table is checked when it is read. With `whole` all tables are checked at once, which takes a second for
+        100,000 rows.
         """
         return cls(Store.read(_absolute(folder), whole))
 
@@ -85,11 +85,11 @@ class Journal:
         return f"Journal({str(self.folder)!r})"
 
     def to_dataframe(self, library: str | None = None) -> Any:
-        """A data frame with a row for each query, pending ones too; see `Result.to_dataframe`."""
+        """A data frame with a row per query, including pending ones; see `Result.to_dataframe`."""
         return data_frame(self.columns(), library)
 
     def columns(self) -> Columns:
-        """Every query and what became of it, as columns by their names; see `gibo.runs.table`."""
+        """All queries with their results as columns by name; see `gibo.runs.table`."""
         told = {e.id: (e.outcome, at) for e, at in self.evaluations()}
         lines = []
         for query, asked in self.queries().values():
@@ -98,7 +98,7 @@ class Journal:
         return columns_of(lines, self.spec().naming)
 
     def explained(self) -> AbstractContextManager[None]:
-        """In this block, data that make no sense are reported as damage of the journal."""
+        """Report invalid data in this block as damage of the journal."""
         return sound(self.folder, InputError, MissingExtraError)
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ class Journal:
     # -- writing ------------------------------------------------------------------------------------------------------
 
     def begin(self, options: dict[str, Any]) -> None:
-        """Record that this process starts to work on the run, with the settings as this version of gibo has them."""
+        """Record that this process starts to work on the run, with the settings in the form of this version of gibo."""
         number = self._store.count("starts")
         known = (json.dumps(to_plain(options)), json.dumps(records.versions()))
         with self._store:
@@ -133,7 +133,7 @@ class Journal:
     def asked(
         self, asked: Asked, iterate: Array, iterations: Sequence[Iteration] = (), update: Update | None = None
     ) -> None:
-        """Record a batch before any of it is evaluated, and the steps since the one before, with what they led to."""
+        """Record a batch before its evaluation, and the steps since the previous batch with their beliefs."""
         if self._full is not None:
             raise self._full
         first, size, at = asked.queries[0], len(asked.queries), time.time()
@@ -147,32 +147,32 @@ class Journal:
                 self._record_query(query)
 
     def told(self, evaluations: Sequence[Evaluation], actions: Sequence[NewAction] = ()) -> None:
-        """Record outcomes, of points from elsewhere the query too, and what people did; by all means, see `Store`."""
+        """Record outcomes and people's actions, with the queries of own points; uses the reserve, see `Store`."""
         try:
             self._record_told(evaluations, actions)
         except JournalError as error:
-            self._full = error  # nothing more will be asked
+            self._full = error  # no more queries will be asked
             try:
                 self._store.use_reserve()
                 self._record_told(evaluations, actions)
             except JournalError:
                 lost = ", ".join(f"query {e.id}: {e.failure or e.value!r}" for e in evaluations)
-                raise JournalError(f"{error}; not recorded, so note it down: {lost}") from None
+                raise JournalError(f"{error}; not recorded, so write it down: {lost}") from None
 
     def attempted(self, evaluation: Evaluation) -> None:
-        """Record an attempt that failed and is made again."""
+        """Record a failed attempt before the next one."""
         o = evaluation.outcome
         with self._store:
             number = self._store.count("attempts")
             self._store.insert("attempts", number, evaluation.id, time.time(), o.seconds, o.failure, o.traceback)
 
     def proceeded(self) -> None:
-        """Record that the optimiser went on without the queries that are pending."""
+        """Record that the optimiser continued without the pending queries."""
         with self._store:
             self._store.insert("moves", self._store.count("evaluations") - 1, self._store.count("batches") - 1)
 
     def acted(self, *actions: NewAction) -> None:
-        """Record what people did to the run, as (kind, body); see `gibo.runs.records`."""
+        """Record actions of people as (kind, body); see `gibo.runs.records`."""
         self._record_told((), actions)
 
     def change_training(self, training: dict[str, Any] | None, why: str) -> None:
@@ -182,7 +182,7 @@ class Journal:
             records.record(self._store, "remark", {"text": why[: records.LONGEST_TEXT]})
 
     def start_at(self, x: Array | None) -> None:
-        """Begin at a point that was known before; None: at the start that the caller gave. Before the first `ask`."""
+        """Begin at a point of earlier data; None: at the caller's start. Only before the first `ask`."""
         spec = self.spec().starting_at(x)
         if spec != self.spec():
             with self._store:
@@ -195,7 +195,7 @@ class Journal:
         self._spec = None
 
     def undo(self, count: int, reason: str | None = None) -> list[Row]:
-        """Take the last outcomes back, while nothing was asked since; the queries are pending again."""
+        """Take back the last outcomes, if nothing was asked since; the queries are pending again."""
         with self._store, sound(self.folder, InputError, QueryError):
             return records.undo(self._store, count, reason)
 
@@ -236,7 +236,7 @@ class Journal:
     # -- reading ------------------------------------------------------------------------------------------------------
 
     def spec(self) -> RunSpec:
-        """What the run is."""
+        """The specification of the run."""
         if self._spec is None:
             with sound(self.folder):
                 facts = {name: json.loads(text) for name, text in self._store.rows("facts")}
@@ -245,12 +245,13 @@ class Journal:
         return self._spec
 
     def news(self) -> list[str]:
-        """What a person should know before the run is continued by this process."""
+        """Notes for a person before this process continues the run."""
         starts, spec = self.starts(), self.spec()
         news = [] if not starts else records.other_versions(starts[-1].versions, spec)
         if self._lost_settings:
             lost = ", ".join(dict.fromkeys(self._lost_settings))
-            news.append(f"this version of gibo does not have all settings of the run; it goes on without {lost}"[:500])
+            text = f"this version of gibo does not have all settings of the run; it continues without {lost}"
+            news.append(text[:500])
         return news
 
     def starts(self) -> list[Start]:
@@ -265,7 +266,7 @@ class Journal:
             ]
 
     def state(self) -> str:
-        """ "waiting" for somebody to tell, "ended", or by the lock "running" or "killed"."""
+        """ "waiting" for values, "ended", or, from the lock, "running" or "killed"."""
         starts = self.starts()
         if not starts or starts[-1].reason == BY_HAND:
             return "waiting"
@@ -274,7 +275,7 @@ class Journal:
         return "running" if is_held(self.folder) else "killed"
 
     def evaluations(self) -> list[tuple[Evaluation, float]]:
-        """All that was told, in the order of arrival, and when; values are the objective's own."""
+        """All evaluations with their times, in the order of arrival; values have the objective's sign."""
         asked = self._queries()
         with sound(self.folder):
             details = self._details()
@@ -284,49 +285,49 @@ class Journal:
             ]
 
     def queries(self) -> dict[int, tuple[Query, float | None]]:
-        """All that was asked or told from elsewhere, by id, and when it was asked."""
+        """All queries and own points of the user, by id, with the times of asking."""
         asked = self._queries()
         with sound(self.folder):
             times = {first + i: at for _, _, first, size, at, *_ in self._batches(asked) for i in range(size)}
             return {i: (query, times.get(i)) for i, query in asked.items()}
 
     def iterates(self) -> dict[int, Array]:
-        """Where the optimiser stood when it asked, by the id of the batch's first query."""
+        """The optimiser's iterate at each ask, by the id of the batch's first query."""
         with sound(self.folder):
             return {row[2]: np.array(json.loads(row[5]), dtype=np.float64) for row in self._store.rows("batches")}
 
     def beliefs(self) -> dict[int, dict[str, Any]]:
-        """What the model said after each update, by the update's number; see `gibo.runs.views`."""
+        """The model's belief after each update, by the update's number; see `gibo.runs.views`."""
         d = len(self.spec().arguments["x0"])
         with sound(self.folder):
             return {number: checked_belief(json.loads(body), d) for number, _, body in self._store.rows("beliefs")}
 
     def views(self) -> dict[str, tuple[int, Any]]:
-        """What a page draws, by its kind: the number of the update after which it was made, and its data."""
+        """The data for a page's drawings by kind, with the number of the update that they belong to."""
         with sound(self.folder):
             return {kind: (number, json.loads(body)) for kind, number, body in self._store.rows("views")}
 
     def attempts(self) -> dict[int, int]:
-        """How often the evaluation of a query failed and was tried again."""
+        """The numbers of failed attempts that were repeated, by query."""
         counts: dict[int, int] = {}
         for _, query, *_ in self._store.rows("attempts"):
             counts[query] = counts.get(query, 0) + 1
         return counts
 
     def actions(self) -> list[Action]:
-        """What people did to the run, in their order."""
+        """The actions of people, in order."""
         with sound(self.folder):
             found = [
                 records.action(at, n, kind, json.loads(body)) for _, at, n, kind, body in self._store.rows("actions")
             ]
             most = self._store.count("evaluations") + sum(each.kind == "undo" for each in found)
             if any(each.after > most for each in found):
-                raise ValueError("an action after an evaluation that is not there")
+                raise ValueError("an action after an evaluation that does not exist")
             return found
 
     def events(self) -> list[Event]:
-        """The log of the run's optimiser, with values in the objective's own sign."""
-        self.actions()  # they change nothing here, but what was tampered with is refused whole
+        """The log of the run's optimiser, with values in the objective's sign."""
+        self.actions()  # actions change nothing here, but a forged journal is refused as a whole
         with sound(self.folder):
             return list(self._events())
 
@@ -354,11 +355,11 @@ class Journal:
     def _batches(self, asked: dict[int, Query]) -> list[tuple[Any, ...]]:
         rows = self._store.rows("batches")
         if any(not 0 < row[3] <= len(asked) for row in rows):
-            raise ValueError("a batch has more queries than there are")
+            raise ValueError("a batch has more queries than exist")
         return rows
 
     def _details(self) -> dict[int, dict[str, Any]]:
-        """Of evaluations that have some, by their numbers."""
+        """The details of evaluations that have some, by number."""
         found = {number: dict(json.loads(body)) for number, body in self._store.rows("details")}
         if any(not 0 <= n < self._store.count("evaluations") or each.keys() - DETAILS for n, each in found.items()):
             raise ValueError("details of no evaluation")
@@ -391,7 +392,7 @@ def has_journal(folder: Path | str) -> bool:
 
 
 def _cell(value: Any) -> Any:
-    """What SQLite can hold; a vector is a JSON text."""
+    """A value as SQLite can store it; a vector is a JSON text."""
     if isinstance(value, np.ndarray):
         return json.dumps(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value  # SQLite has no NaN

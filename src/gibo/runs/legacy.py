@@ -1,13 +1,12 @@
-"""Journals of earlier versions of gibo in today's words; nothing else in gibo knows of them.
+"""Converts journals of earlier versions of gibo; the only module that knows them.
 
     version 1   facts called "share" and "task"; points from elsewhere called "told"; a query could be recorded before
                 its batch; memos had neither the iterate nor the number of evaluations
     version 2   the facts of version 1
     settings    before gibo 1.0 they had other names
 
-The rows of versions 1 and 2 are read as rows of today's version, and a journal that is written to is rewritten so, in
-the transaction of the first record. Where a run cannot go on exactly as it would have, it goes on from its recorded
-values and its iterate, and says so.
+Rows of versions 1 and 2 are read as rows of the present version. The first write to such a journal converts it, in one
+transaction. If a run cannot continue exactly, it continues from its recorded values and its iterate, and says so.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ Rows = list[tuple[Any, ...]]
 
 OLD_FACTS = {"share": "quorum", "task": "training"}
 OLD_EXTERNAL = "told"
-# Settings whose name or meaning has changed, and those among them that have no counterpart.
+# Settings whose name or meaning has changed, and those that have no counterpart.
 OLD_NAMES = {
     "sampling",
     "least_share",
@@ -52,7 +51,7 @@ ROUGHLY = (
 
 
 def upgraded(tables: dict[str, Rows]) -> dict[str, Rows]:
-    """All rows of a journal of version 1 or 2 as rows of today's version."""
+    """All rows of a journal of version 1 or 2 as rows of the present version."""
     batches = [_batch(row, tables["evaluations"]) for row in tables["batches"]]
     asked = {first + i for _, _, first, size, *_ in batches for i in range(size)}
     queries = [(n, m, EXTERNAL if kind == OLD_EXTERNAL else kind, *rest) for n, m, kind, *rest in tables["queries"]]
@@ -77,7 +76,7 @@ def _batch(row: tuple[Any, ...], evaluations: Rows) -> tuple[Any, ...]:
 
 
 def current_settings(data: Any) -> tuple[Any, list[str]]:
-    """Plain data with today's names of all settings in them, and the names of those that have no counterpart."""
+    """Plain data with the present names of all settings, and the names of settings without a counterpart."""
     if isinstance(data, list):
         parts = [current_settings(part) for part in data]
         return [part for part, _ in parts], [name for _, names in parts for name in names]
@@ -96,9 +95,9 @@ def current_settings(data: Any) -> tuple[Any, list[str]]:
 
 
 def _renamed(old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Settings before gibo 1.0 under today's names, and the names of those whose effect is gone.
+    """Settings before gibo 1.0 under their present names, and the names of those that have no effect any more.
 
-    What they did not have yet is as it was then: a gradient step, a fit before the queries, one start of a fit.
+    Later settings get the behaviour of that time: a gradient step, and a fit before the queries.
     """
     new = {name: part for name, part in old.items() if name not in OLD_NAMES and part is not None}
     rule = {"step": old.get("step"), "normalization": old.get("normalization")}
@@ -130,7 +129,7 @@ def _renamed(old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def replay(optimizer: Optimizer, events: Sequence[Event]) -> list[str]:
-    """For a fresh one: stand where events end, exactly or, if that cannot be, roughly; returns what to say of it."""
+    """Bring a new optimiser to the end of events, exactly or, if that is impossible, approximately; returns a note."""
     try:
         optimizer.replay(events)
     except InputError:
@@ -141,9 +140,9 @@ def replay(optimizer: Optimizer, events: Sequence[Event]) -> list[str]:
 
 
 def replay_roughly(optimizer: Optimizer, events: Sequence[Event]) -> None:
-    """For a fresh one: stand where events end, with the iterate of the last memo and what else of it can be used.
+    """Bring a new optimiser to the end of events, with the iterate of the last memo and its usable parts.
 
-    One that leaves no memos takes the queries that were asked for its own.
+    An optimiser without memos takes the recorded queries as its own.
     """
     last = last_whole(events)
     for i, event in enumerate(events):
@@ -159,5 +158,5 @@ def replay_roughly(optimizer: Optimizer, events: Sequence[Event]) -> None:
                 optimizer._propose()
             optimizer._iteration = event.queries[0].iteration
             optimizer.log.ask(event)
-            with suppress(GiboError, LookupError, TypeError, ValueError):  # hyperparameters, if it has them as today's
+            with suppress(GiboError, LookupError, TypeError, ValueError):  # hyperparameters in the present form
                 optimizer._recall({name: part for name, part in (event.memo or {}).items() if name != "step"})

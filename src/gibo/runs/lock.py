@@ -1,8 +1,8 @@
-"""A lock on a folder: only one process may work with what is in it.
+"""A lock on a folder: only one process may work in it.
 
-The lock is on the folder itself, whatever path leads to it and whatever in it is deleted. The system releases it when
-the owner's process ends, however that happens. No file of a journal is ever opened here: SQLite has locks of its own,
-and the system drops those of a whole process as soon as that process closes the file anywhere.
+The lock is on the folder itself, so that it holds for every path to the folder and when files in it are deleted. The
+operating system releases it when the owner's process ends. This module never opens a file of a journal: SQLite has its
+own locks on it, and the system drops all locks of a process as soon as the process closes the file anywhere.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gibo.errors import InUseError
 
-# What differs between systems is here: on Windows folders cannot be opened, and there are neither flock nor forks.
+# The differences between systems: on Windows folders cannot be opened, and there are neither flock nor forks.
 try:
     import fcntl
 except ImportError:
@@ -37,7 +37,7 @@ except ImportError:
 else:
 
     def _held(folder: Path) -> int:
-        """An open descriptor that holds the folder; BlockingIOError if another one does."""
+        """An open descriptor that holds the folder; raises BlockingIOError if another one holds it."""
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -47,24 +47,24 @@ else:
         return descriptor
 
     def _release(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)  # also for a child that was forked a moment ago
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # also for a child that was just forked
         os.close(descriptor)
 
 
 BUSY_PAUSE = 0.02
 SAY_AFTER = 1.0  # seconds of waiting
 
-_descriptors: set[int] = set()  # that hold a folder for this process
+_descriptors: set[int] = set()  # descriptors that hold folders for this process
 
 
 def at_fork(**functions: Callable[[], object]) -> None:
-    """`os.register_at_fork`, where processes fork."""
+    """`os.register_at_fork`, on systems that fork."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(**functions)
 
 
 def _let_go() -> None:
-    """A child of a fork must close its copies, or it would hold the locks for its parent."""
+    """Close the copies in a forked child, which would otherwise keep the parent's locks."""
     while _descriptors:
         os.close(_descriptors.pop())
 
@@ -74,12 +74,12 @@ at_fork(after_in_child=_let_go)
 
 @contextmanager
 def folder_lock(folder: Path, patience: float = 0.0, waiting: Callable[[], None] | None = None) -> Iterator[None]:
-    """Hold a folder; if another process does, wait this many seconds and then say who it is.
+    """Hold a folder; if another process holds it, wait this many seconds and then raise with its process id.
 
     Args:
-        folder: one that exists.
+        folder: an existing folder.
         patience: seconds to wait.
-        waiting: called once if there is a wait of more than a moment.
+        waiting: called once if the wait is not short.
     """
     started = time.monotonic()
     while True:
@@ -98,13 +98,13 @@ def folder_lock(folder: Path, patience: float = 0.0, waiting: Callable[[], None]
     try:
         yield
     finally:
-        if descriptor in _descriptors:  # not in a child that has let go of it
+        if descriptor in _descriptors:  # not in a forked child that has closed it
             _descriptors.remove(descriptor)
             _release(descriptor)
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a process works with a folder at this moment; it is held for an instant to find out."""
+    """Whether a process holds a folder now; the check holds it for an instant."""
     try:
         with folder_lock(folder):
             return False
@@ -113,7 +113,7 @@ def is_held(folder: Path) -> bool:
 
 
 def _owner(folder: Path) -> str:
-    """Who holds the lock, where the system tells."""
+    """The process that holds the lock, on systems that tell."""
     with suppress(OSError, ValueError, IndexError):
         inode = str(folder.stat().st_ino)
         for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():

@@ -1,9 +1,9 @@
-"""The loop around an optimiser: ask, evaluate, tell, until something ends it.
+"""The loop around an optimiser: ask, evaluate, tell, until the run ends.
 
 ask      the session's next queries, which are on the disk before any is evaluated      `Loop.ask`
 wait     for outcomes in any order, from this process, workers or an executor           `gibo.runs.pools`
 receive  each outcome is on the disk before the optimiser is told                       `Loop.receive`
-heed     what people asked for meanwhile: pause, stop, a value that they told           `gibo.runs.control`
+heed     requests of people: pause, stop, a value                                       `gibo.runs.control`
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ from gibo.runs.progress import Progress, Standing
 from gibo.runs.result import Result, Status
 from gibo.runs.session import Session
 
-PAUSE_POLL = 0.1  # seconds after which a paused run looks whether it is to go on
-# A single uncertain step can be bad luck; this many in a row mean that there is nothing left to see.
+PAUSE_POLL = 0.1  # seconds between two checks whether a paused run continues
+# One uncertain step can be bad luck; this many in a row mean that the gradient is lost.
 UNCERTAIN_STEPS = 5
 
 
 class FailedEvaluationWarning(UserWarning):
-    """The first evaluation of a run that had no value; the run goes on."""
+    """The first failed evaluation of a run; the run continues."""
 
 
 class CallbackWarning(UserWarning):
-    """A callback raised, with its traceback; the run ends with the result in hand."""
+    """A callback raised, with its traceback; the run ends with its result so far."""
 
 
 class Interrupts:
-    """Remembers the first Ctrl-C while it is entered, in the main thread; it has no effect in other threads.
+    """Remembers the first Ctrl-C within the block, in the main thread; it has no effect in other threads.
 
-    A second one goes to the program's own handler, which by default raises KeyboardInterrupt: the journal makes a stop
+    A second Ctrl-C goes to the program's handler, which by default raises KeyboardInterrupt. The journal makes a stop
     at any moment harmless.
 
-    The same goes for SIGTERM if the program handles it. Of runs within runs, the first Ctrl-C ends all.
+    SIGTERM acts in the same way if the program handles it. The first Ctrl-C ends all nested runs.
 
     Args:
         notice: written to standard error at the first one.
 
     Attributes:
-        received: the number of the signal that came first; None if none did.
+        received: the number of the first signal; None if none came.
     """
 
     def __init__(self, notice: str = "") -> None:
@@ -82,19 +82,19 @@ class Interrupts:
         if not first or isinstance(getattr(before, "__self__", None), Interrupts):
             before(number, frame)
         elif self.notice:
-            with suppress(Exception):  # standard error may be closed, or in the middle of a line
+            with suppress(Exception):  # standard error may be closed or busy
                 sys.stderr.write(self.notice)
 
 
 class Loop:
-    """One start of a run; see the module's text."""
+    """One start of a run; see the module's docstring."""
 
     def __init__(
         self,
         session: Session,
         options: RunOptions,
         pool: Pool,
-        wanted: Sequence[str],  # by the objective, of a query; see `gibo.runs.pools.asked_for`
+        wanted: Sequence[str],  # names of the objective's further arguments, see `gibo.runs.pools.asked_for`
         interrupts: Interrupts,
         bar: Progress | None,
     ) -> None:
@@ -104,16 +104,16 @@ class Loop:
         self.running: dict[int, Query] = {}
         self.control = Control(session, pool)
         self.paused = False
-        told = [] if session.journal is None else self.optimizer.evaluations  # what a journal has counts, too
+        told = [] if session.journal is None else self.optimizer.evaluations  # the journal's evaluations count, too
         self.attempts = {} if session.journal is None else session.journal.attempts()
         self.warned = False
-        # Of earlier starts only the last row matters: they may have gone on after another one.
+        # Only the last failures in a row of earlier starts matter.
         self.counted = min(self.optimizer.log.pending, default=self.optimizer.log.next_id)
         earlier = [e for e in told if e.id < self.counted and e.kind != EXTERNAL]
         self.failed_in_a_row = sum(1 for _ in takewhile(lambda e: e.failure is not None, reversed(earlier)))
 
     def until_done(self) -> tuple[Status, str]:
-        """Run, and say why it ended."""
+        """Run until the end; returns the reason."""
         with self.session.lock:
             try:
                 self.show()
@@ -125,7 +125,7 @@ class Loop:
                 status, reason = Status.ERROR, f"stopped: {error}"
             except KeyboardInterrupt:
                 if self.interrupts.received is not None:
-                    raise  # the second one
+                    raise  # the second Ctrl-C
                 status, reason = Status.INTERRUPTED, ""  # the objective raised it
             finally:
                 self.control.close()
@@ -157,7 +157,7 @@ class Loop:
         return self.call_back() if self.optimizer.iteration > before else None
 
     def ask(self) -> None:
-        """Send out what the optimiser wants to know next, as far as the budget goes."""
+        """Submit the optimiser's next queries, as far as the budget allows."""
         queries = self.session.ask()
         room = self.options.budget - self.session.spent - len(self.running)
         for query in [query for query in queries if query.id not in self.running][:room]:
@@ -165,12 +165,12 @@ class Loop:
             self.submit(query)
 
     def submit(self, query: Query) -> None:
-        """Have a query evaluated, with what the objective wants to know besides its point."""
+        """Submit a query with the objective's further arguments."""
         of_query = {name: getattr(query, name) for name in self.wanted}
         self.pool.submit(query, {**self.session.options, **of_query})
 
     def wait(self) -> None:
-        """Wait for outcomes, or in a pause for a person, while requests are handled; then take in what came."""
+        """Wait for outcomes (in a pause, for a person) and handle requests; then receive the outcomes."""
         self.heed()
         with self.session.released():
             if self.paused and not self.pool.underway():
@@ -181,11 +181,11 @@ class Loop:
         self.receive()
 
     def receive(self, last: bool = False) -> int:
-        """Record and tell the outcomes that have arrived; a failed one may be tried again. Returns how many."""
-        arrived = [e for e in self.pool.take() if e.id in self.running]  # the others were told by a person
+        """Record and tell the outcomes that have arrived; failed ones may be tried again. Returns their number."""
+        arrived = [e for e in self.pool.take() if e.id in self.running]  # a person told the others
         if not self.optimizer.log.evaluations and arrived and NO_NUMBER in (arrived[0].failure or ""):
-            # The first one of all: a slip in the program, not bad luck; nothing is recorded.
-            raise InputError(f"{arrived[0].failure}; a run that has begun passes over such an evaluation")
+            # The very first evaluation: an error in the program; nothing is recorded.
+            raise InputError(f"{arrived[0].failure}; later in a run such an evaluation would count as failed")
         settled: list[Evaluation] = []
         failed: list[Evaluation] = []
         for e in arrived:
@@ -200,7 +200,7 @@ class Loop:
             del self.running[e.id]
             if e.failure is not None:
                 self.warn(e, "passed over" if self.options.penalty is None else "given the penalty")
-        self.session.tell(settled)  # first, for it is all that can be lost
+        self.session.tell(settled)  # first, because nothing else can be lost
         if settled:
             self.show(settled)
         for e in failed:
@@ -212,14 +212,14 @@ class Loop:
         return len(arrived)
 
     def finish(self) -> str:
-        """Wait for what is running, and record it, unless Ctrl-C comes; returns what could not be recorded."""
+        """Wait for the running evaluations and record them, unless Ctrl-C comes; returns what could not be recorded."""
         lost: list[str] = []
 
         def receive() -> int:
             before = len(self.running)
             try:
                 self.receive(last=True)
-            except JournalError as error:  # the result in hand has it; the others are waited for nevertheless
+            except JournalError as error:  # the result has it; wait for the others nevertheless
                 lost.append(f"; {error}")
             return before - len(self.running)
 
@@ -238,7 +238,7 @@ class Loop:
     # -- people -------------------------------------------------------------------------------------------------------
 
     def heed(self) -> None:
-        """Do what people asked for; the journal has it."""
+        """Execute people's requests, which the journal already has."""
         told = self.control.take_told()
         for e in told:
             self.running.pop(e.id, None)
@@ -250,15 +250,17 @@ class Loop:
             self.paused = self.control.paused
             self.pool.hold(self.paused)
             if self.bar is None:
-                sys.stderr.write("gibo: paused, until it is continued\n" if self.paused else "gibo: continued\n")
+                sys.stderr.write(
+                    "gibo: paused; the run waits for a person to continue it\n" if self.paused else "gibo: continued\n"
+                )
             self.show()
 
     def interrupted(self) -> tuple[Status, str] | None:
-        """Whether Ctrl-C was pressed; `until_done` gives the reason once it is known what was evaluated."""
+        """Whether Ctrl-C was pressed; `until_done` gives the reason when the evaluations are counted."""
         return None if self.interrupts.received is None else (Status.INTERRUPTED, "")
 
     def stopped(self) -> tuple[Status, str] | None:
-        """Whether a person has stopped the run: at the end of an iteration, or at once where it is paused."""
+        """Whether a person has stopped the run: at the end of an iteration, or at once during a pause."""
         if not self.control.stopping or (self.optimizer.is_pending and not self.paused):
             return None
         return Status.STOPPED, f"stopped by a person after {self.session.spent} of {self.options.budget} evaluations"
@@ -276,19 +278,19 @@ class Loop:
         if options.target is not None:
             best, sign = self.session.best, self.session.sign
             if best is not None and sign * best.value >= sign * options.target:
-                reason = f"the target of {options.target:g} is reached: the model believes in {best.value:g}"
+                reason = f"the target of {options.target:g} is reached: the model's value is {best.value:g}"
                 return Status.TARGET_REACHED, reason
         if options.least_certainty is not None:
             recent = [step.certainty for step in optimizer.log.iterations[-UNCERTAIN_STEPS:]]
             if len(recent) == UNCERTAIN_STEPS and max(recent) < options.least_certainty:
                 return Status.GRADIENT_LOST, (
-                    f"the gradient is lost in its uncertainty: the certainty that it is not zero was below "
+                    f"the gradient is lost in its uncertainty: the probability that it is not zero was below "
                     f"{options.least_certainty:g} in the last {UNCERTAIN_STEPS} iterations"
                 )
         return None
 
     def too_many_failures(self) -> tuple[Status, str] | None:
-        """Whether too many in a row failed, by id: one counts when all before it are told, whatever arrives first."""
+        """Whether too many evaluations in a row failed, by id; one counts when all before it have arrived."""
         log = self.optimizer.log
         for i in range(self.counted, min(log.pending, default=log.next_id)):
             e = log.evaluations[i]
@@ -301,7 +303,7 @@ class Loop:
         return None
 
     def call_back(self) -> tuple[Status, str] | None:
-        """Show the callback how things stand; returns why it wants the run to end, or None."""
+        """Call the callback; returns the reason why it ends the run, or None."""
         if self.options.callback is None:
             return None
         over = self.enough()
@@ -317,12 +319,12 @@ class Loop:
     # -- what is shown ------------------------------------------------------------------------------------------------
 
     def warn(self, e: Evaluation, what: str) -> None:
-        """Show the first failure."""
+        """Warn of the first failure."""
         if self.warned:
             return
         self.warned = True
         text = f"evaluation {e.id} failed and is {what}: {printable(e.failure or '', lines=True)}"
-        with suppress(FailedEvaluationWarning):  # where warnings are errors, it must not end the run either
+        with suppress(FailedEvaluationWarning):  # if warnings are errors, this must not end the run
             details = f"\n{printable(e.outcome.traceback, lines=True)}" if e.outcome.traceback else ""
             warnings.warn(text + details, FailedEvaluationWarning, stacklevel=_callers_level())
 
@@ -338,7 +340,7 @@ class Loop:
 
 
 def _callers_level() -> int:
-    """The stack level, for who calls this, of the first frame outside the package: there the user called it."""
+    """The stack level of the first frame outside the package, where the user called gibo."""
     level, frame = 0, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "gibo":
         level, frame = level + 1, frame.f_back

@@ -110,7 +110,7 @@ def test_settings_that_are_gone_are_left_out_and_named_once(tmp_path, capsys):
     assert manual.status(tmp_path).result.evaluations == 6
     capsys.readouterr()
     gibo.resume(tmp_path, hill, budget=8)
-    assert "goes on without leaps, of_faith\n" in capsys.readouterr().err
+    assert "it continues without leaps, of_faith\n" in capsys.readouterr().err
     gibo.resume(tmp_path, hill, budget=9)
     assert capsys.readouterr().err == ""
     assert "leaps" not in content_of(tmp_path, "arguments")[0]["settings"]

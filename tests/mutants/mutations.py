@@ -330,6 +330,32 @@ MUTATIONS: list[Mutation] = [
         optimum_one_scale_away=("AWAY = 2.0", "AWAY = 1.0"),
     ),
     *of(
+        "src/gibo/runs/verdict.py",
+        "tests/runs/test_advice.py",
+        verdict_on_the_first_values=("value = fmean(facts.at_start)", "value = first.value"),
+        verdict_without_doubt_on_the_start=(
+            "Estimate(value, value - half, value + half)",
+            "Estimate(value, value, value)",
+        ),
+        verdict_of_one_standard_error=("mean, half = fmean(values), Z90 * stdev", "mean, half = fmean(values), stdev"),
+        verdict_turned_round=(
+            "gain = (end.value - start.value) * (-1.0 if facts.minimize else 1.0)",
+            "gain = (end.value - start.value)",
+        ),
+        verdict_within_the_doubt=("(risen and rise > 1.0)", "(risen and rise > 0.1)"),
+        verdict_of_the_model_alone=("if (risen and rise > 1.0) or", "if (rise > 1.0) or"),
+        verdict_on_ranks_of_the_worse=(
+            "[(last, first) if facts.minimize else (first, last)",
+            "[(first, last) if facts.minimize else (last, first)",
+        ),
+        verdict_by_few_values_above_the_first=("SHARE_ABOVE_FIRST = 0.9", "SHARE_ABOVE_FIRST = 0.2"),
+    ),
+    *of(
+        "studies/src/gibo_studies/paper/policy_gradient.py",
+        "studies/tests/paper/test_policy_gradient.py",
+        gradient_noise_of_many_episodes=("ddof=1) / n * ((n - 1) / (n - 3))", "ddof=1) / n"),
+    ),
+    *of(
         "studies/src/gibo_studies/options.py",
         "studies/tests/test_options.py",
         seeds_share_trials=("PER_SEED = 1000", "PER_SEED = 1"),

@@ -143,6 +143,16 @@ def test_an_optimiser_without_a_model_is_judged_by_the_values_of_the_start():
     assert codes(unknown)[0] == "start_unknown"
 
 
+@pytest.mark.parametrize("minimize", [False, True])
+@pytest.mark.parametrize(("gap", "code"), [(2.2, "improved"), (1.78, "no_improvement"), (-2.2, "no_improvement")])
+def test_without_a_model_the_rise_must_exceed_the_doubt_of_both(gap, code, minimize):
+    """The deviation of one value of the start is s, that of a mean of four is s/2: 1.645 √(1 + ¼) s = 1.84 s."""
+    last = np.array([-1.0, 1.0, -1.0, 1.0])
+    rise = (-1.0 if minimize else 1.0) * gap * last.std(ddof=1)
+    values = [*range(36), *(rise + last)]
+    assert verdict(facts(minimize=minimize, values=values, at_start=[0.0]), None, None).code == code
+
+
 def test_a_search_that_comes_back_from_far_below_the_start_has_not_improved():
     """With a scale that is far too large the first population is far below the start, and the last one less so."""
 

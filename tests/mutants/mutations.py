@@ -107,7 +107,7 @@ MUTATIONS: list[Mutation] = [
             "reversed(self.pieces) if start <= t)",
             "reversed(self.pieces) if start < t or not start)",
         ),
-        step_momentum=('self.momentum * state["v"] + direction', 'self.momentum * (state["v"] + direction)'),
+        step_momentum=("len(direction)) + direction", "len(direction)) + (1.0 - self.momentum) * direction"),
     ),
     *of(
         "src/gibo/acquisition/confidence.py",

@@ -1,5 +1,4 @@
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -138,14 +137,6 @@ def test_a_rule_is_pure():
 
 
 # -- one's own --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Halving(Schedule):
-    first: float
-
-    def __call__(self, t):
-        return self.first * 0.5**t
 
 
 class Forgetful(Schedule):

@@ -199,21 +199,6 @@ def test_one_of_the_users_own_may_be_defined_again():
         assert type(Optimizer.from_state(kind(X0).state())) is kind
 
 
-class Late(PatternSearch):
-    """Makes an attribute only when it proposes."""
-
-    broken = True
-
-    def _propose(self):
-        assert not hasattr(self, "_trial")
-        self._trial = 1
-        if self.broken:
-            raise ArithmeticError("not yet")
-        proposals = super()._propose()
-        del self._trial
-        return proposals
-
-
 # -- an acquisition ---------------------------------------------------------------------------------------------------
 
 
@@ -250,17 +235,6 @@ def test_an_acquisition_of_ones_own_guides_an_optimiser():
     advance(optimizer, 15, value=lambda query: hill(query.x))
     assert hill(optimizer.best.x) > -0.02
     same_from_here_on(Optimizer.from_state(snapshot(optimizer)), optimizer)
-
-
-def test_what_climbs_is_the_highest_of_the_box():
-    optimizer = VanillaBO(X0, bounds=(-1.0, 1.0), lengthscale=1.0, variance=1.0, noise=1e-4)
-    advance(optimizer, 5, value=lambda query: hill(query.x))
-    acquisition, rng = UpperConfidence(optimizer._model().model.gp), np.random.default_rng(0)
-    box = -np.ones(2), np.ones(2)
-    x, value = climb(acquisition, [rng.uniform(-1.0, 1.0, (10, 2)) for _ in range(3)], *box)
-    grid = np.stack(np.meshgrid(*[np.linspace(-1.0, 1.0, 41)] * 2), axis=-1).reshape(-1, 2)
-    assert value >= acquisition(grid).max() - 1e-3
-    assert value == pytest.approx(float(acquisition(x[None])[0]))
 
 
 def test_a_subclass_does_not_take_the_name_of_its_method():

@@ -82,11 +82,6 @@ def test_resolving_keeps_what_was_given():
     assert given.resolve(5) == given
 
 
-def test_a_window_too_small_for_the_queries_is_refused():
-    with pytest.raises(InputError, match="N_m: the window must hold"):
-        Settings(N_m=2, M=2)
-
-
 def test_lengthscales_may_be_an_array():
     assert Settings(lengthscale=np.array([0.1, 0.2])).lengthscale == (0.1, 0.2)
 

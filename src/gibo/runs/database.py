@@ -115,12 +115,12 @@ def connect_to_read(folder: Path, closing: ExitStack) -> sqlite3.Connection:
     connection = sqlite3.connect(
         f"{address}?mode=ro", uri=True, isolation_level=None, timeout=10.0, check_same_thread=False
     )
+    closing.callback(connection.close)  # also if this is no database
     try:
         with bounded(connection, folder):
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.OperationalError as error:
         wal = regular(folder / f"{FILE}-wal")
-        connection.close()
         if "open" not in str(error) and "readonly" not in str(error):
             raise
         if wal is not None and wal.st_size:
@@ -129,7 +129,7 @@ def connect_to_read(folder: Path, closing: ExitStack) -> sqlite3.Connection:
                 "written to; copy the folder"
             ) from None
         connection = sqlite3.connect(f"{address}?immutable=1", uri=True, isolation_level=None, check_same_thread=False)
-    closing.callback(connection.close)
+        closing.callback(connection.close)
     _restrict(connection)
     return connection
 

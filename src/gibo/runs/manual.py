@@ -372,7 +372,8 @@ def stopping(session: Session) -> Advice | None:
     start = session.journal.starts()[-1]
     if start.reason != BY_HAND:
         return None
-    budget, target, best = start.options.get("budget"), start.options.get("target"), session.best
+    budget, target = start.options.get("budget"), start.options.get("target")
+    best = None if target is None else session.best
     if target is not None and best is not None and session.sign * (best.value - target) >= 0.0:
         reached = f"by the model the recommended point has reached the target of {target:g}"
         return Advice("target_reached", f"You may stop: {reached}.")

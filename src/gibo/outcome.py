@@ -46,7 +46,7 @@ MOST_MEASURED = 1000
 # Further fields of an outcome; see `details`.
 DETAILS = frozenset(("measured", "noise", "repeats", "block"))
 
-ITERATE, QUERY, EXTERNAL = "iterate", "query", "external"
+ITERATE, QUERY, BASELINE, EXTERNAL = "iterate", "query", "baseline", "external"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,8 @@ class Query:
         id: the number of the query; ids increase by one.
         x: (d,) the point.
         seed: for a stochastic objective; it depends only on the run's seed and the id.
-        kind: ``"iterate"``, ``"query"``, or ``"external"``: a point that the optimiser did not ask for.
+        kind: ``"iterate"``, ``"query"``, ``"baseline"``: the start once more, or ``"external"``: a point that the
+            optimiser did not ask for.
         iteration: the iteration of the optimiser that asked for it.
         block: the block that it was planned for, see `gibo.Settings`. Its value belongs to this block unless `tell`
             gets another one. None: unknown.

@@ -94,7 +94,7 @@ def without_memos(events):
 
 def repeated(fresh, events):
     for event in events:
-        fresh.repeat(event)
+        repeat(fresh, event)
     return fresh
 
 
@@ -237,7 +237,7 @@ def test_what_was_not_asked_is_not_told_by_a_replay(make):
     stranger = Told(Query(5, np.zeros(D), 0, "external", 0), told.outcome)
     refused(optimizer, stranger, QueryError, "gets the next id, 0")
     optimizer.ask()
-    optimizer.repeat(told)
+    repeat(optimizer, told)
     refused(optimizer, told, QueryError, "was told before")
 
 
@@ -303,7 +303,7 @@ def test_those_that_draw_their_points_again_notice_other_points(make):
         optimizer = make(X0, seed=3)
         optimizer.replay(before)
         with pytest.raises(InputError, match="would ask other queries than it did"):
-            optimizer.repeat(replace(last, queries=(other, *last.queries[1:])))
+            repeat(optimizer, replace(last, queries=(other, *last.queries[1:])))
 
 
 @every_optimizer

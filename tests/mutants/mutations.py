@@ -120,7 +120,7 @@ MUTATIONS: list[Mutation] = [
         "tests/optimizers/test_gibo.py",
         "tests/optimizers/test_moves.py",
         gibo_first_design_of_m=("count = M if self._iteration else M_first", "count = M"),
-        gibo_counts_on_what_leaves=("self._window(N_m - M - iterate_comes)", "self._window(N_m)"),
+        gibo_counts_on_what_leaves=("self._window(N_m - M - iterate_comes - baseline_comes)", "self._window(N_m)"),
         gibo_iterate_does_not_count=(
             "return information.extend(z) if iterate_comes and",
             "return information.extend(z) if False and",

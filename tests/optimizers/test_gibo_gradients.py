@@ -9,6 +9,7 @@ from known_model import ELL, SCALE, X0, D, fixed
 import gibo.optimizers.queries as module
 from gibo import GIBO, GaussianProcess, GradientInformation, InputError, Settings, SquaredExponential
 from gibo.optimizers.log import Asked
+from gibo.optimizers.replay import repeat
 from gibo.priors import LogNormal
 from optimizer_helpers import bumpy, same_from_here_on, snapshot
 
@@ -127,7 +128,7 @@ def test_a_run_with_gradients_continues_bit_for_bit():
     iterate(one, 2)
     loaded = GIBO.from_state(snapshot(one))
     for event in one.log.events:
-        again.repeat(replace(event, memo=None) if isinstance(event, Asked) else event)
+        repeat(again, replace(event, memo=None) if isinstance(event, Asked) else event)
     iterate(one, 2)
     for other in (loaded, again):
         iterate(other, 2)

@@ -256,3 +256,15 @@ def test_a_run_notices_a_drift_and_says_so():
     assert "The values rise with time" in codes(True)["drift"]
     assert "drift" not in codes(False)
     assert "drift" not in codes(True, drift=True)
+
+
+def test_queries_are_planned_with_the_baseline_that_comes_with_them():
+    optimizer = told(fixed(standardize=True, fit="never"), lambda query: 40.0 * bumpy(query.x), 2)
+    optimizer.baseline = 2
+    _, X, y = window(optimizer, 3)  # of the window of 8, without what 3 queries, the iterate and the start push out
+    var = y.var()
+    gp = GaussianProcess(SquaredExponential(ELL * SCALE, 1.5 * var), 0.02 * var, y.mean()).condition(X, y)
+    information = GradientInformation(gp, optimizer.iterate)
+    expected = information.extend(X0).extend(optimizer.iterate).covariance * np.outer(SCALE, SCALE) / var
+    np.testing.assert_allclose(optimizer._information(iterate_comes=True).covariance, expected, rtol=1e-7, atol=1e-9)
+    assert [query.kind for query in optimizer.ask()][-1] == "baseline"

@@ -8,8 +8,6 @@ import pytest
 import gibo
 from gibo import InputError, Journal, Outcome
 from gibo.cli import main
-from gibo.runs import manual
-from gibo.runs.control import control_of, held_here
 from gibo.web.bench import ManualBench
 
 FILE = """
@@ -107,25 +105,3 @@ def test_measured_quantities_are_told_by_programs(tmp_path):
             bench.tell({"id": query["id"], "value": 1.0})
         bench.tell(json.loads(json.dumps({"id": query["id"], "value": 1.0, "measured": {"load": 0.1}})))
         assert bench.ask()["queries"][0]["kind"] == "query"
-
-
-def test_a_person_cannot_leave_a_measurement_out_on_the_page(tmp_path):
-    manual.create(
-        tmp_path / "by hand", manual.Description(["a"], [0.0], [1.0], [-5.0], [5.0], limits={"load": {"upper": 1}})
-    )
-    (first, *_) = manual.ask(tmp_path / "by hand").queries
-    with pytest.raises(InputError, match="'load' has a limit"):
-        control_of(tmp_path / "by hand").tell(first.id, 1.0)
-    assert control_of(tmp_path / "by hand").mark_failed(first.id, "it fell")
-    refusals = []
-
-    def objective(x):
-        try:
-            control_of(tmp_path / "run").tell(held_here(tmp_path / "run").underway()[0].query, 1.0)
-        except InputError as error:
-            refusals.append(str(error))
-        return machine(x)
-
-    result = gibo.maximize(objective, [0.0], budget=3, limits={"load": (None, 1.0)}, journal=tmp_path / "run")
-    assert ["'load' has a limit" in text for text in refusals] == [True] * 3
-    assert [e.measured.keys() for e in result._evaluations] == [{"load"}] * 3

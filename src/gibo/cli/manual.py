@@ -1,4 +1,4 @@
-"""`gibo init`, `ask`, `tell`, `undo`, `import`, `abort` and `export`: a run driven by a person or another program."""
+"""`gibo init`, `ask`, `tell`, `undo`, `import`, `start`, `abort` and `export`: a run by hand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXAMPLE = """
 A file of parameters:
 
     minimize = true              # or false: large values are good
-    budget = 60                  # optional, also: target, method, seed and [settings]
+    budget = 60                  # optional, also: target, baseline, method, seed and [settings]
     careful = true               # optional: queries also keep to the limits
 
     [parameters.gain]
@@ -69,6 +69,13 @@ def add_commands(commands: Any) -> None:
             "before the first gibo ask, the search starts at its best point.",
         ),
         (
+            "start",
+            _start,
+            "go on from another start",
+            "Let the search go on from another start. The queries that are pending are withdrawn. What was told stays "
+            "known. The new start is recommended until another point is surely better.",
+        ),
+        (
             "abort",
             _abort,
             "end a run and print a safe point for the machine",
@@ -110,6 +117,7 @@ def _add_init(commands: Any) -> None:
     init.add_argument(
         "--target", type=float, metavar="VALUE", help="value of the model at which gibo says that you may stop"
     )
+    init.add_argument("--baseline", type=int, metavar="N", help="evaluate the start again every N iterations")
     init.add_argument("--method", metavar="NAME", help=f"{methods_text()} (default: gibo)")
     init.add_argument("--seed", type=int, metavar="N", help="seed of all random choices (default: 0)")
 
@@ -167,6 +175,10 @@ def _add_export(export: argparse.ArgumentParser) -> None:
     export.add_argument("--out", type=Path, metavar="FILE", help="write to this file (default: standard output)")
 
 
+def _add_start(start: argparse.ArgumentParser) -> None:
+    start.add_argument("--at", metavar="NAME=X,...", required=True, help="the new start")
+
+
 def _add_abort(abort: argparse.ArgumentParser) -> None:
     abort.add_argument("--at", metavar="NAME=X,...", help="the safe point (default: the start)")
     abort.add_argument("--reason", metavar="TEXT", default="", help="why, for the record")
@@ -178,6 +190,7 @@ _ADD_OPTIONS = {
     "tell": _add_tell,
     "undo": _add_undo,
     "import": _add_import,
+    "start": _add_start,
     "abort": _add_abort,
     "export": _add_export,
 }
@@ -203,7 +216,7 @@ def _described_by_file(arguments: argparse.Namespace) -> Description:
         if getattr(arguments, name) is not None:
             raise InputError(f"--{name}: with --parameters, state it in the file")
     method = arguments.method and load_method(arguments.method)
-    options = {name: getattr(arguments, name) for name in ("minimize", "budget", "target", "seed")}
+    options = {name: getattr(arguments, name) for name in ("minimize", "budget", "target", "baseline", "seed")}
     return read_description(arguments.parameters, method=method, **options)
 
 
@@ -229,6 +242,7 @@ def _described(arguments: argparse.Namespace) -> Description:
         seed=0 if arguments.seed is None else arguments.seed,
         budget=arguments.budget,
         target=arguments.target,
+        baseline=arguments.baseline,
     )
 
 
@@ -320,8 +334,17 @@ def _import(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _start(arguments: argparse.Namespace) -> int:
+    from gibo.runs.interventions import start_at
+
+    start = start_at(arguments.folder, _point(arguments.at), _say_waiting)
+    values = ", ".join(f"{printable(name)} = {value!r}" for name, value in start.items())
+    say_done(f"{arguments.folder}: the start is {values}; next: gibo ask {arguments.folder}")
+    return 0
+
+
 def _abort(arguments: argparse.Namespace) -> int:
-    from gibo.runs.manual import abort, go_on
+    from gibo.runs.interventions import abort, go_on
 
     if arguments.revoke:
         go_on(arguments.folder, _say_waiting)

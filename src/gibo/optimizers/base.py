@@ -21,7 +21,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import LARGEST, as_bounds, as_vector, check_within, natural, not_too_many, one_per_parameter, shown
+from gibo._checks import (
+    LARGEST,
+    as_bounds,
+    as_vector,
+    check_within,
+    natural,
+    not_too_many,
+    one_per_parameter,
+    positive_int,
+    shown,
+)
 from gibo._linalg import Array, single_thread
 from gibo._serialize import check_plain, register, to_plain
 from gibo.errors import InputError, QueryError
@@ -33,14 +43,15 @@ from gibo.optimizers.log import (
     Iteration,
     Log,
     Reparametrized,
+    Started,
     Told,
     Transform,
     moved_points,
 )
 from gibo.optimizers.model import Model
-from gibo.optimizers.replay import repeat, replay
+from gibo.optimizers.replay import replay
 from gibo.optimizers.state import STATE_FORMAT, arguments_of, events_from_plain, events_to_plain, make, understood
-from gibo.outcome import EXTERNAL, Best, Evaluation, Outcome, Query, as_point, read_only, told_outcome
+from gibo.outcome import BASELINE, EXTERNAL, Best, Evaluation, Outcome, Query, as_point, read_only, told_outcome
 
 
 class Optimizer(ABC):
@@ -62,7 +73,10 @@ class Optimizer(ABC):
     title: ClassVar[str] = ""
     # Whether a value that arrives after its iteration is over is of any use; see `proceed`.
     uses_late_values: ClassVar[bool] = False
+    # Whether a search that has begun can go on from another start; see `start_at`.
+    can_start_again: ClassVar[bool] = False
     shares_seeds = False  # whether all queries of an iteration have one seed
+    baseline: int | None = None  # every so many iterations the start is evaluated once more; None: never
     rounding: Callable[[Array], Array] | None = None  # of a point (d,) the nearest one that can be evaluated
     most_parameters: ClassVar[int | None] = 5000  # most keep d × d matrices; None: any number will do
 
@@ -91,8 +105,9 @@ class Optimizer(ABC):
         check_within("x0", self.x0, self.bounds)
         self.seed = natural("seed", seed)
         self._rng = np.random.default_rng(self.seed)
+        self.start = self.x0  # with which other points are compared
         self._iterate = self.x0.copy()
-        self._iteration = 0
+        self._iteration = self.begun = 0  # the present one, and the one in which the search from the start began
         self.log = Log()  # all that happened; to be read
 
     def __repr__(self) -> str:
@@ -105,7 +120,7 @@ class Optimizer(ABC):
         self.settle()
         if not self.is_pending:
             with single_thread():
-                queries = [self._query(i, x, kind) for i, (x, kind) in enumerate(self._propose(), self.log.next_id)]
+                queries = [self._query(i, x, kind) for i, (x, kind) in enumerate(self._next_batch(), self.log.next_id)]
                 self.log.ask(Asked(tuple(queries), self._whole_memo()))
         return self.pending
 
@@ -182,7 +197,7 @@ class Optimizer(ABC):
         self.settle()
         self._check_proceeding()
         with single_thread():
-            self._update(self.log.proceed())
+            self._update(_without_baseline(self.log.proceed()))
 
     @property
     def evaluations(self) -> list[Evaluation]:
@@ -216,7 +231,7 @@ class Optimizer(ABC):
         """The point that the optimiser recommends, and what it believes its value to be; None before any value."""
 
     def at_start(self) -> Best | None:
-        """What the optimiser believes of x0, from what was told first; None for one without a model."""
+        """What the optimiser believes of the start; None for one without a model."""
         return None
 
     def jacobian(self) -> Jacobian | None:
@@ -244,14 +259,27 @@ class Optimizer(ABC):
         return self.clip(x) if self.rounding is None else self.rounding(self.clip(x))
 
     def start_at(self, x: npt.ArrayLike) -> None:
-        """Begin at x instead of x0; only before the first `ask`."""
+        """Begin at x instead of x0. After the first `ask`: go on from x, which is the start from then on.
+
+        Then the queries that are pending are withdrawn, and cannot be told any more. What was told stays known.
+        """
         if self.log.has_asked:
-            raise QueryError("start_at: queries were asked already, so the search has begun")
+            self.settle()
+            self._begin(self.new_start(x))
+            return
         arguments = {**self.arguments(), "x0": as_vector("x", x, self.d).tolist()}
         again = type(self).from_arguments(type(self).__name__, arguments)
-        again.rounding = self.rounding
+        again.rounding, again.baseline = self.rounding, self.baseline
         again.replay(self.log.events)
         self.__dict__.update(again.__dict__)
+
+    def new_start(self, x: npt.ArrayLike) -> Started:
+        """The event of `start_at` for a search that has begun, or an error."""
+        if not self.can_start_again:
+            raise InputError(f"start: {type(self).__name__} cannot go on from another start; gibo.GIBO can")
+        point = as_point(x, self.d)
+        check_within("start", point, self.bounds)
+        return Started(read_only(self.evaluated(point).copy()), self._iteration + 1)
 
     def reparametrize(self, transform: Transform, move_iterate: bool = False) -> None:
         """Move what was told to where the same values are now, and the iterate too if asked; between iterations only.
@@ -269,7 +297,8 @@ class Optimizer(ABC):
     def state(self) -> dict[str, Any]:
         """Everything, random generator included, as plain data for JSON: the log; see `from_state`."""
         name, events = type(self).__name__, events_to_plain(self.log.events)
-        return {"optimizer": name, "format": STATE_FORMAT, "arguments": self.arguments(), "events": events}
+        own = {} if self.baseline is None else {"baseline": self.baseline}
+        return {"optimizer": name, "format": STATE_FORMAT, "arguments": self.arguments(), "events": events, **own}
 
     @classmethod
     def from_state(cls, state: dict[str, Any] | str) -> Self:
@@ -288,6 +317,8 @@ class Optimizer(ABC):
             if data["format"] != STATE_FORMAT:
                 raise InputError(f"state: format {shown(data['format'])} is not known to this version of gibo")
             optimizer = cls.from_arguments(data["optimizer"], data["arguments"])
+            if "baseline" in data:
+                optimizer.baseline = positive_int("baseline", data["baseline"])
             optimizer.replay(events_from_plain(data["events"], optimizer.d))
         return optimizer
 
@@ -307,9 +338,23 @@ class Optimizer(ABC):
         """For a fresh one: stand where events end. Up to the last memo they are loaded, from there on repeated."""
         replay(self, events)
 
-    def repeat(self, event: Event) -> None:
-        """Do what was done."""
-        repeat(self, event)
+    def _begin(self, event: Started) -> None:
+        """Go on from another start."""
+        self.log.start(event)
+        self.start, self._iterate = event.x, event.x.copy()
+        self._iteration = self.begun = event.iteration
+
+    def _next_batch(self) -> list[tuple[Array, str]]:
+        """The proposed batch, with the start once more where that is due."""
+        batch = self._propose()
+        asked = any(np.array_equal(self.evaluated(x), self.start) for x, _ in batch)
+        return [*batch, (self.start, BASELINE)] if self._baseline_is_due() and not asked else batch
+
+    def _baseline_is_due(self) -> bool:
+        """Whether this iteration evaluates the start, and has not done so yet."""
+        if self.baseline is None or (self._iteration - self.begun) % self.baseline:
+            return False
+        return not any(np.array_equal(e.x, self.start) for e in self.log.of_iteration(self._iteration))
 
     # -- for the optimisers -------------------------------------------------------------------------------------------
 
@@ -358,10 +403,15 @@ class Optimizer(ABC):
         """Update, if all of the batch is told."""
         if self.log.batch and not self.is_pending:
             with single_thread():
-                self._update(self.log.close())
+                self._update(_without_baseline(self.log.close()))
 
     def _check_proceeding(self) -> None:
         if not self.uses_late_values:
             raise InputError(f"{type(self).__name__} cannot go on before all values of an iteration are there")
         if not self.is_pending or self.told_share == 0.0:
             raise QueryError("no query of this iteration has been told; there is nothing to go on with")
+
+
+def _without_baseline(batch: list[Evaluation]) -> list[Evaluation]:
+    """What an optimiser proposed itself."""
+    return [e for e in batch if e.kind != BASELINE]

@@ -28,6 +28,7 @@ from gibo.acquisition.information import GradientInformation
 from gibo.errors import InputError
 from gibo.gp import GaussianProcess
 from gibo.optimizers.limits import LimitModels, Limits
+from gibo.optimizers.log import Started
 from gibo.optimizers.model_based import ModelBased
 from gibo.optimizers.region import Region
 from gibo.optimizers.rows import blocks_to_come, expecting_usual_noise
@@ -69,6 +70,7 @@ class GIBO(ModelBased):
 
     method = "gibo"
     uses_late_values = True
+    can_start_again = True
 
     def __init__(
         self,
@@ -125,6 +127,10 @@ class GIBO(ModelBased):
         self._iteration += 1
         self._iterate_asked = False
 
+    def _begin(self, event: Started) -> None:
+        super()._begin(event)
+        self._iterate_asked, self._move_state = False, self.settings.move.init(self.d)
+
     def _planned(self, information: GradientInformation, count: int) -> Array:
         """The queries (M, d), where evaluations are expected not to fail; careful ones keep to the limits, too."""
         choose, box = self.settings.queries.choose, self._box()
@@ -177,7 +183,8 @@ class GIBO(ModelBased):
         The move will see the last N_m evaluations, so what will have left the window by then is not counted on.
         """
         M, _, N_m, *_ = self.settings.sizes
-        z, window = self._iterate / self.scale, self._window(N_m - M - iterate_comes)
+        baseline_comes = self._baseline_is_due() and not np.array_equal(self._iterate, self.start)
+        z, window = self._iterate / self.scale, self._window(N_m - M - iterate_comes - baseline_comes)
         noise, N_g = self._gradients_to_come(iterate_comes)
         expecting, pending = None, list(self.log.pending.values())  # of earlier iterations; see `proceed`
         block, of_pending = blocks_to_come(window, pending, self._block(), self.settings)
@@ -187,6 +194,8 @@ class GIBO(ModelBased):
         information = GradientInformation(expecting_usual_noise(gp), at=z, block=block)
         for query, its_block in zip(pending, of_pending, strict=True):
             information = information.in_block(its_block).extend(query.x / self.scale).in_block(block)
+        if baseline_comes:
+            information = information.extend(self.start / self.scale)
         return information.extend(z) if iterate_comes and expecting is None else information
 
     def _block(self) -> str | float | None:
@@ -235,13 +244,13 @@ class GIBO(ModelBased):
     @property
     def _is_first_careful(self) -> bool:
         """A careful search evaluates its start alone, to see whether it satisfies the limits."""
-        return self.limits is not None and self.limits.careful and self._iteration == 0
+        return self.limits is not None and self.limits.careful and self._iteration == self.begun
 
     def _check_start(self) -> None:
         """That the start of a careful search satisfies the limits."""
-        start = self._last_iterate()
+        start = next(e for e in self.log.of_iteration(self._iteration) if e.kind == ITERATE)
         why = ["its evaluation failed"]
-        if start is not None and self.limits is not None:
+        if start.failure is None and self.limits is not None:
             why = self.limits.violations(start.measured)
         if why:
             raise InputError(

@@ -128,7 +128,15 @@ class Stepped:
     record: Iteration
 
 
-Event = Asked | Told | Proceeded | Reparametrized | Stepped
+@dataclass(frozen=True, eq=False)
+class Started:
+    """The search goes on from another start x (d,), with this iteration; what was pending is withdrawn."""
+
+    x: Array
+    iteration: int
+
+
+Event = Asked | Told | Proceeded | Reparametrized | Stepped | Started
 
 
 def last_whole(events: Sequence[Event]) -> int:
@@ -209,6 +217,11 @@ class Log:
         """`close`, although not all of the batch is told."""
         self.events.append(Proceeded())
         return self.close()
+
+    def start(self, event: Started) -> None:
+        """Withdraw what is pending."""
+        self.batch, self.pending = (), {}
+        self.events.append(event)
 
     def step(self, record: Iteration) -> None:
         """Keep what was known when a step was made."""

@@ -5,7 +5,9 @@ The model is never carried along: whenever it is needed it is made from the wind
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from gibo.optimizers.model import Model, Surrogate
 from gibo.optimizers.region import Region
 from gibo.optimizers.rows import check_time
 from gibo.optimizers.settings import Settings
-from gibo.outcome import Best, Evaluation, Outcome, Query
+from gibo.outcome import BASELINE, Best, Evaluation, Outcome, Query
 
 # How probable it must be that another point is better than the start, to be recommended in its place.
 SURELY_BETTER = 0.95
@@ -80,7 +82,7 @@ class ModelBased(Optimizer):
 
     def at_start(self) -> Best | None:
         with single_thread():
-            return self._judge().at(self.x0) if self.log.valued else None
+            return self._judge().at(self.start) if self.log.valued else None
 
     def jacobian(self) -> Jacobian:
         """Posterior of the objective's gradient at the iterate."""
@@ -114,18 +116,26 @@ class ModelBased(Optimizer):
             X.append(self.evaluated(self._iterate))
         if region is not None:
             X = [x for x in X if region.slack(x[None] / self.scale)[0] >= 0.0]
-        best: Array = X[int(judge.lower_bound(np.array(X), self.settings.caution).argmax())] if X else self.x0
+        best: Array = X[int(judge.lower_bound(np.array(X), self.settings.caution).argmax())] if X else self.start
         start = self._start()
-        in_doubt = region is not None and not region.likely(self.x0 / self.scale)
-        if self.settings.only_evaluated and start is not None and not in_doubt:
+        in_doubt = region is not None and not region.likely(self.start / self.scale)
+        if self.settings.only_evaluated and start is None and self.begun and not in_doubt:
+            best = self.start  # it was named, and is not evaluated yet
+        elif self.settings.only_evaluated and start is not None and not in_doubt:
             signal = len(judge.data.G) > 0 or judge.evidence >= SURE_SIGNAL  # gradients come with a noise that is known
             surely = signal and judge.probability_above(best, start.x) >= SURELY_BETTER
             best = best if surely else start.x
         return judge.at(best)
 
     def _start(self) -> Evaluation | None:
-        """The first evaluation of the start that has a value."""
-        return next((e for e in self.log.valued if np.array_equal(e.x, self.x0)), None)
+        """The evaluation that stands for the start: the last one of a baseline, or the first one of the search from it.
+
+        Before a start that was named is evaluated, an earlier evaluation of that point.
+        """
+        valued = self.log.valued
+        again = (e for e in reversed(valued) if e.kind == BASELINE) if self.baseline is not None else ()
+        since = valued[bisect_left(valued, self.begun, key=lambda e: e.iteration) :]
+        return next((e for e in chain(again, since, reversed(valued)) if np.array_equal(e.x, self.start)), None)
 
     def _judged(self) -> list[Evaluation]:
         """The window, with the start where points are compared with it."""

@@ -18,7 +18,7 @@ import numpy as np
 from gibo._checks import as_vector
 from gibo._linalg import single_thread
 from gibo.errors import InputError
-from gibo.optimizers.log import Asked, Event, Proceeded, Reparametrized, Stepped, Told, last_whole
+from gibo.optimizers.log import Asked, Event, Proceeded, Reparametrized, Started, Stepped, Told, last_whole
 from gibo.optimizers.state import understood
 from gibo.outcome import Query
 
@@ -52,6 +52,8 @@ def load(optimizer: Optimizer, event: Event) -> None:
         log.proceed()
     elif isinstance(event, Stepped):
         log.step(event.record)
+    elif isinstance(event, Started):
+        optimizer._begin(event)
     else:
         log.reparametrize(event, optimizer._used_again())
 
@@ -76,6 +78,9 @@ def repeat(optimizer: Optimizer, event: Event) -> None:
         optimizer.proceed()
     elif isinstance(event, Reparametrized):
         optimizer.reparametrize(event.transform, event.moves_iterate)
+    elif isinstance(event, Started):
+        optimizer.settle()
+        optimizer._begin(event)
     elif isinstance(event, Asked):
         optimizer.settle()
         if event.memo is not None and optimizer._memo() is not None:
@@ -91,7 +96,7 @@ def repeat(optimizer: Optimizer, event: Event) -> None:
 
 def _would_ask(optimizer: Optimizer, queries: Sequence[Query]) -> bool:
     """Whether these are the next ones, but for rounding, which may differ between machines."""
-    proposed = optimizer._propose()
+    proposed = optimizer._next_batch()
     return len(proposed) == len(queries) and all(
         kind == query.kind
         and query.iteration == optimizer.iteration

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from gibo._checks import as_vector, instance, shown
+from gibo._checks import as_vector, instance, natural, shown
 from gibo._serialize import from_plain, to_plain
 from gibo.errors import GiboError, InputError
-from gibo.optimizers.log import Asked, Event, Iteration, Proceeded, Reparametrized, Stepped, Told, last_whole
+from gibo.optimizers.log import Asked, Event, Iteration, Proceeded, Reparametrized, Started, Stepped, Told, last_whole
 from gibo.outcome import EXTERNAL, Outcome, Query, as_block, checked, read_only
 
 STATE_FORMAT = 2
@@ -138,6 +138,8 @@ def _event_to_plain(event: Event) -> list[Any]:
         return ["stepped", to_plain(vars(event.record))]
     if isinstance(event, Reparametrized):
         return ["reparametrized", {"transform": to_plain(event.transform), "moves_iterate": event.moves_iterate}]
+    if isinstance(event, Started):
+        return ["started", to_plain(vars(event))]
     return ["proceeded", {}]
 
 
@@ -153,6 +155,8 @@ def _event_from_plain(name: str, content: dict[str, Any], d: int) -> Event:
         if not all(callable(getattr(transform, name, None)) for name in ("parameters", "gradients")):
             raise InputError(f"state: expected a transform of parameters, got {type(transform).__name__}")
         return Reparametrized(transform, bool(content["moves_iterate"]))
+    if name == "started":
+        return started_from_plain(content, d)
     if name == "proceeded":
         return Proceeded()
     raise InputError(f"state: {shown(name)} is no event that this version of gibo knows")
@@ -166,6 +170,11 @@ def asked_from_plain(data: dict[str, Any], d: int) -> Asked:
     if memo is not None and not isinstance(memo, dict):
         raise InputError(f"state: expected a memo or none, got {type(memo).__name__}")
     return Asked(queries, memo)
+
+
+def started_from_plain(data: dict[str, Any], d: int) -> Started:
+    """A new start, checked."""
+    return Started(read_only(as_vector("x", data["x"], d)), natural("iteration", data["iteration"]))
 
 
 def query_from_plain(data: dict[str, Any], d: int) -> Query:

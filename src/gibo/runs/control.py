@@ -1,4 +1,5 @@
-"""Requests of people to a run: pause, continue, stop, tell a value, mark an evaluation as failed, make a remark.
+"""Requests of people to a run: pause, continue, stop, abort, go on from another start, tell a value, mark an evaluation
+as failed, make a remark.
 
 The process that holds a run handles them. A request is answered after the journal has recorded it, so that a request
 with the answer ``{"ok": True}`` survives any crash. An impossible request raises a `GiboError`.
@@ -14,13 +15,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
-from gibo._checks import as_path, describe
+from gibo._checks import as_path, describe, instance
 from gibo.errors import InputError, InUseError, RunError
-from gibo.outcome import Evaluation, Outcome, checked
+from gibo.outcome import DETAILS, Evaluation, Outcome, Query, checked, told_outcome
+from gibo.runs.interventions import aborted_because, abortion, record_abort, record_start
 from gibo.runs.journal import Journal
 from gibo.runs.lock import at_fork
 from gibo.runs.manual import is_to_be_told, record
@@ -29,7 +32,7 @@ from gibo.runs.records import LONGEST_TEXT, action
 from gibo.runs.session import Session
 
 RUNNING_ONLY = ("pause", "continue", "stop")  # these need a process that evaluates
-ANY_TIME = ("tell", "mark_failed", "remark")
+ANY_TIME = ("tell", "mark_failed", "remark", "abort", "start")
 REQUEST_PATIENCE = 30.0  # seconds that a request waits for the run, which may be computing a step
 LOCK_POLL = 0.05  # seconds between two attempts
 WITH_CONTROL = (
@@ -72,9 +75,23 @@ class Requests(ABC):
         """End the run after this iteration, or at once if it is paused."""
         return self._do("stop", {})
 
-    def tell(self, query: int, value: float) -> bool:
-        """Record the value of a pending query; False if the same value is already recorded."""
-        return self._do("told", {"id": _number(query), "value": _value(value)})
+    def abort(self, point: Mapping[str, Any] | None = None, reason: str = "") -> bool:
+        """End the run at once; what is being evaluated is waited for.
+
+        What is to be set on the machine is this point, by the names of its parameters, or else the start.
+        """
+        instance("at", point, (Mapping, NoneType), "numbers by name")
+        return self._do("abort", {"reason": _text("reason", reason), "at": point})
+
+    def start_at(self, point: Mapping[str, Any]) -> bool:
+        """Go on from another start; the queries that are pending are withdrawn."""
+        return self._do("start", {"at": instance("at", point, Mapping, "numbers by name")})
+
+    def tell(self, query: int, value: float, **details: Any) -> bool:
+        """Record the value of a pending query, with the details of `gibo.Outcome`; False if the same is recorded."""
+        given = {name: part for name, part in details.items() if part is not None}
+        outcome = told_outcome(1, _value(value), None, None, False, **given)
+        return self._do("told", {"id": _number(query), "value": outcome.value, **outcome.details()})
 
     def mark_failed(self, query: int, reason: str = "") -> bool:
         """Record that a pending query has no value."""
@@ -104,7 +121,13 @@ class Requests(ABC):
             "pause": self.pause,
             "continue": self.continue_,
             "stop": self.stop,
-            "tell": lambda: self.tell(request.get("id"), request.get("value")),  # type: ignore[arg-type]  # checked
+            "abort": lambda: self.abort(request.get("at"), request.get("reason", "")),
+            "start": lambda: self.start_at(request.get("at")),  # type: ignore[arg-type]  # checked
+            "tell": lambda: self.tell(
+                request.get("id"),  # type: ignore[arg-type]
+                request.get("value"),  # type: ignore[arg-type]
+                **{name: request[name] for name in DETAILS & request.keys()},
+            ),
             "mark_failed": lambda: self.mark_failed(request.get("id"), request.get("reason", "")),  # type: ignore[arg-type]
             "remark": lambda: self.remark(request.get("text", "")),
         }
@@ -112,7 +135,10 @@ class Requests(ABC):
 
     @abstractmethod
     def _do(self, kind: str, body: dict[str, Any]) -> bool:
-        """Record an action of `gibo.runs.records` and execute it; False if it is already recorded."""
+        """Record an action of `gibo.runs.records` and execute it; False if it is already recorded.
+
+        The body of an abort and of a start has a point by its names, "at".
+        """
 
 
 class Control(Requests):
@@ -124,10 +150,11 @@ class Control(Requests):
 
     Args:
         session: the run.
-        pool: where its loop evaluates. The loop looks at `paused`, `stopping` and `take_told`.
+        pool: where its loop evaluates. The loop looks at the attributes, `take_told` and `take_withdrawn`.
 
     Attributes:
         paused, stopping: the requests to the loop.
+        aborted: why a person has ended the run at once, or None.
     """
 
     actions = frozenset((*RUNNING_ONLY, *ANY_TIME))
@@ -135,6 +162,8 @@ class Control(Requests):
     def __init__(self, session: Session, pool: Pool) -> None:
         self.session, self._pool = session, pool
         self.paused = self.stopping = False
+        self.aborted: str | None = None
+        self._withdrawn: list[Query] = []
         self._told: list[Evaluation] = []
         self._closed = False
         if session.journal is not None:
@@ -155,10 +184,27 @@ class Control(Requests):
         told, self._told = self._told, []
         return told
 
+    def take_withdrawn(self) -> list[Query]:
+        """For the loop: what need not be evaluated any more since another start was set, since the last call."""
+        withdrawn, self._withdrawn = self._withdrawn, []
+        return withdrawn
+
     def _do(self, kind: str, body: dict[str, Any]) -> bool:
-        action(time.time(), 0, kind, body)
         with self._alone():
-            log = self.session.optimizer.log
+            log, journal = self.session.optimizer.log, self.session.journal
+            if kind == "start":
+                x, pending = self.session.naming.point(body["at"]), list(log.pending.values())
+                self.session.start_at(x)
+                self._withdrawn += pending
+                return True
+            if kind == "abort":
+                if journal is None:
+                    raise InputError("abort: it is for a run with a journal")
+                done = abortion(journal, body["at"], body["reason"])
+                self.session.record([], [done])
+                self.aborted, self.stopping = aborted_because(body["reason"]), True
+                return True
+            action(time.time(), 0, kind, body)
             if kind in ("told", "failed"):
                 known, outcome = log.evaluations.get(body["id"]), _outcome(body)
                 was = None if known is None else known.outcome.signed(self.session.sign)
@@ -211,14 +257,19 @@ class FolderControl(Requests):
             pass
 
     def _do(self, kind: str, body: dict[str, Any]) -> bool:
-        action(time.time(), 0, kind, body)
         if kind in ("paused", "continued", "stop"):
             raise InputError(f"{kind}: no process works on this run")
         with self._journal() as journal:
-            if kind in ("told", "failed"):
+            if kind == "start":
+                record_start(journal, body["at"])
+            elif kind == "abort":
+                record_abort(journal, body["at"], body["reason"])
+            elif kind in ("told", "failed"):
+                action(time.time(), 0, kind, body)
                 return record(journal, body["id"], _outcome(body), [(kind, body)])
-            journal.acted((kind, body))
-            return True
+            else:
+                journal.acted((kind, body))
+        return True
 
     @contextmanager
     def _journal(self) -> Iterator[Journal]:
@@ -241,7 +292,10 @@ def _holder(folder: Path, error: InUseError) -> str:
 
 def _outcome(body: Mapping[str, Any]) -> Outcome:
     """The outcome of an action of kind told or failed."""
-    return checked(body["value"], 1) if "value" in body else Outcome.failed(body["reason"])
+    if "value" not in body:
+        return Outcome.failed(body["reason"])
+    details = {name: part for name, part in body.items() if name in DETAILS}
+    return told_outcome(1, body["value"], None, None, False, **details)
 
 
 def _number(number: Any) -> int:

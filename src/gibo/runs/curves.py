@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from statistics import fmean
 from typing import NamedTuple
 
-from gibo.outcome import ITERATE
+from gibo.outcome import BASELINE, ITERATE
 
 Points = list[tuple[int, float]]  # number of evaluations, and a value at that time
 
@@ -54,6 +54,8 @@ def learning_curve(queries: Iterable[Row], sign: float) -> Curve:
         open_iterations = {row.iteration for _, row in rows if not row.is_told}
         batches: dict[int, Points] = {}
         for n, row, value in valued:
+            if row.kind == BASELINE:  # the start, wherever the search is
+                continue
             batches.setdefault(row.iteration, []).append((n, value))
         ends = {row.iteration: n for n, row in told}
         points = [

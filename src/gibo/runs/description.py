@@ -29,6 +29,7 @@ TYPES: dict[str, type | tuple[type, ...]] = {
     "seed": int,
     "budget": int,
     "target": (int, float),
+    "baseline": int,
     "settings": dict,
     "limits": dict,
     "careful": bool,
@@ -61,6 +62,7 @@ class Description:
         seed: of all random choices.
         budget: number of evaluations after which you may stop, also for `gibo.resume`. None: unknown.
         target: value of the model at which you may stop.
+        baseline: number of iterations after which the start is evaluated again; None: never.
         settings: fields of `gibo.Settings` that differ from the default.
         limits: limits of measured quantities by name: "lower", "upper" or both.
         careful: whether queries keep to the limits.
@@ -78,6 +80,7 @@ class Description:
     seed: int = 0
     budget: int | None = None
     target: float | None = None
+    baseline: int | None = None
     settings: Mapping[str, Any] | None = None
     limits: Mapping[str, Any] | None = None
     careful: bool = False

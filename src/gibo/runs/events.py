@@ -1,15 +1,30 @@
-"""The log of a run's optimiser from the rows of its journal: who came first, a batch or a value."""
+"""The log of a run's optimiser from the rows of its journal: who came first, a batch, a value or another start."""
 
 from __future__ import annotations
 
 import json
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from gibo.optimizers.log import Asked, Event, Proceeded, Stepped, Told
+from gibo.optimizers.log import Asked, Event, Proceeded, Started, Stepped, Told
+from gibo.optimizers.state import started_from_plain
 from gibo.outcome import EXTERNAL, Query
+from gibo.runs.records import Action
 from gibo.runs.spec import AFTER, BLOCK
+
+
+class NewStart(NamedTuple):
+    """The search went on from another start after so many evaluations, when so many batches were asked."""
+
+    after: int
+    batches: int
+    event: Started
+
+    @classmethod
+    def of(cls, done: Action, d: int) -> NewStart:
+        """From the action that recorded it."""
+        return cls(done.after, done.body["batches"], started_from_plain(done.body, d))
 
 
 def events_of(
@@ -18,6 +33,7 @@ def events_of(
     told: Sequence[Told],
     moves: Sequence[tuple[Any, ...]],
     steps: Sequence[Stepped],
+    starts: Sequence[NewStart],
 ) -> Iterator[Event]:
     """All that happened, in its order.
 
@@ -25,10 +41,10 @@ def events_of(
         asked: the queries by id, and the points from elsewhere.
         batches, moves: rows of these tables.
         told: in the order of arrival.
-        steps: in their order.
+        steps, starts: in their order.
     """
     moved = {after for after, _ in moves}
-    waiting, made = deque(batches), deque(steps)
+    waiting, made, begun = deque(batches), deque(steps), deque(starts)
     if any(not 0 <= after < len(told) for after in moved):
         raise ValueError("an iteration went on after an evaluation that is not there")
     last = len(batches) - 1  # of the memos only the last one is of use
@@ -50,7 +66,15 @@ def events_of(
     def asked_by(number: int) -> bool:
         return bool(waiting) and json.loads(waiting[0][-1]).get(AFTER, len(told)) <= number
 
+    def starts_before(number: int) -> Iterator[Event]:
+        while begun and begun[0].after <= number:
+            start = begun.popleft()
+            while len(batches) - len(waiting) < start.batches:
+                yield from next_batch()
+            yield start.event
+
     for number, event in enumerate(told):
+        yield from starts_before(number)
         query = event.query
         while known < query.id + (query.kind != EXTERNAL) or (moved and asked_by(number)):
             yield from next_batch()
@@ -59,5 +83,6 @@ def events_of(
         if number in moved:
             yield Proceeded()
         yield from steps_before(0, number + 1)
+    yield from starts_before(len(told))
     while waiting:
         yield from next_batch()

@@ -22,12 +22,12 @@ from gibo._checks import as_path, instance
 from gibo._linalg import Array
 from gibo._serialize import to_plain
 from gibo.errors import InputError, JournalError, MissingExtraError, QueryError
-from gibo.optimizers.log import Asked, Event, Iteration, Stepped, Told
+from gibo.optimizers.log import Asked, Event, Iteration, Started, Stepped, Told
 from gibo.optimizers.state import iteration_from_plain, outcome_from_plain, query_from_plain
 from gibo.outcome import DETAILS, EXTERNAL, Evaluation, Outcome, Query
 from gibo.runs import records
 from gibo.runs.database import is_there, sound
-from gibo.runs.events import events_of
+from gibo.runs.events import NewStart, events_of
 from gibo.runs.legacy import current_settings
 from gibo.runs.lock import is_held
 from gibo.runs.records import BY_HAND, Action, Row, Start
@@ -174,6 +174,11 @@ class Journal:
     def acted(self, *actions: NewAction) -> None:
         """Record actions of people as (kind, body); see `gibo.runs.records`."""
         self._record_told((), actions)
+
+    def started(self, event: Started, withdrawn: Sequence[int]) -> None:
+        """Record that the search goes on from another start, without these queries."""
+        body = {"x": event.x.tolist(), "iteration": event.iteration, "withdrawn": list(withdrawn)}
+        self.acted(("start", {**body, "batches": self._store.count("batches")}))
 
     def change_training(self, training: dict[str, Any] | None, why: str) -> None:
         """Record that a person continues the run with another objective."""
@@ -325,9 +330,19 @@ class Journal:
                 raise ValueError("an action after an evaluation that does not exist")
             return found
 
+    def pending(self) -> dict[int, Query]:
+        """What was asked and is to be told, by id."""
+        told = {e.id for e, _ in self.evaluations()}
+        withdrawn = {number for each in self.new_starts() for number in each.body["withdrawn"]}
+        return {i: query for i, (query, _) in self.queries().items() if i not in told | withdrawn}
+
+    def new_starts(self) -> list[Action]:
+        """The starts that people gave the search, in their order."""
+        return [each for each in self.actions() if each.kind == "start"]
+
     def events(self) -> list[Event]:
         """The log of the run's optimiser, with values in the objective's sign."""
-        self.actions()  # actions change nothing here, but a forged journal is refused as a whole
+        self.actions()  # a forged journal is refused as a whole
         with sound(self.folder):
             return list(self._events())
 
@@ -336,7 +351,8 @@ class Journal:
         rows = self._store.rows("evaluations")
         told = [Told(asked[row[1]], self._outcome(row, details, len(asked[row[1]].x))) for row in rows]
         steps = [Stepped(self._iteration(row)) for row in self._store.rows("iterations")]
-        return events_of(asked, self._batches(asked), told, self._store.rows("moves"), steps)
+        starts = [NewStart.of(each, len(self.spec().arguments["x0"])) for each in self.new_starts()]
+        return events_of(asked, self._batches(asked), told, self._store.rows("moves"), steps, starts)
 
     def _queries(self) -> dict[int, Query]:
         spec = self.spec()

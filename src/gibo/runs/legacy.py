@@ -22,7 +22,7 @@ from gibo._serialize import from_plain, to_plain
 from gibo.errors import GiboError, InputError
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Event, last_whole
-from gibo.optimizers.replay import load
+from gibo.optimizers.replay import load, repeat
 from gibo.optimizers.settings import Settings
 from gibo.outcome import EXTERNAL
 from gibo.runs.spec import AFTER, start_again
@@ -149,7 +149,7 @@ def replay_roughly(optimizer: Optimizer, events: Sequence[Event]) -> None:
         if i < last:
             load(optimizer, event)
         elif not isinstance(event, Asked):
-            optimizer.repeat(event)
+            repeat(optimizer, event)
         else:
             if event.memo is not None and "iterate" in event.memo:
                 optimizer._iterate = as_vector("iterate", event.memo["iterate"], optimizer.d)

@@ -16,6 +16,9 @@ from pathlib import Path
 
 from gibo.errors import InUseError
 
+# Seconds. Two programs that drive one run by hand may meet; each holds the journal for a moment only.
+LOCK_PATIENCE = 60.0
+
 # The differences between systems: on Windows folders cannot be opened, and there are neither flock nor forks.
 try:
     import fcntl

@@ -146,7 +146,7 @@ class Loop:
         self.ask()
         while self.running:
             self.wait()
-            ending = self.interrupted() or self.too_many_failures() or (self.stopped() if self.paused else None)
+            ending = self.interrupted() or self.too_many_failures() or (self.stopped() if self.at_once else None)
             if ending is not None:
                 return ending
             if not self.optimizer.is_pending:
@@ -239,10 +239,10 @@ class Loop:
 
     def heed(self) -> None:
         """Execute people's requests, which the journal already has."""
-        told = self.control.take_told()
-        for e in told:
-            self.running.pop(e.id, None)
-            self.pool.abandon(e.id)
+        told, withdrawn = self.control.take_told(), self.control.take_withdrawn()
+        for number in [*(e.id for e in told), *(query.id for query in withdrawn)]:
+            self.running.pop(number, None)
+            self.pool.abandon(number)
         if told:
             self.session.settle()
             self.show(told)
@@ -260,10 +260,17 @@ class Loop:
         return None if self.interrupts.received is None else (Status.INTERRUPTED, "")
 
     def stopped(self) -> tuple[Status, str] | None:
-        """Whether a person has stopped the run: at the end of an iteration, or at once during a pause."""
-        if not self.control.stopping or (self.optimizer.is_pending and not self.paused):
+        """Whether a person has stopped the run: at the end of an iteration, or at once."""
+        if not self.control.stopping or (self.optimizer.is_pending and not self.at_once):
             return None
+        if self.control.aborted is not None:
+            return Status.STOPPED, self.control.aborted
         return Status.STOPPED, f"stopped by a person after {self.session.spent} of {self.options.budget} evaluations"
+
+    @property
+    def at_once(self) -> bool:
+        """Whether a stop ends the run before its iteration is over: where it is paused, or was aborted."""
+        return self.paused or self.control.aborted is not None
 
     # -- endings ------------------------------------------------------------------------------------------------------
 
@@ -293,8 +300,10 @@ class Loop:
         """Whether too many evaluations in a row failed, by id; one counts when all before it have arrived."""
         log = self.optimizer.log
         for i in range(self.counted, min(log.pending, default=log.next_id)):
-            e = log.evaluations[i]
+            e = log.evaluations.get(i)
             self.counted += 1
+            if e is None:  # withdrawn
+                continue
             if e.kind != EXTERNAL:
                 self.failed_in_a_row = 0 if e.failure is None else self.failed_in_a_row + 1
             if self.failed_in_a_row >= self.options.max_failures:

@@ -15,7 +15,6 @@ import numpy as np
 from gibo._checks import (
     as_flag,
     as_number,
-    as_vector,
     finite,
     instance,
     natural,
@@ -27,14 +26,13 @@ from gibo.errors import InputError, QueryError
 from gibo.outcome import DETAILS, Evaluation, Outcome, Query, told_outcome
 from gibo.runs.advice import Advice
 from gibo.runs.description import Description
+from gibo.runs.interventions import aborted_at, refuse_aborted, refuse_normalized
 from gibo.runs.journal import Journal, NewAction
+from gibo.runs.lock import LOCK_PATIENCE
 from gibo.runs.records import BY_HAND, Start
 from gibo.runs.result import Result, Status
 from gibo.runs.session import Reparametrizer, Session
 from gibo.runs.spec import Naming, RunSpec
-
-# Two programs that drive one run may meet; each holds the journal for a moment only.
-LOCK_PATIENCE = 60.0
 
 
 class Overview(NamedTuple):
@@ -106,7 +104,9 @@ def create(folder: Path | str, description: Description) -> None:
     optimizer = instance("description", description, Description, "a Description").optimizer()
     kinds = None if description.parameters is None else description.parameters.to_plain()
     sign = -1.0 if as_flag("minimize", description.minimize) else 1.0
-    spec = RunSpec.of(optimizer, sign=sign, names=list(description.names), parameters=kinds)
+    baseline = None if description.baseline is None else positive_int("baseline", description.baseline)
+    names = list(description.names)
+    spec = RunSpec.of(optimizer, sign=sign, names=names, parameters=kinds, baseline=baseline)
     options: dict[str, Any] = {}
     if description.budget is not None:
         options["budget"] = positive_int("budget", description.budget)
@@ -136,9 +136,7 @@ def ask(folder: Path | str, waiting: Callable[[], None] | None = None) -> Batch:
     """The queries to evaluate next; the same ones until they are told."""
     with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
         refuse_normalized(journal)
-        if (point := aborted_at(journal)) is not None:
-            what = ", ".join(f"{name} = {value:.6g}" for name, value in point.items())
-            raise InputError(f"{folder}: this run was aborted; set {what}. To go on: gibo abort {folder} --revoke")
+        refuse_aborted(journal)
         session = Session.of(journal)
         if session.news or journal.news():
             session.start(journal.starts()[-1].options)
@@ -168,18 +166,17 @@ def tell(
     _check_telling(value, failed)
     with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
         is_new = record(journal, number, _outcome(journal, value, failed, details))
-        return Recorded(is_new, sorted(journal.queries().keys() - {e.id for e, _ in journal.evaluations()}))
+        return Recorded(is_new, sorted(journal.pending()))
 
 
 def record(journal: Journal, number: int, outcome: Outcome, actions: Sequence[NewAction] = ()) -> bool:
     """Record the outcome of a query, with what people did; False if the very same was told before."""
     refuse_normalized(journal)
-    asked, told = journal.queries(), {e.id: e.outcome for e, _ in journal.evaluations()}
-    if not is_to_be_told(number, outcome, told.get(number), asked.keys() - told):
+    pending, told = journal.pending(), {e.id: e.outcome for e, _ in journal.evaluations()}
+    if not is_to_be_told(number, outcome, told.get(number), pending):
         return False
-    query = asked[number][0]
-    journal.spec().fresh_optimizer().check_outcome(query, outcome)
-    journal.told([Evaluation(query, outcome.penalized(journal.spec().penalty))], actions)
+    journal.spec().fresh_optimizer().check_outcome(pending[number], outcome)
+    journal.told([Evaluation(pending[number], outcome.penalized(journal.spec().penalty))], actions)
     return True
 
 
@@ -263,7 +260,7 @@ def correct(
         if number in asked:
             journal.spec().fresh_optimizer().check_outcome(asked[number][0], outcome)
         journal.correct(number, outcome.penalized(journal.spec().penalty), reason)
-        return Recorded(True, sorted(journal.queries().keys() - {e.id for e, _ in journal.evaluations()}))
+        return Recorded(True, sorted(journal.pending()))
 
 
 def _check_telling(value: Any, failed: str | None) -> None:
@@ -328,44 +325,6 @@ def status(folder: Path | str, learns: Callable[[Journal], Reparametrizer | None
         return Overview.of(Session.of(journal, learns(journal)))
 
 
-def abort(
-    folder: Path | str,
-    point: Mapping[str, Any] | None = None,
-    reason: str = "",
-    waiting: Callable[[], None] | None = None,
-) -> dict[str, float]:
-    """End a run; returns what to set on the machine: a point that is safe, the start if none is named."""
-    instance("reason", reason, str, "a text")
-    with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
-        spec, starts = journal.spec(), journal.starts()
-        x = as_vector("x0", spec.arguments["x0"]) if point is None else spec.naming.point(point)
-        journal.acted(("abort", {"reason": reason, "x": x.tolist()}))
-        journal.begin(starts[-1].options)
-        journal.end(f"aborted: {reason}" if reason else "aborted")
-        return spec.naming(x)
-
-
-def go_on(folder: Path | str, waiting: Callable[[], None] | None = None) -> None:
-    """Go on with a run by hand that was aborted."""
-    with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
-        if aborted_at(journal) is None:
-            raise InputError(f"{folder}: this run was not aborted")
-        journal.acted(("continued", {}))
-        journal.begin(journal.starts()[-1].options)
-        journal.end(BY_HAND)
-
-
-def aborted_at(journal: Journal) -> dict[str, float] | None:
-    """What to set on the machine, by name, if the run was aborted and nobody went on with it since."""
-    for done in reversed(journal.actions()):
-        if done.kind == "continued":
-            return None
-        if done.kind == "abort":
-            with journal.explained():
-                return journal.spec().naming(as_vector("x", done.body["x"]))
-    return None
-
-
 def stopping(session: Session) -> Advice | None:
     """When one may stop a run by hand; None if a process of its own evaluates its queries."""
     assert session.journal is not None
@@ -384,13 +343,3 @@ def stopping(session: Session) -> Advice | None:
         conditions.append(f"the model believes that the target of {target:g} is reached")
     conditions.append("the value is good enough for you, or the last steps were hardly better than a guess")
     return Advice("go_on", f"You may stop when {', or '.join(conditions)}.")
-
-
-def refuse_normalized(journal: Journal) -> None:
-    """Without the states' statistics, which come with the episodes, such a run would silently become another one."""
-    training = journal.spec().training
-    if training is not None and training.get("normalize_states"):
-        raise InputError(
-            f"{journal.folder}: a run of gibo train with normalised states cannot be driven by hand; continue it with "
-            "the same command, gibo train ..."
-        )

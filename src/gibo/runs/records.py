@@ -4,8 +4,10 @@ A `Start` is a process that worked on the run. An `Action` is something a person
 
     paused, continued, stop   of the whole run
     abort                     {"reason", "x"}: the run ended, and this point is to be set on the machine
+    start                     {"x", …}: the search goes on from another start, with the iteration "iteration"; so many
+                              "batches" were asked before, and these queries are "withdrawn"
     failed                    {"id", "reason"}: an evaluation that has no value, because somebody said so
-    told                      {"id", "value"}: a value that somebody told
+    told                      {"id", "value", …}: a value that somebody told
     remark                    {"text"}
     correction                {"id", "value", "reason", "was", …}: what was told is something else now
     undo                      {"id", "value", …}: an outcome that does not count any more
@@ -46,6 +48,7 @@ BODIES: dict[str, dict[str, type]] = {
     "continued": {},
     "stop": {},
     "abort": {"reason": str, "x": list},
+    "start": {"x": list, "iteration": int, "batches": int, "withdrawn": list},
     "failed": {"id": int, "reason": str},
     "told": {"id": int, "value": float},
     "remark": {"text": str},
@@ -171,7 +174,8 @@ class Row(NamedTuple):
 def undo(store: Store, count: int, reason: str | None) -> list[Row]:
     """Take back the last `count` outcomes, in a transaction; returns them, the last one first."""
     rows = [Row(*row) for row in store.rows("evaluations")]
-    since = max([_asked(store, rows), *(after + 1 for after, _ in store.rows("moves"))])
+    starts = (after for _, _, after, kind, _ in store.rows("actions") if kind == "start")
+    since = max([_asked(store, rows), *(after + 1 for after, _ in store.rows("moves")), *starts])
     if count > len(rows) - since:
         free = len(rows) - since
         what = f"only the last {free} can be taken back" if free else "there is nothing to take back"

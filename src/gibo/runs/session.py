@@ -19,7 +19,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gibo._checks import describe
+from gibo._checks import check_within, describe
+from gibo._linalg import Array
 from gibo.errors import InputError, JournalError
 from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
@@ -125,7 +126,7 @@ class Session:
                 )
             session = cls.of(journal, reparametrizer, optimizer)
             if differing:
-                journal.change_training(spec.training, f"continued with another objective: {differing}")
+                journal.change_training(spec.training, f"went on with another objective: {differing}")
             return session
         except BaseException:
             journal.close()
@@ -266,6 +267,23 @@ class Session:
             self.journal.start_at(best)
         if best is not None:
             optimizer.start_at(best)
+
+    def start_at(self, x: Array) -> None:
+        """Go on from another start, see `Optimizer.start_at`; recorded first."""
+        optimizer = self.optimizer
+        if self.reparametrizer is not None:
+            raise InputError("start: with normalised states a point has another meaning in each iteration")
+        self._record()
+        self.settle()
+        if not optimizer.log.has_asked:
+            check_within("start", x, optimizer.bounds)
+            x = optimizer.evaluated(x)
+        if self.journal is not None and optimizer.log.has_asked:
+            self.journal.started(optimizer.new_start(x), list(optimizer.log.pending))
+        elif self.journal is not None:
+            self.journal.start_at(x)
+        optimizer.start_at(x)
+        self._recorded = len(optimizer.log.events)
 
     def proceed(self) -> None:
         """Go on without what is pending."""

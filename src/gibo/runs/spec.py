@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from gibo._checks import as_number, as_vector, finite, shown
+from gibo._checks import as_number, as_vector, finite, positive_int, shown
 from gibo._linalg import Array
 from gibo.errors import InputError
 from gibo.optimizers.base import Optimizer
@@ -76,6 +76,7 @@ class RunSpec:
         sign: 1 where the objective is maximised, −1 where it is minimised.
         names: of the parameters; None if they have none.
         penalty: what a failed evaluation counts as; None if it is passed over.
+        baseline: every so many iterations the start is evaluated once more; None: never.
         quorum: the share of an iteration's queries after which the next one may start.
         training: what is trained, where that is known, as plain data.
         parameters: `gibo.parameters.Parameters` as plain data, where the run has them.
@@ -88,6 +89,7 @@ class RunSpec:
     sign: float = 1.0
     names: list[str] | None = None
     penalty: float | None = None
+    baseline: int | None = None
     quorum: float = 1.0
     training: dict[str, Any] | None = None
     parameters: dict[str, Any] | None = None
@@ -115,6 +117,8 @@ class RunSpec:
             raise InputError("the parameters and their names are not the same")
         if self.penalty is not None:
             finite("penalty", self.penalty)
+        if self.baseline is not None:
+            positive_int("baseline", self.baseline)
         if not 0.0 < as_number("quorum", self.quorum) <= 1.0:
             raise InputError("the quorum is a share")
 
@@ -128,7 +132,7 @@ class RunSpec:
     def fresh_optimizer(self) -> Optimizer:
         """The optimiser before anything was asked."""
         optimizer = Optimizer.from_arguments(self.optimizer, self.arguments)
-        optimizer.rounding = self.naming.rounding
+        optimizer.rounding, optimizer.baseline = self.naming.rounding, self.baseline
         return optimizer
 
     def is_search_of(self, other: RunSpec) -> bool:
@@ -163,6 +167,7 @@ class RunSpec:
         """Everything by its name, what is known of the training first."""
         flat: dict[str, Any] = {**(self.training or {})}
         flat |= {"optimizer": self.optimizer, "sign": self.sign, "penalty": self.penalty, "quorum": self.quorum}
+        flat |= {"baseline": self.baseline}
         parameters, arguments = self.naming.parameters, dict(self.arguments)
         if parameters is not None:  # they say where the vector starts, its scale and its bounds, in the user's units
             arguments = {name: value for name, value in arguments.items() if name not in ("x0", "scale", "bounds")}

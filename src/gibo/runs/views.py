@@ -14,7 +14,8 @@ Views are made after some updates, and the last ones are kept. They are in the o
                "slices": [{"parameter": index, "at": [], "mean": [], "low": [], "high": [],
                            "scale": {"change", "deviation"}, "range": {"change", "deviation"}}, …], most important first
                "contours": [{"parameters": [i, j], "at": [[], []], "mean": [[]]}, …]},  mean[a][b] at at[0][a], at[1][b]
-     "believed": {"evaluations": how many there were, "start", "best": {"x", "value", "low", "high"} or null}}
+     "believed": {"evaluations": how many there were, "start", "best": {"x", "value", "low", "high"} or null,
+                  "limits": {name: probability that it holds at the recommended point}, if there are limits}}
 
 A slice is the model along one parameter through the recommended point: its mean and 90 % band. A contour is its mean
 over two parameters. A change is that of the mean, with the standard deviation of the difference.
@@ -22,6 +23,7 @@ over two parameters. A change is that of the mean, with the standard deviation o
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -96,8 +98,10 @@ def believed_view(optimizer: Optimizer, sign: float) -> dict[str, Any] | None:
     """What is believed of the start and of the recommended point; None before any value."""
     if not optimizer.log.valued:
         return None
-    start, best = _plain(optimizer.at_start(), sign), _plain(optimizer.best, sign)
-    return {"evaluations": len(optimizer.log.evaluations), "start": start, "best": best}
+    best = optimizer.best
+    found = {"start": _plain(optimizer.at_start(), sign), "best": _plain(best, sign)}
+    limits = {} if best is None else {name: p for name, p in optimizer.limits_at(best.x).items() if math.isfinite(p)}
+    return {"evaluations": len(optimizer.log.evaluations), **found, **({"limits": limits} if limits else {})}
 
 
 def _plain(best: Best | None, sign: float) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from gibo.runs.advice import Advice, Facts, remarks
 
+MOST_NAMED = 12  # values in a sentence
 SILENCE, LEAST_SILENCE = 10.0, 60.0  # multiples of the usual time between values; seconds
 
 
@@ -43,6 +44,10 @@ def next_step(s: dict[str, Any]) -> str:
             return "Run gibo ask (or POST /ask) for the next parameters to measure."
         first, more = s["pending"][0]["id"], f"; {pending - 1} more queries wait" if pending > 1 else ""
         return f"Set the parameters of query {first}, measure, and tell its value{more}."
+    if s["aborted"] is not None:
+        values = ", ".join(f"{name} = {value:.6g}" for name, value in list(s["aborted"].items())[:MOST_NAMED])
+        more = " …" if len(s["aborted"]) > MOST_NAMED else ""
+        return f"Set {values}{more} on the machine. To go on: gibo abort RUN --revoke."
     if "training" in s["settings"]:
         return "Measure the policy: gibo evaluate. To train it further, start the same command with a larger budget."
     if s["verdict"] is not None and s["verdict"]["code"] == "improved":

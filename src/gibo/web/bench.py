@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
-from gibo._checks import as_path, describe
+from gibo._checks import as_flag, as_path, describe, instance
 from gibo.errors import InputError, JournalError, NumericalError, QueryError
 from gibo.outcome import DETAILS, Evaluation, Outcome, Query, told_outcome
 from gibo.runs import manual
+from gibo.runs.interventions import record_abort, record_going_on, refuse_aborted
 from gibo.runs.journal import Journal
+from gibo.runs.lock import LOCK_PATIENCE
 from gibo.runs.session import Session
 from gibo.runs.table import rows_of
 
@@ -51,7 +54,7 @@ class ManualBench:
             self._let_go()
 
     def _opened(self, waiting: Callable[[], None] | None = None) -> Session | None:
-        journal = Journal.open(self.folder, manual.LOCK_PATIENCE, waiting)
+        journal = Journal.open(self.folder, LOCK_PATIENCE, waiting)
         try:
             spec = journal.spec()
             if spec.training is not None:
@@ -87,6 +90,8 @@ class ManualBench:
     def ask(self) -> dict[str, Any]:
         """``{"queries": [{"id", "kind", "iteration", "seed", "x", "parameters"}, …]}``; the same until told."""
         with self._run() as session:
+            assert session.journal is not None
+            refuse_aborted(session.journal)
             return {"queries": [self.naming.query(query) for query in session.ask()]}
 
     def tell(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -109,6 +114,28 @@ class ManualBench:
             # The answer does not wait for the step after the last value of a batch; the next `ask` makes it.
             session.tell([Evaluation(log.pending[number], outcome)], update=False)
         return {"id": number, "recorded": True}
+
+    def start(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Go on from another start, ``{"parameters"}``; returns it as it can be set, ``{"start"}``."""
+        _check_names("start", request, ("parameters",))
+        with self._run() as session:
+            point: Any = request.get("parameters")
+            session.start_at(self.naming.point(instance("parameters", point, Mapping, "numbers by name")))
+            return {"start": self.naming(session.optimizer.start)}
+
+    def abort(self, request: dict[str, Any]) -> dict[str, Any]:
+        """End the run, for a ``"reason"`` if there is one; returns what to set on the machine, ``{"set"}``.
+
+        That is the start, or other ``"parameters"`` that are safe. With ``{"revoke": true}`` it goes on.
+        """
+        _check_names("abort", request, ("parameters", "reason", "revoke"))
+        with self._run() as session:
+            assert session.journal is not None
+            if as_flag("revoke", request.get("revoke", False)):
+                record_going_on(session.journal)
+                return {"set": None}
+            point = instance("parameters", request.get("parameters"), (Mapping, NoneType), "numbers by name")
+            return {"set": record_abort(session.journal, point, request.get("reason", ""))}
 
     def status(self) -> dict[str, Any]:
         """The state of the run; see `gibo.runs.manual.Overview`."""
@@ -141,9 +168,7 @@ class ManualBench:
 def as_outcome(request: dict[str, Any], d: int) -> tuple[int, Outcome]:
     """The query's number and its outcome, from a client's request."""
     known, details = ("id", "value", "gradient", "gradient_noise", "failed"), sorted(DETAILS)
-    unknown = [name for name in request if name not in known and name not in details]
-    if unknown:
-        raise InputError(f"tell: {unknown[0][:80]!r} is unknown; expected {', '.join((*known, *details))}")
+    _check_names("tell", request, (*known, *details))
     number, value, gradient, noise, failed = (request.get(name) for name in known)
     if isinstance(number, bool) or not isinstance(number, int):
         raise InputError(f"id: expected the number of a query, got {describe(number)}")
@@ -151,3 +176,9 @@ def as_outcome(request: dict[str, Any], d: int) -> tuple[int, Outcome]:
         raise InputError(f"value: expected a number, got {describe(value)}; or say failed")
     given = {name: request[name] for name in details if name in request}
     return number, told_outcome(d, value, gradient, noise, False if failed is None else failed, **given)
+
+
+def _check_names(what: str, request: dict[str, Any], known: Sequence[str]) -> None:
+    unknown = [name for name in request if name not in known]
+    if unknown:
+        raise InputError(f"{what}: {unknown[0][:80]!r} is unknown; expected {', '.join(known)}")

@@ -13,8 +13,9 @@ import numpy as np
 
 from gibo._linalg import Array
 from gibo.optimizers.model import Z90
-from gibo.outcome import EXTERNAL, ITERATE, Best
-from gibo.runs.advice import RECENT, Advice, Facts, alike, signal
+from gibo.outcome import Best
+from gibo.runs.advice import RECENT, Advice, Facts, alike, of_values, signal
+from gibo.runs.records import action
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import SINCE
 from gibo.runs.verdict import verdict
@@ -63,6 +64,16 @@ class Recorded:
         rows = self._all("SELECT kind, body FROM views ORDER BY kind") if self._has("views") else []
         mark = zlib.crc32("".join(body for _, body in rows).encode())
         return {kind: json.loads(body) for kind, body in rows}, mark
+
+    def start(self) -> tuple[list[float], int]:
+        """The present start (d,), and the iteration in which the search from it began."""
+        bodies = self.new_starts()
+        return (bodies[-1]["x"], bodies[-1]["iteration"]) if bodies else (self.spec.arguments["x0"], 0)
+
+    def new_starts(self) -> list[dict[str, Any]]:
+        """The bodies of the actions that gave the search another start."""
+        rows = self._has("actions") and self._all("SELECT body FROM actions WHERE kind = 'start' ORDER BY number")
+        return [action(0.0, 0, "start", json.loads(body)).body for (body,) in rows or ()]
 
     def recommended(
         self, last: dict[str, Any] | None, believed: dict[str, Any] | None, has_value: bool, running: bool
@@ -129,20 +140,18 @@ class Recorded:
     def verdict(self, facts: Facts, believed: dict[str, Any], by_hand: bool) -> Advice:
         """The verdict, from the model's records of the start and of the recommended point."""
         rows = self._all(
-            "SELECT e.value, q.kind, q.x FROM evaluations e JOIN queries q ON q.id = e.query WHERE e.number < ? "
-            "ORDER BY q.id",
+            "SELECT q.iteration, q.kind, e.value, q.x FROM evaluations e JOIN queries q ON q.id = e.query "
+            "WHERE e.number < ? ORDER BY q.id",
             believed["evaluations"],
         )
         (iterations,) = self._one("SELECT max(number) + 1 FROM views")
         (batch,) = self._one("SELECT coalesce(sum(size), 0) FROM batches WHERE iteration = 0")
-        x0 = json.dumps(self.spec.arguments["x0"])
+        start, begun = self.start()
+        x0 = json.dumps(start)
         facts = replace(
             facts,
-            values=[value for value, _, _ in rows],
-            iterates=[value for value, kind, _ in rows if kind == ITERATE and value is not None],
-            at_start=[value for value, _, x in rows if x == x0 and value is not None],
+            **of_values([(*row, x == x0) for *row, x in rows], begun),
             batch=batch,
-            evaluated=sum(kind != EXTERNAL for _, kind, _ in rows),
             iterations=iterations,
             by_hand=by_hand,
         )

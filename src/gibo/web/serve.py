@@ -2,6 +2,8 @@
 
     POST /ask              {}                                         {"do": "ask"}
     POST /tell             {"id": 3, "value": 1.5}                    {"do": "tell", "id": 3, "value": 1.5}
+    POST /start            {"parameters": {"gain": 2.5, …}}           {"do": "start", "parameters": …}
+    POST /abort            {} or {"reason", "parameters"}             {"do": "abort"}
     GET  /status                                                      {"do": "status"}
     GET  /best                                                        {"do": "best"}
     GET  /export           ?format=csv for a table                    {"do": "export"}
@@ -25,7 +27,8 @@ from gibo.runs.table import encoded
 from gibo.web.bench import ManualBench
 from gibo.web.loopback import LARGEST_BODY, NOTHING, LoopbackHandler, LoopbackServer, Refusal, as_object
 
-COMMANDS = ("ask", "tell", "status", "best", "export")
+CHANGES = ("tell", "start", "abort")  # they take something
+COMMANDS = ("ask", *CHANGES, "status", "best", "export")
 
 
 class Serve(LoopbackServer):
@@ -53,6 +56,8 @@ class _Handler(LoopbackHandler):
     routes = {  # noqa: RUF012
         ("POST", "/ask"): "ask",
         ("POST", "/tell"): "tell",
+        ("POST", "/start"): "start",
+        ("POST", "/abort"): "abort",
         ("GET", "/status"): "status",
         ("GET", "/best"): "best",
         ("GET", "/export"): "export",
@@ -71,6 +76,12 @@ class _Handler(LoopbackHandler):
 
     def tell(self) -> dict[str, Any]:
         return self.server.bench.tell(self.body())
+
+    def start(self) -> dict[str, Any]:
+        return self.server.bench.start(self.body())
+
+    def abort(self) -> dict[str, Any]:
+        return self.server.bench.abort(self.body())
 
     def status(self) -> dict[str, Any]:
         return self.server.bench.status()
@@ -117,8 +128,8 @@ def _line_answer(bench: ManualBench, line: bytes | None) -> dict[str, Any]:
         do = request.pop("do", None)
         if do not in COMMANDS:
             raise InputError(f"do: expected one of {', '.join(COMMANDS)}, got {describe(do)}")
-        if do == "tell":
-            return {**tag, "ok": True, **bench.tell(request)}
+        if do in CHANGES:
+            return {**tag, "ok": True, **getattr(bench, do)(request)}
         if request:
             raise InputError(f"{do}: takes nothing, got {describe(next(iter(request)))}")
         found: dict[str, Any] = getattr(bench, do)()

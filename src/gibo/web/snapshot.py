@@ -6,6 +6,9 @@
      "optimizer": "GIBO", "minimize": false, "budget": 300 or null, "count": 120, "failures": 3,
      "parameters": [{"name", "log", "integer", "start", "scale", "lower", "upper"}, …]    bounds null where there are
                      none; of a log parameter the scale is a factor
+     "limits": [{"name", "lower", "upper", "probability"}, …]     limited quantities; that each holds at the recommended
+                     point, null where it is not known
+     "aborted": {name: value} or null, what to set on the machine where a person has ended the run
      "evaluations": {"first": n, "id": [], "iteration": [], "kind": [], "value": [], "failure": [], "seconds": [],
                      "told": [], "x": [], "info": []}    columns, in the order of arrival, from row n on; x is the JSON
                      text of a list, because few of them are ever looked at; info an object of numbers, or null
@@ -46,7 +49,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibo._checks import as_path, instance, natural
+from gibo._checks import as_path, as_vector, instance, natural
 from gibo.errors import GiboError, JournalError
 from gibo.outcome import EXTERNAL, ITERATE, QUERY
 from gibo.runs.advice import RECENT
@@ -181,7 +184,9 @@ class Reader:
             "budget": budget,
             "count": count,
             "failures": failures,
-            "parameters": _parameters(spec),
+            "parameters": _parameters(spec, self.recorded.start()[0]),
+            "limits": self._limits(believed),
+            "aborted": self._aborted(actions),
             "evaluations": self._evaluations(since.evaluations),
             "iterations": self._iterations(since.iterations),
             "beliefs": self.recorded.beliefs(since.beliefs),
@@ -268,7 +273,7 @@ class Reader:
     def _iterations(self, first: int) -> dict[str, Any]:
         rows = self._all(
             "SELECT number, evaluations, probability_of_ascent, certainty, noise, step FROM iterations "
-            "WHERE number >= ? ORDER BY number",
+            "ORDER BY number LIMIT -1 OFFSET ?",
             first,
         )
         names = ("number", "evaluations", "probability_of_ascent", "certainty")
@@ -291,9 +296,14 @@ class Reader:
         return None if row is None else {"x": self._user(row[0]), "value": row[1], "id": row[2]}
 
     def _pending(self) -> list[dict[str, Any]]:
-        rows = self._all(
-            "SELECT id, kind, iteration, x FROM queries WHERE id NOT IN (SELECT query FROM evaluations) ORDER BY id"
-        )
+        withdrawn = {number for body in self.recorded.new_starts() for number in body["withdrawn"]}
+        rows = [
+            row
+            for row in self._all(
+                "SELECT id, kind, iteration, x FROM queries WHERE id NOT IN (SELECT query FROM evaluations) ORDER BY id"
+            )
+            if row[0] not in withdrawn
+        ]
         control = held_here(self.folder)
         said = None if control is None else control.underway()
         now = {each.query: each for each in said or []}
@@ -303,6 +313,21 @@ class Reader:
             known = {"underway": each is not None, "since": each and each.since, "worker": each and each.worker}
             found.append({"id": i, "kind": kind, "iteration": n, "x": self._user(x), **known})
         return found
+
+    def _limits(self, believed: dict[str, Any] | None) -> list[dict[str, Any]]:
+        """The limited quantities, with the believed probability at the recommended point."""
+        limits, known = (self.spec.arguments.get("limits") or {}).get("quantities", ()), believed or {}
+        return [
+            {"name": name, "lower": lower, "upper": upper, "probability": known.get("limits", {}).get(name)}
+            for name, lower, upper in limits
+        ]
+
+    def _aborted(self, actions: list[Action]) -> dict[str, float] | None:
+        """What to set on the machine, by name, if the run was aborted and did not go on."""
+        last = next((each for each in reversed(actions) if each.kind in ("abort", "continued")), None)
+        if last is None or last.kind == "continued":
+            return None
+        return self.spec.naming(as_vector("x", last.body["x"]))
 
     def _actions(self) -> tuple[list[Action], int]:
         """The last actions of people, and how often they changed a row; journals of version 1 have none."""
@@ -362,13 +387,11 @@ def _lives(process: int) -> bool:
     return True
 
 
-def _parameters(spec: RunSpec) -> list[dict[str, Any]]:
-    """The parameters in the user's units."""
+def _parameters(spec: RunSpec, start: list[float]) -> list[dict[str, Any]]:
+    """The parameters in the user's units, with the present start."""
     naming, d, found = spec.naming, len(spec.arguments["x0"]), []
     scales = np.broadcast_to(np.array(spec.arguments["scale"], dtype=float), d).tolist()
-    for i, (name, x0, scale, *ends) in enumerate(
-        zip(naming.names, spec.arguments["x0"], scales, *vector_bounds(spec), strict=True)
-    ):
+    for i, (name, x0, scale, *ends) in enumerate(zip(naming.names, start, scales, *vector_bounds(spec), strict=True)):
         kind = None if naming.parameters is None else naming.parameters[name]
         is_log = kind is not None and kind.log
         lower, upper = (naming.value(i, end) if math.isfinite(end) else None for end in ends)

@@ -1,0 +1,123 @@
+"""What people do to a whole run: end it and set a safe point on the machine, let it go on, give it another start.
+
+The journal has an action for each (`gibo.runs.records`), so all of it survives a kill. The functions that are called
+`record_…` are for who holds the journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from gibo._checks import as_vector, instance
+from gibo._linalg import Array
+from gibo.errors import InputError
+from gibo.runs.journal import Journal
+from gibo.runs.lock import LOCK_PATIENCE
+from gibo.runs.records import BY_HAND
+from gibo.runs.session import Session
+
+
+def abort(
+    folder: Path | str,
+    point: Mapping[str, Any] | None = None,
+    reason: str = "",
+    waiting: Callable[[], None] | None = None,
+) -> dict[str, float]:
+    """End a run; returns what to set on the machine: a point that is safe, the start if none is named."""
+    with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
+        return record_abort(journal, point, reason)
+
+
+def record_abort(journal: Journal, point: Mapping[str, Any] | None, reason: str) -> dict[str, float]:
+    """See `abort`, for who holds the journal."""
+    done, starts = abortion(journal, point, reason), journal.starts()
+    journal.acted(done)
+    journal.begin(starts[-1].options)
+    journal.end(aborted_because(reason))
+    safe = aborted_at(journal)
+    assert safe is not None
+    return safe
+
+
+def abortion(journal: Journal, point: Mapping[str, Any] | None, reason: str) -> tuple[str, dict[str, Any]]:
+    """The action of `abort`."""
+    x = start_of(journal) if point is None else journal.spec().naming.point(point)
+    return "abort", {"reason": instance("reason", reason, str, "a text"), "x": x.tolist()}
+
+
+def aborted_because(reason: str) -> str:
+    """Why a run ended that was aborted."""
+    return f"aborted: {reason}" if reason else "aborted"
+
+
+def go_on(folder: Path | str, waiting: Callable[[], None] | None = None) -> None:
+    """Let a run go on that was aborted."""
+    with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
+        record_going_on(journal)
+
+
+def record_going_on(journal: Journal) -> None:
+    """See `go_on`, for who holds the journal."""
+    if aborted_at(journal) is None:
+        raise InputError(f"{journal.folder}: this run was not aborted")
+    journal.acted(("continued", {}))
+    if any(start.reason == BY_HAND for start in journal.starts()):  # it waits for somebody to tell again
+        journal.begin(journal.starts()[-1].options)
+        journal.end(BY_HAND)
+
+
+def start_at(
+    folder: Path | str, point: Mapping[str, Any], waiting: Callable[[], None] | None = None
+) -> dict[str, float]:
+    """Let a run go on from another start, by the names of its parameters; returns it as it can be set.
+
+    The queries that are pending are withdrawn. The new start is recommended until another point is surely better.
+    """
+    with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
+        return record_start(journal, point)
+
+
+def record_start(journal: Journal, point: Mapping[str, Any]) -> dict[str, float]:
+    """See `start_at`, for who holds the journal."""
+    refuse_normalized(journal)
+    session = Session.of(journal)
+    session.start_at(session.naming.point(instance("point", point, Mapping, "numbers by name")))
+    return session.naming(session.optimizer.start)
+
+
+def start_of(journal: Journal) -> Array:
+    """The start (d,) of the search: the last one that a person gave it."""
+    starts = journal.new_starts()
+    with journal.explained():
+        return as_vector("x0", starts[-1].body["x"] if starts else journal.spec().arguments["x0"])
+
+
+def aborted_at(journal: Journal) -> dict[str, float] | None:
+    """What to set on the machine, by name, if the run was aborted and nobody went on with it since."""
+    for done in reversed(journal.actions()):
+        if done.kind == "continued":
+            return None
+        if done.kind == "abort":
+            with journal.explained():
+                return journal.spec().naming(as_vector("x", done.body["x"]))
+    return None
+
+
+def refuse_aborted(journal: Journal) -> None:
+    """An error if the run was aborted."""
+    if (point := aborted_at(journal)) is not None:
+        what = ", ".join(f"{name} = {value:.6g}" for name, value in point.items())
+        to_go_on = f"To go on: gibo abort {journal.folder} --revoke"
+        raise InputError(f"{journal.folder}: this run was aborted; set {what}. {to_go_on}")
+
+
+def refuse_normalized(journal: Journal) -> None:
+    """Without the states' statistics, which come with the episodes, such a run would silently become another one."""
+    training = journal.spec().training
+    if training is not None and training.get("normalize_states"):
+        raise InputError(
+            f"{journal.folder}: a run of gibo train with normalised states cannot be driven by hand; continue it with "
+            "the same command, gibo train ..."
+        )

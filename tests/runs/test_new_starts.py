@@ -1,0 +1,316 @@
+"""A run is given another start: what was pending is withdrawn, what was told stays, and the journal has it."""
+
+import json
+
+import numpy as np
+import pytest
+
+import gibo
+from gibo import ARS, GIBO, InputError, Journal, Limits, QueryError, Settings
+from gibo.cli import main
+from gibo.optimizers.log import Asked, Started
+from gibo.runs import manual
+from gibo.runs.control import control_of, held_here
+from gibo.runs.interventions import abort, start_at
+from gibo.runs.session import Session
+from gibo.web.bench import ManualBench
+from optimizer_helpers import snapshot
+
+X0 = [0.0, 0.0]
+ELSEWHERE = [0.5, 0.25]
+
+
+def hill(x):
+    return -float(((np.asarray(x) - 1.0) ** 2).sum())
+
+
+def told(optimizer, count):
+    """Tell so many values of a hill."""
+    for _ in range(count):
+        query = optimizer.ask()[0]
+        optimizer.tell(query, hill(query.x))
+    return optimizer
+
+
+def climbing(count=5, **options):
+    return told(GIBO(X0, scale=0.3, **options), count)
+
+
+# -- the optimiser ----------------------------------------------------------------------------------------------------
+
+
+def test_the_search_goes_on_from_there():
+    optimizer = climbing()
+    pending = optimizer.ask()
+    optimizer.start_at(ELSEWHERE)
+    assert optimizer.iterate.tolist() == optimizer.start.tolist() == ELSEWHERE
+    assert optimizer.x0.tolist() == X0
+    assert optimizer.pending == []
+    with pytest.raises(QueryError, match="is unknown"):
+        optimizer.tell(pending[0], 1.0)
+    first, *queries = optimizer.ask()
+    assert (first.id, first.kind, first.x.tolist()) == (pending[-1].id + 1, "iterate", ELSEWHERE)
+    assert max(np.abs(query.x - ELSEWHERE).max() for query in queries) < 2.0
+    assert len(optimizer.evaluations) == 5
+
+
+def test_it_is_recommended_until_another_point_is_surely_better():
+    optimizer = GIBO(X0, scale=0.3, settings=Settings(M=2, M_first=2))
+    told(optimizer, 9)
+    assert optimizer.best.x.tolist() != X0
+    top = max(optimizer.evaluations, key=lambda e: e.value).x
+    optimizer.start_at(top)
+    assert optimizer.best.x.tolist() == optimizer.at_start().x.tolist() == top.tolist()
+    optimizer.start_at([3.0, 3.0])  # nothing is known of it
+    assert optimizer.best.x.tolist() == [3.0, 3.0]
+    told(optimizer, 1)
+    assert optimizer.best.x.tolist() != [3.0, 3.0]  # what was told before is surely better
+    assert optimizer.at_start().x.tolist() == [3.0, 3.0]
+
+
+def test_before_the_first_query_it_replaces_x0():
+    optimizer = GIBO(X0, scale=0.3)
+    optimizer.start_at(ELSEWHERE)
+    assert optimizer.x0.tolist() == optimizer.ask()[0].x.tolist() == ELSEWHERE
+
+
+@pytest.mark.parametrize("moment", range(4))
+def test_a_saved_one_goes_on_bit_for_bit(moment):
+    one = climbing(6)
+    one.start_at(ELSEWHERE)
+    if moment:
+        one.ask()
+    told(one, [0, 0, 2, 7][moment])
+    if moment == 3:
+        one.start_at(X0)
+        one.start_at([0.1, 0.1])
+    again = GIBO.from_state(snapshot(one))
+    assert snapshot(again) == snapshot(one)
+    computed = GIBO(X0, scale=0.3)
+    events = one.log.events
+    computed.replay([Asked(each.queries, None) if isinstance(each, Asked) else each for each in events])
+    for optimizer in (one, again, computed):
+        told(optimizer, 5)
+    assert snapshot(again) == snapshot(one) == snapshot(computed)
+
+
+def test_a_careful_search_looks_at_the_new_start_first():
+    optimizer = GIBO(X0, scale=0.3, limits=Limits({"load": (None, 0.5)}, careful=True))
+    (query,) = optimizer.ask()
+    optimizer.tell(query, hill(query.x), measured={"load": 0.0})
+    optimizer.start_at(ELSEWHERE)
+    (query,) = optimizer.ask()
+    optimizer.tell(query, hill(query.x), measured={"load": 0.75})
+    with pytest.raises(InputError, match=r"load is 0.75, above its upper limit 0.5. Begin at a point that satisfies"):
+        optimizer.ask()
+    optimizer.start_at(X0)
+    (query,) = optimizer.ask()
+    optimizer.tell(query, hill(query.x), measured={"load": 0.0})
+    assert len(optimizer.ask()) == 2
+
+
+def test_clear_errors():
+    with pytest.raises(InputError, match=r"start: ARS cannot go on from another start; gibo.GIBO can"):
+        told(ARS(X0, scale=0.3, directions=2), 1).start_at(ELSEWHERE)
+    optimizer = climbing(bounds=(-1.0, 1.0))
+    before = snapshot(optimizer)
+    for point, text in (([2.0, 0.0], "start"), ([0.0], "x: expected a vector of 2"), ([np.nan, 0.0], "x: ")):
+        with pytest.raises(InputError, match=text):
+            optimizer.start_at(point)
+    assert snapshot(optimizer) == before
+
+
+# -- by hand ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bench(tmp_path):
+    run = tmp_path / "run"
+    assert main(["init", str(run), "--dim", "2", "--maximize", "--scale", "0.3"]) == 0
+    return run
+
+
+def tell_next(run, count):
+    for _ in range(count):
+        query = manual.ask(run).queries[0]
+        manual.tell(run, query.id, hill(query.x))
+
+
+def state_of(folder):
+    with Journal.read(folder) as journal:
+        return Session.of(journal).optimizer.state()
+
+
+def test_each_command_is_a_process_and_the_run_is_that_of_one_optimiser(bench, capsys):
+    expected = climbing(4)
+    tell_next(bench, 4)
+    manual.ask(bench)
+    assert main(["start", str(bench), "--at", "x0=0.5,x1=0.25"]) == 0
+    assert "the start is x0 = 0.5, x1 = 0.25; next: gibo ask" in capsys.readouterr().out
+    expected.ask()
+    expected.start_at(ELSEWHERE)
+    assert state_of(bench) == expected.state()
+    start_at(bench, {"x0": 0.1, "x1": 0.1})  # twice, with and without a batch between
+    manual.ask(bench)
+    start_at(bench, {"x0": 0.2, "x1": 0.2})
+    expected.start_at([0.1, 0.1])
+    expected.ask()
+    expected.start_at([0.2, 0.2])
+    assert state_of(bench) == expected.state()
+    tell_next(bench, 7)
+    told(expected, 7)
+    assert state_of(bench) == expected.state()
+    assert manual.status(bench).result.start.x.tolist() == [0.2, 0.2]
+    with Journal.read(bench) as journal:
+        kinds = [(each.kind, each.body["x"], each.body["withdrawn"]) for each in journal.actions()]
+        pending = journal.pending()
+    assert [x for _, x, _ in kinds] == [ELSEWHERE, [0.1, 0.1], [0.2, 0.2]]
+    assert kinds[0][2] == [4, 5]
+    assert [query.id for query in manual.status(bench).pending] == sorted(pending)
+
+
+def test_what_was_withdrawn_is_not_told_and_what_led_to_a_start_not_taken_back(bench, capsys):
+    tell_next(bench, 2)
+    start_at(bench, {"x0": 0.5, "x1": 0.25})
+    assert main(["tell", str(bench), "2", "1.0"]) == 2
+    assert "query 2 is unknown; no query is pending" in capsys.readouterr().err
+    with pytest.raises(InputError, match="there is nothing to take back"):
+        manual.undo(bench)
+    tell_next(bench, 1)
+    assert manual.undo(bench) == [3]
+    assert manual.ask(bench).queries[0].x.tolist() == ELSEWHERE
+    assert abort(bench) == {"x0": 0.5, "x1": 0.25}
+
+
+def test_a_start_before_the_first_query(bench):
+    start_at(bench, {"x0": 0.5, "x1": 0.25})
+    assert manual.ask(bench).queries[0].x.tolist() == ELSEWHERE
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--at", "x0=1"], "'x1': expected a value for each of x0, x1"),
+        (["--at", "x0=1,x1=nan"], "x: expected finite"),
+        (["--at", "x0=1,x2=3"], "expected a value for each of x0, x1"),
+    ],
+)
+def test_mistakes_are_one_line(words, text, bench, capsys):
+    tell_next(bench, 1)
+    assert main(["start", str(bench), *words]) == 2
+    err = capsys.readouterr().err
+    assert text in err
+    assert err.count("\n") == 1
+
+
+def test_a_program_sets_a_start_aborts_and_goes_on(bench):
+    with ManualBench(bench) as served:
+        first = served.ask()["queries"][0]
+        served.tell({"id": first["id"], "value": 1.0})
+        assert served.start({"parameters": {"x0": 0.5, "x1": 0.25}}) == {"start": {"x0": 0.5, "x1": 0.25}}
+        query = served.ask()["queries"][0]
+        assert (query["kind"], query["x"]) == ("iterate", ELSEWHERE)
+        assert served.abort({"reason": "smoke"}) == {"set": {"x0": 0.5, "x1": 0.25}}
+        with pytest.raises(InputError, match=r"this run was aborted; set x0 = 0.5, x1 = 0.25"):
+            served.ask()
+        assert served.status()["aborted"] == {"x0": 0.5, "x1": 0.25}
+        assert served.abort({"revoke": True}) == {"set": None}
+        assert served.ask()["queries"][0] == query
+        assert served.abort({"parameters": {"x0": 0, "x1": 0.1}}) == {"set": {"x0": 0.0, "x1": 0.1}}
+        for request, text in (
+            ({}, "parameters: expected numbers by name, got None"),
+            ({"parameters": {"x0": 1.0}}, "'x1'"),
+            ({"at": {}}, "start: 'at' is unknown; expected parameters"),
+        ):
+            with pytest.raises(InputError, match=text):
+                served.start(request)
+        with pytest.raises(InputError, match="reason: expected a text"):
+            served.abort({"reason": 3})
+    with pytest.raises(InputError, match="this run was aborted"):
+        manual.ask(bench)
+
+
+# -- a run that goes on -----------------------------------------------------------------------------------------------
+
+
+class At:
+    """A progress bar that makes a request once so many evaluations are told."""
+
+    def __init__(self, folder, count, request):
+        self.folder, self.count, self.request = folder, count, request
+
+    def update(self, standing):
+        if standing.spent >= self.count and self.request is not None:
+            request, self.request = self.request, None
+            assert held_here(self.folder).act(request) == {"ok": True, "recorded": True}
+
+
+START = {"action": "start", "at": {"x0": 0.5, "x1": 0.25}}
+
+
+def climb(folder, budget=16, **options):
+    return gibo.maximize(hill, X0, scale=0.3, budget=budget, journal=folder, **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"workers": 2}], ids=["here", "workers"])
+def test_a_running_run_goes_on_from_there_and_after_a_stop(options, tmp_path):
+    whole = climb(tmp_path / "whole", progress=At(tmp_path / "whole", 5, START), **options)
+    assert whole.evaluations == 16
+    at = [e.x.tolist() for e in whole._optimizer.evaluations].index(ELSEWHERE)
+    assert any(isinstance(event, Started) for event in whole._optimizer.log.events)
+    if not options:  # with workers it depends on when the request comes
+        assert at == 5
+    climb(tmp_path / "parts", budget=10, progress=At(tmp_path / "parts", 5, START), **options)
+    parts = climb(tmp_path / "parts")
+    if not options:
+        assert parts.history.x.tolist() == whole.history.x.tolist()
+    with Journal.read(tmp_path / "parts") as journal:
+        again = Session.of(journal).optimizer
+    assert again.best.x.tolist() == parts.x.tolist()
+    assert parts.start.x.tolist() == ELSEWHERE
+
+
+def test_a_run_at_rest_is_given_another_start_between_two_calls(tmp_path):
+    climb(tmp_path, budget=5)
+    control_of(tmp_path).act(START)
+    result = climb(tmp_path, budget=6)
+    assert result.history.x[-1].tolist() == ELSEWHERE
+    assert result.history.is_iterate[-1]
+
+
+@pytest.mark.parametrize("options", [{}, {"workers": 2}], ids=["here", "workers"])
+def test_a_running_run_is_aborted_at_once(options, tmp_path):
+    request = {"action": "abort", "reason": "smoke", "at": {"x0": 0.1, "x1": 0.2}}
+    result = climb(tmp_path, progress=At(tmp_path, 5, request), **options)
+    assert result.status is gibo.Status.STOPPED
+    assert result.reason == "aborted: smoke"
+    assert result.evaluations - 5 <= options.get("workers", 0)
+    assert manual.status(tmp_path).aborted == {"x0": 0.1, "x1": 0.2}
+    with pytest.raises(InputError, match=r"this run was aborted; set x0 = 0.1, x1 = 0.2. To go on: gibo abort"):
+        climb(tmp_path)
+    assert main(["abort", str(tmp_path), "--revoke"]) == 0
+    assert manual.status(tmp_path).state == "ended"
+    whole = gibo.maximize(hill, X0, scale=0.3, budget=16)
+    assert climb(tmp_path).history.x.tolist() == whole.history.x.tolist()
+
+
+def test_requests_that_make_no_sense(tmp_path):
+    climb(tmp_path, budget=5)
+    control = control_of(tmp_path)
+    for request, text in (
+        ({"action": "start"}, "at: expected numbers by name, got None"),
+        ({"action": "start", "at": {"x0": 1.0}}, "'x1'"),
+        ({"action": "start", "at": {"x0": 1.0, "x1": "a"}}, "x1: expected a number"),
+        ({"action": "abort", "at": [1, 2]}, "at: expected numbers by name"),
+        ({"action": "abort", "reason": 3}, "reason: expected a text"),
+    ):
+        with pytest.raises(InputError, match=text):
+            control.act(json.loads(json.dumps(request)))
+    with Journal.read(tmp_path) as journal:
+        assert journal.actions() == []
+
+
+def test_withdrawn_queries_are_neither_failures_nor_spent(tmp_path):
+    result = climb(tmp_path, progress=At(tmp_path, 2, START))
+    assert result.failures == ()
+    assert result.evaluations == 16

@@ -156,8 +156,8 @@ class Optimizer(ABC):
     def check_outcome(self, query: Query, outcome: Outcome) -> None:  # noqa: B027  # only those with limits need more
         """That this outcome has all that the optimiser needs besides a value; an `InputError` says what is missing."""
 
-    def may_start_at(self, e: Evaluation) -> bool:
-        """Whether the search may begin at a point that is known."""
+    def within_limits(self, e: Evaluation) -> bool:
+        """Whether no limit was measured to be violated: the search may begin there, and recommend it."""
         return True
 
     def external(self, x: npt.ArrayLike) -> Query:

@@ -137,10 +137,11 @@ class GIBO(ModelBased):
         region = self._region(limited=self.limits is not None and self.limits.careful)
         if region is None:
             return choose(information, *box, count, self._rng, self._directions)
-        Z: list[Array] = []
+        t = self._iterate / self.scale
+        region, Z = region.around(t), list[Array]()
         for _ in range(count):
             z = choose(information, *box, 1, self._rng, self._directions)[0]
-            Z.append(region.nearest(z, self._iterate / self.scale, *box))
+            Z.append(region.nearest(z, t, *box))
             information = information.extend(Z[-1])
         return np.array(Z)
 
@@ -217,7 +218,7 @@ class GIBO(ModelBased):
         if self.limits is not None and query.kind != EXTERNAL:
             self.limits.check_measured(outcome)
 
-    def may_start_at(self, e: Evaluation) -> bool:
+    def within_limits(self, e: Evaluation) -> bool:
         return self.limits is None or not self.limits.violations(e.measured)
 
     def _seen(self) -> list[Evaluation]:
@@ -238,8 +239,8 @@ class GIBO(ModelBased):
 
     def _fit(self) -> None:
         super()._fit()
-        if self._models_limits:
-            self._limit_models = self._limit_models.fit(self._seen(), self._surrogate.hyperparameters.lengthscale)
+        if self.limits is not None:
+            self._limit_models = self._limit_models.fit(self._seen())
 
     @property
     def _is_first_careful(self) -> bool:
@@ -295,7 +296,7 @@ class GIBO(ModelBased):
 
     def _memo(self) -> dict[str, Any]:
         found = {} if self.settings.scale_rule is None else {"scale_found": self._scale_found}
-        limits = self._limit_models.memo() if self._models_limits else {}
+        limits = {} if self.limits is None else self._limit_models.memo()
         return {**super()._memo(), "step": self._move_state, **found, **limits}
 
     def _recall(self, memo: dict[str, Any]) -> None:

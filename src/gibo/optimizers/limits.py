@@ -5,9 +5,8 @@ of the objective and hyperparameters of its own. It sees ``(c_j − shift)/sprea
 measurements, the spread their standard deviation; as few measurements say little of it, the distance from the limit to
 the first one counts as `SLACK_COUNTS` more deviations.
 
-Whether an evaluation fails is a quantity as well: 1 where it failed, 0 where it did not, with the lengthscales of the
-objective and an upper limit of ½. What the process takes for noise is the base rate, so failures at random places
-change little. The objective's own model does not see failures, so they do not distort its hyperparameters.
+Failures are one more quantity, the latent process of `gibo.optimizers.failures`, with the lengthscales of the objective
+and the upper limit 0. The objective's own model does not see failures, so they do not distort its hyperparameters.
 """
 
 from __future__ import annotations
@@ -24,11 +23,12 @@ from gibo._checks import as_flag, as_list, as_number, finite, instance, shown
 from gibo._linalg import Array
 from gibo._serialize import Serializable
 from gibo.errors import InputError
+from gibo.kernels import KERNELS
+from gibo.optimizers.failures import VARIANCE, failing
 from gibo.optimizers.model import Surrogate
 from gibo.optimizers.region import Region, Side
 from gibo.optimizers.settings import Settings
 from gibo.outcome import Evaluation, Outcome
-from gibo.priors import LogNormal
 
 # For the spread, the distance from the limit to the first measurement counts as so many deviations from the mean.
 SLACK_COUNTS = 2.0
@@ -38,10 +38,8 @@ SLACK_COUNTS = 2.0
 CAUTION = 1.5
 # The name of the model of failures; no measured quantity can have it.
 FAILURES = ""
-# How probable it must be that the share of failures at a point is below one half.
-NOT_FAILING = 0.7
-# Variance and noise of a label: 1 where an evaluation failed, 0 elsewhere.
-LABEL_VARIANCE, LABEL_NOISE = LogNormal(0.25, 1.0), LogNormal(0.05, 1.5)
+# How probable it must be that at a point fewer than half of the evaluations fail, besides those that do at random.
+NOT_FAILING = 0.6
 
 
 @dataclass(frozen=True)
@@ -143,17 +141,19 @@ def _checked(quantities: Any) -> tuple[tuple[str, float | None, float | None], .
 
 @dataclass(frozen=True, eq=False)
 class LimitModels:
-    """A model of each limited quantity and of failures, with their present hyperparameters.
+    """A model of each limited quantity with its present hyperparameters, and of failures, which needs none of its own.
 
     Attributes:
         limits: or None.
         surrogates: of the limited quantities, by name.
-        failures: of the labels of failures; its lengthscales are the objective's, see `region`.
+        kernel: the name of the objective's.
+        scale: (d,) of the parameters.
     """
 
     limits: Limits | None
     surrogates: Mapping[str, Surrogate]
-    failures: Surrogate
+    kernel: str
+    scale: Array
 
     @classmethod
     def initial(cls, limits: Limits | None, settings: Settings, scale: Array) -> LimitModels:
@@ -162,22 +162,20 @@ class LimitModels:
             settings, warp=False, standardize=False, mean="estimated", scale_rule=None, blocks=None, drift=False
         )
         plain = replace(plain, variance=Settings.variance, noise=Settings.noise)
-        labels = replace(plain, lengthscale=1.0, variance=LABEL_VARIANCE, noise=LABEL_NOISE)
         names = [] if limits is None else limits.names
-        return cls(limits, {name: Surrogate.initial(plain, scale) for name in names}, Surrogate.initial(labels, scale))
+        return cls(limits, {name: Surrogate.initial(plain, scale) for name in names}, settings.kernel, scale)
 
     def rescaled(self, factor: float) -> LimitModels:
         """With lengthscales that are so many times as long, as those of the objective."""
         return replace(self, surrogates={name: each.rescaled(factor) for name, each in self.surrogates.items()})
 
-    def fit(self, evaluations: Sequence[Evaluation], ell: Array) -> LimitModels:
-        """MAP hyperparameters, given evaluations and the objective's lengthscales ell (d,)."""
+    def fit(self, evaluations: Sequence[Evaluation]) -> LimitModels:
+        """MAP hyperparameters, given evaluations."""
         fitted = {}
         for name, surrogate in self.surrogates.items():
             data, _ = self._data(name, evaluations)
             fitted[name] = surrogate.fit(data) if len(data) >= surrogate.settings.sizes[4] else surrogate
-        labels, failures = _labels(evaluations), self._failing(ell)
-        return replace(self, surrogates=fitted, failures=failures.fit(labels) if _differ(labels) else failures)
+        return replace(self, surrogates=fitted)
 
     def region(self, evaluations: Sequence[Evaluation], ell: Array, limited: bool = True) -> Region | None:
         """Where, if `limited`, the limits hold and evaluations do not fail; None if nothing is known against any place.
@@ -193,31 +191,21 @@ class LimitModels:
                 gp, beta = surrogate.given(data).gp, self.limits.beta
                 levels = self.limits.levels(name)
                 sides[name] = [Side(gp, (level - shift) / spread, sign, beta) for sign, level in levels.items()]
-        labels = _labels(evaluations)
-        if _differ(labels):
-            gp = self._failing(ell).given(labels).gp
-            sides[FAILURES] = [Side(gp, 0.5, -1.0, NormalDist().inv_cdf(NOT_FAILING))]
+        failed = np.array([e.value is None for e in evaluations])
+        if failed.any() and not failed.all():  # where all did, nothing says which way to go
+            Z = np.array([e.x for e in evaluations]) / self.scale
+            gp, _ = failing(Z, failed, KERNELS[self.kernel](ell, VARIANCE))
+            sides[FAILURES] = [Side(gp, 0.0, -1.0, NormalDist().inv_cdf(NOT_FAILING))]
         return Region(sides) if sides else None
 
     def memo(self) -> dict[str, Any]:
         """Hyperparameters, for a log."""
-        return {
-            "limits": [each.memo() for each in self.surrogates.values()],
-            "failures": self.failures.memo(),
-        }
+        return {"limits": [each.memo() for each in self.surrogates.values()]}
 
     def recall(self, memo: dict[str, Any]) -> LimitModels:
-        """With those of a memo; one of a run before it had failures or limits has none."""
-        if "failures" not in memo:
-            return self
-        pairs = zip(self.surrogates.items(), memo["limits"], strict=True)
-        surrogates = {name: surrogate.recall(each) for (name, surrogate), each in pairs}
-        return replace(self, surrogates=surrogates, failures=self.failures.recall(memo["failures"]))
-
-    def _failing(self, ell: Array) -> Surrogate:
-        """The model of failures with the objective's lengthscales."""
-        hyperparameters = self.failures.hyperparameters._replace(lengthscale=ell)
-        return replace(self.failures, hyperparameters=hyperparameters)
+        """With those of a memo."""
+        pairs = zip(self.surrogates.items(), memo.get("limits", []), strict=True)
+        return replace(self, surrogates={name: surrogate.recall(each) for (name, surrogate), each in pairs})
 
     def _data(self, name: str, evaluations: Sequence[Evaluation]) -> tuple[list[Evaluation], tuple[float, float]]:
         """The measurements of a quantity as values, and the shift and spread that they were given."""
@@ -232,16 +220,6 @@ class LimitModels:
         total = float(((c - shift) ** 2).sum()) + SLACK_COUNTS * slack**2
         spread = math.sqrt(total / (len(c) + SLACK_COUNTS)) or max(abs(shift), 1.0)
         return [_valued(e, float(u)) for e, u in zip(measured, (c - shift) / spread, strict=True)], (shift, spread)
-
-
-def _labels(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
-    """1 for those that failed, 0 for the others, as values."""
-    return [_valued(e, float(e.value is None)) for e in evaluations]
-
-
-def _differ(labels: Sequence[Evaluation]) -> bool:
-    """Whether some evaluations failed; where all did, nothing says which way to go."""
-    return len({e.value for e in labels}) == 2
 
 
 def _valued(e: Evaluation, value: float) -> Evaluation:

@@ -74,8 +74,8 @@ class ModelBased(Optimizer):
         If `Settings.only_evaluated`: the evaluated point with the highest mean − caution standard deviations, but the
         start until the values are surely more than noise and that point is surely better. Otherwise the iterate counts
         as well, and the start is nothing special.
-        Points outside the region in which limits hold do not count. If the start is probably outside, too, the other
-        point need not be surely better.
+        Points outside the region in which limits hold, or measured to violate one, do not count. If the start is
+        probably outside, too, the other point need not be surely better.
         """
         with single_thread():
             return self._recommended()
@@ -111,7 +111,7 @@ class ModelBased(Optimizer):
         if not self.log.valued:
             return None
         judge, region = self._judge(), self._region()
-        X = [e.x for e in self._judged() if np.array_equal(self.clip(e.x), e.x)]
+        X = [e.x for e in self._judged() if np.array_equal(self.clip(e.x), e.x) and self.within_limits(e)]
         if not self.settings.only_evaluated and not (X and self._failed_since_window()):
             X.append(self.evaluated(self._iterate))
         if region is not None:

@@ -39,6 +39,7 @@ class Side:
 
     def __init__(self, gp: GaussianProcess, level: float, sign: float, beta: float) -> None:
         self.gp, self.level, self.sign = gp, level, sign
+        self.rest = level, sign, beta
         self._bound, self._posterior = LowerConfidenceBound(gp, sign * beta), PosteriorAtPoint(gp)
 
     def slack(self, Z: Array) -> Array:
@@ -77,6 +78,18 @@ class Region:
     @property
     def _all(self) -> list[Side]:
         return [side for sides in self.sides.values() for side in sides]
+
+    def around(self, t: Array) -> Region:
+        """The region if each quantity were known to be at t (d,) what its mean there says.
+
+        The search is at t already; what its queries risk is what they add to that. Without this no query leaves an
+        iterate that lies where a limit only just holds with its probability, as the end of most moves does.
+        """
+        sides = {
+            name: [Side(side.gp.extend(t, side.gp.predict(t).mean, noise_scale=0.0), *side.rest) for side in sides]
+            for name, sides in self.sides.items()
+        }
+        return Region(sides)
 
     def slack(self, Z: Array) -> Array:
         """The least slack at points (p, d)."""

@@ -261,7 +261,7 @@ class Session:
         if optimizer.log.has_asked:
             return
         valued = [e for e in optimizer.log.valued if np.array_equal(e.x, optimizer.clip(e.x))]
-        known = [(e.value, e.x) for e in valued if optimizer.may_start_at(e)]
+        known = [(e.value, e.x) for e in valued if optimizer.within_limits(e)]
         best = max(known, key=itemgetter(0))[1] if known else None
         if self.journal is not None:
             self.journal.start_at(best)

@@ -31,17 +31,19 @@ class Hill:
         return 10.0 * float(np.exp(-((x - self.centre - shift) ** 2 @ self.a) / (2.0 * self.d)))
 
 
-def arguments(description: str, **defaults: int | list[int]) -> argparse.Namespace:
-    """The options of a study with these defaults, whole numbers or lists of them, and ``--out``, a CSV file."""
+def arguments(description: str, **defaults: int | list[int] | list[str]) -> argparse.Namespace:
+    """The options of a study with these defaults, a number or several numbers or words, and ``--out``, a CSV file."""
     parser = argparse.ArgumentParser(description=description)
     for name, default in defaults.items():
-        parser.add_argument(f"--{name}", type=int, nargs="+" if isinstance(default, list) else None, default=default)
+        several = isinstance(default, list)
+        kind = type(default[0]) if isinstance(default, list) else int
+        parser.add_argument(f"--{name}", type=kind, nargs="+" if several else None, default=default)
     parser.add_argument("--out", type=Path, required=True, help="a CSV file")
     return parser.parse_args()
 
 
 def write(path: Path, rows: Iterable[dict[str, Any]], by: tuple[str, ...]) -> None:
-    """Write rows as they come, then print the means of the rows that are alike in these columns."""
+    """Write rows as they come, then print means and medians of the rows that are alike in these columns."""
     path.parent.mkdir(parents=True, exist_ok=True)
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -55,5 +57,6 @@ def write(path: Path, rows: Iterable[dict[str, Any]], by: tuple[str, ...]) -> No
             groups[tuple(row[name] for name in by)].append(row)
     for key, group in groups.items():
         names = [name for name in group[0] if name not in (*by, "seed", "run")]
-        means = "  ".join(f"{name} {np.mean([row[name] for row in group]):.3f}" for name in names)
-        sys.stdout.write("  ".join([*map(str, key), means]) + "\n")
+        columns = [(name, np.array([row[name] for row in group], dtype=float)) for name in names]
+        figures = "  ".join(f"{name} {v.mean():.4f} ({np.median(v):.4f})" for name, v in columns)
+        sys.stdout.write("  ".join([*map(str, key), f"{len(group)} runs:", figures]) + "\n")

@@ -1,19 +1,25 @@
-"""What is reached, and how often limits are violated, where a limit lies between the start and the maximum.
+"""What is reached, and how often limits are violated, where limits lie between the start and the maximum.
 
-    python -m gibo_studies.machines.limits --dims 4 12 24 --seeds 5 --out studies/results/machines/limits.csv
+    python -m gibo_studies.machines.limits --kinds coco pid quadrotor --seeds 8 --out limits.csv
 
-Functions: quadratics in d parameters, started 2 from their maximum; a load that is nearly linear has an upper limit
-half-way to it. Ways: ``gibo``, ``careful`` (queries keep to the limit, too), ``penalty`` (gibo with 10 times the excess
-taken off the value) and, where Optuna is installed, ``tpe`` with its ``constraints_func``.
-Regret is against the best point within the limit, as a share of the start's, for recommended points that truly satisfy
-the limit, and 1 for others; violations are the share of evaluations that truly violate it. TPE recommends its best
-value among the trials whose measured load was within the limit.
+The problems are those of `gibo_studies.machines.limited`. Ways: ``gibo``, ``careful`` (queries keep to the limits too),
+``penalty`` (gibo with 10 times the excess taken off the value, both in standard deviations of the problem near the
+start, which this way is told), ``tpe`` and ``gp`` (Optuna with `constraints_func`; ``gp`` needs PyTorch), ``cma``
+(CMA-ES with augmented Lagrangians, `cma.ConstrainedFitnessAL`). A search has 10 evaluations per parameter. Optuna and
+cma recommend their best value among the points that were measured to be within the limits.
+
+A row has whether the recommended point truly satisfies the limits; its regret, which is what it lacks of the best
+satisfying value of all ways, as a share of the best improvement of the start (1 if it does not satisfy); whether it is
+level with the best of the other packages and the penalty, within 1 % of that improvement; and the share of evaluations
+that truly violate a limit.
 """
 
 from __future__ import annotations
 
+import importlib
+import warnings
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,104 +27,140 @@ import numpy as np
 from gibo import GIBO, Limits, Outcome
 from gibo._linalg import Array
 from gibo_studies.machines.common import arguments, write
+from gibo_studies.machines.limited import Coco, Limited, Pid, Quadratic, Quadrotor
 
-NOISE, LOAD_NOISE = 0.05, 0.01
-WAYS = ("gibo", "careful", "penalty", "tpe")
-
-
-class Machine:
-    """A quadratic with a load; it counts evaluations that violate the limit."""
-
-    def __init__(self, d: int, seed: int) -> None:
-        rng = np.random.default_rng([d, seed])
-        normal, towards = rng.standard_normal((2, d))
-        self.normal = normal / np.linalg.norm(normal)
-        self.maximum = 2.0 * towards / np.linalg.norm(towards)
-        self.normal *= np.sign(self.normal @ self.maximum)
-        self.curvature = rng.uniform(0.5, 2.0, d)
-        self.limit = 0.5 * float(self.normal @ self.maximum)
-        self.rng, self.violated = np.random.default_rng(seed + 1000), 0
-
-    def value(self, x: Array) -> float:
-        return -float(self.curvature @ (x - self.maximum) ** 2)
-
-    def load(self, x: Array) -> float:
-        return float(self.normal @ x + 0.15 * np.sin(2.0 * x).sum() / np.sqrt(len(x)))
-
-    def __call__(self, x: Array) -> tuple[float, float]:
-        """Value and load, with noise."""
-        self.violated += self.load(x) > self.limit
-        noise = self.rng.standard_normal(2)
-        return self.value(x) + NOISE * noise[0], self.load(x) + LOAD_NOISE * noise[1]
-
-    def best(self) -> float:
-        """The highest value within the limit."""
-        from scipy.optimize import minimize
-
-        def loss(x: Any) -> float:
-            return -self.value(x)
-
-        within: Any = {"type": "ineq", "fun": lambda x: self.limit - self.load(x)}
-        starts = [t * self.maximum for t in (0.0, 0.3)]
-        return -min(float(minimize(loss, x0, method="SLSQP", constraints=within).fun) for x0 in starts)
+PENALTY, NEAR, LEVEL = 10.0, 50, 0.01
+BASES, LIMITS = 9, 6  # COCO's functions: 6 numbers of limits, of which the first three are 1, 3 and 9, for each of 9
+WAYS = ("gibo", "careful", "penalty", "tpe", "cma")
+OWN = ("gibo", "careful")
 
 
-def by_gibo(machine: Machine, d: int, seed: int, way: str) -> Array:
-    """The recommended point after 10·d evaluations."""
-    limits = None if way == "penalty" else Limits({"load": (None, machine.limit)}, careful=way == "careful")
-    optimizer, told = GIBO(np.zeros(d), scale=0.3, seed=seed, bounds=(-3.0, 3.0), limits=limits), 0
-    while told < 10 * d:
-        for query in optimizer.ask():
-            value, load = machine(query.x)
+def problems(kind: str, dims: list[int], seeds: int) -> Iterator[tuple[int, Callable[[], Limited]]]:
+    """The problems of a kind with a number for each."""
+    if kind == "quadratic":
+        yield from ((seed, partial(Quadratic, d, seed)) for d in dims for seed in range(seeds))
+    elif kind == "coco":  # each function in one dimension, each number of limits in each dimension equally often
+        for base in range(BASES):
+            for k, d in enumerate(np.roll([5, 10, 20], base).tolist()):
+                number = LIMITS * base + k + 1
+                yield number, partial(Coco, number, d, 1)
+    else:
+        plant = {"pid": Pid, "quadrotor": Quadrotor}[kind]
+        yield from ((seed, partial(plant, seed)) for seed in range(seeds))
+
+
+def by_gibo(problem: Limited, budget: int, seed: int, way: str) -> Array:
+    """The recommended point."""
+    weight, units = typical(problem) if way == "penalty" else (0.0, np.zeros(1))
+    names = [f"c{j}" for j in range(len(problem.truth(problem.x0)[1]))]
+    limits = None if way == "penalty" else Limits(dict.fromkeys(names, (None, 0.0)), careful=way == "careful")
+    optimizer = GIBO(problem.x0, scale=problem.scale, seed=seed, bounds=problem.bounds, limits=limits)
+    told = 0
+    while told < budget:
+        for query in optimizer.ask()[: budget - told]:
+            value, c = problem(query.x)
             if way == "penalty":
-                value -= 10.0 * max(0.0, load - machine.limit)
-            optimizer.tell(query, Outcome(value, measured={"load": load}))
+                value -= weight * float((np.maximum(c, 0.0) / units).sum())
+            optimizer.tell(query, Outcome(value, measured=dict(zip(names, c.tolist(), strict=True))))
             told += 1
-    best = optimizer.best
-    return np.zeros(d) if best is None else best.x
+    return problem.x0 if optimizer.best is None else optimizer.best.x
 
 
-def by_tpe(machine: Machine, d: int, seed: int, _: str) -> Array:
-    """The best of the trials whose load was measured below the limit; the first is the start."""
-    import warnings
+def typical(problem: Limited) -> tuple[float, Array]:
+    """The weight of the penalty, and standard deviations of the quantities near the start."""
+    rng = np.random.default_rng(0)
+    X = np.clip(problem.x0 + problem.scale * rng.standard_normal((NEAR, len(problem.x0))), *problem.bounds)
+    values, quantities = zip(*(problem.truth(x) for x in X), strict=True)
+    return PENALTY * float(np.std(values)), np.maximum(np.std(quantities, axis=0), 1e-12)
 
-    import optuna
 
-    warnings.simplefilter("ignore")
+def by_optuna(problem: Limited, budget: int, seed: int, way: str) -> Array:
+    """The best of the trials that were measured to be within the limits; the first is the start."""
+    optuna: Any = importlib.import_module("optuna")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    names = [f"x{i}" for i in range(d)]
+    names = [f"x{i}" for i in range(len(problem.x0))]
 
     def objective(trial: Any) -> float:
-        value, load = machine(np.array([trial.suggest_float(name, -3.0, 3.0) for name in names]))
-        trial.set_user_attr("excess", load - machine.limit)
+        value, c = problem(np.array([trial.suggest_float(name, *problem.bounds) for name in names]))
+        trial.set_user_attr("c", c.tolist())
         return value
 
-    sampler = optuna.samplers.TPESampler(seed=seed, constraints_func=lambda trial: (trial.user_attrs["excess"],))
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    study.enqueue_trial(dict.fromkeys(names, 0.0))
-    study.optimize(objective, n_trials=10 * d)
-    feasible = [trial for trial in study.trials if trial.user_attrs["excess"] <= 0.0]
-    best = max(feasible, key=lambda trial: trial.value or -np.inf, default=study.trials[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of experimental arguments
+        samplers = {"tpe": optuna.samplers.TPESampler, "gp": optuna.samplers.GPSampler}
+        sampler = samplers[way](seed=seed, constraints_func=lambda trial: trial.user_attrs["c"])
+        study = optuna.create_study(direction="maximize", sampler=sampler)
+        study.enqueue_trial(dict(zip(names, problem.x0.tolist(), strict=True)))
+        study.optimize(objective, n_trials=budget)
+    within = [trial for trial in study.trials if max(trial.user_attrs["c"]) <= 0.0]
+    best = max(within, key=lambda trial: trial.value, default=study.trials[0])
     return np.array([best.params[name] for name in names])
 
 
-def run(d: int, way: str, seed: int) -> dict[str, Any]:
-    """One search with 10·d evaluations."""
-    search: Callable[..., Array] = by_tpe if way == "tpe" else by_gibo
-    machine = Machine(d, seed)
-    x = search(machine, d, seed, way)
-    satisfies, best, start = machine.load(x) <= machine.limit, machine.best(), machine.value(np.zeros(d))
-    regret = (best - machine.value(x)) / (best - start) if satisfies else 1.0
-    violations = machine.violated / (10 * d)
-    return {"d": d, "way": way, "seed": seed, "satisfies": int(satisfies), "regret": regret, "violations": violations}
+def by_cma(problem: Limited, budget: int, seed: int, _: str) -> Array:
+    """The best of the points that were measured to be within the limits, or the start."""
+    cma: Any = importlib.import_module("cma")
+    rng, told, last = np.random.default_rng(seed), 0, (0.0, np.zeros(1))
+
+    def constraints(x: Array) -> list[float]:
+        nonlocal told, last
+        told += 1
+        last = problem(np.array(x))
+        return [float(c) for c in last[1]]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        augmented = cma.ConstrainedFitnessAL(lambda _: -last[0], constraints, logging=0)  # constraints come first
+        options = {"verbose": -9, "verb_log": 0, "seed": np.nan, "randn": lambda *size: rng.standard_normal(size)}
+        options["bounds"] = [list(bound) for bound in zip(*[problem.bounds] * len(problem.x0), strict=True)]
+        strategy = cma.CMAEvolutionStrategy(problem.x0, problem.scale, options)
+        while told < budget and not strategy.stop():
+            points = strategy.ask()
+            if told + len(points) > budget:
+                for x in points[: budget - told]:
+                    augmented(x)
+                break
+            strategy.tell(points, [augmented(x) for x in points])
+            augmented.update(strategy)
+    return problem.x0 if augmented.best_feas.x is None else np.array(augmented.best_feas.x)
 
 
-def rows(dims: list[int], seeds: int) -> Iterator[dict[str, Any]]:
-    for d in dims:
-        for way in WAYS if find_spec("optuna") else WAYS[:-1]:
-            yield from (run(d, way, seed) for seed in range(seeds))
+BY = {"gibo": by_gibo, "careful": by_gibo, "penalty": by_gibo, "tpe": by_optuna, "gp": by_optuna, "cma": by_cma}
+
+
+def compare(make: Callable[[], Limited], seed: int, ways: list[str]) -> Iterator[dict[str, Any]]:
+    """A row per way."""
+    found: dict[str, tuple[bool, float, float]] = {}
+    start = make()
+    d, (value, c) = len(start.x0), start.truth(start.x0)
+    for way in ways:
+        problem = make()
+        x = BY[way](problem, 10 * d, seed, way)
+        violations = problem.violated / (10 * d)
+        satisfies = problem.satisfies(x)
+        found[way] = satisfies, problem.truth(x)[0] if satisfies else value, violations
+    best = max(reached for _, reached, _ in found.values())
+    gain = max(best - value, 1e-300)
+    for way, (satisfies, reached, violations) in found.items():
+        rival = max([value, *(found[each][1] for each in ways if each not in (*OWN, way))])
+        yield {
+            "d": d,
+            "limits": len(c),
+            "seed": seed,
+            "way": way,
+            "satisfies": int(satisfies),
+            "regret": (best - reached) / gain if satisfies else 1.0,
+            "level": int(satisfies and reached >= rival - LEVEL * gain),
+            "violations": violations,
+        }
+
+
+def rows(kinds: list[str], dims: list[int], seeds: int, ways: list[str]) -> Iterator[dict[str, Any]]:
+    for kind in kinds:
+        for seed, make in problems(kind, dims, seeds):
+            yield from ({"kind": kind, **row} for row in compare(make, seed, ways))
 
 
 if __name__ == "__main__":
-    given = arguments(__doc__ or "", seeds=6, dims=[6, 12, 24])
-    write(given.out, rows(given.dims, given.seeds), by=("d", "way"))
+    given = arguments(__doc__ or "", seeds=6, dims=[4, 12, 24], kinds=["quadratic"], ways=list(WAYS))
+    write(given.out, rows(given.kinds, given.dims, given.seeds, given.ways), by=("kind", "way"))

@@ -22,7 +22,7 @@ def test_those_that_need_all_values_do_not_go_on_without(make):
     optimizer.ask()
     optimizer.tell(optimizer.ask()[0], 0.5)
     before = snapshot(optimizer)
-    with pytest.raises(InputError, match=f"{type(optimizer).__name__} cannot go on before all values"):
+    with pytest.raises(InputError, match=f"{type(optimizer).__name__} cannot continue before all values"):
         optimizer.proceed()
     assert snapshot(optimizer) == before
 
@@ -32,7 +32,7 @@ def test_going_on_needs_something_told(make):
     optimizer = make(X0)
     for _ in range(2):  # before the first ask and after it
         before = snapshot(optimizer)
-        with pytest.raises(QueryError, match="nothing to go on with"):
+        with pytest.raises(QueryError, match="tell at least one first"):
             optimizer.proceed()
         assert snapshot(optimizer) == before
         optimizer.ask()

@@ -275,7 +275,7 @@ def test_nothing_is_left_out_by_a_replay_unless_it_may_be(make):
         assert [query.id for query in again.pending] == [last.id]
         assert again.iteration == optimizer.iteration + 1
     elif others:
-        refused(optimizer, Proceeded(), InputError, "cannot go on before all values")
+        refused(optimizer, Proceeded(), InputError, "cannot continue before all values")
 
 
 def to_several(optimizer):

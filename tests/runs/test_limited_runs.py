@@ -61,7 +61,7 @@ def test_mistakes_are_said_at_once():
         gibo.maximize(lambda x: 1.0, [0.0], budget=5, limits={"load": (None, 0.5)})
     with pytest.raises(InputError, match="above its upper limit -1"):
         gibo.maximize(machine, [0.0], budget=5, limits={"load": (None, -1.0)}, careful=True)
-    with pytest.raises(InputError, match="there are no limits"):
+    with pytest.raises(InputError, match="careful: expected limits"):
         gibo.maximize(machine, [0.0], budget=5, careful=True)
 
 

@@ -1,4 +1,4 @@
-"""Optimisers, all with the same face: ask for queries, tell their values."""
+"""Optimisers with one interface: ask for queries, tell their values."""
 
 from gibo._checks import one_of, shown
 from gibo._plugins import is_place, load
@@ -25,18 +25,18 @@ __all__ = [
 
 
 def methods() -> dict[str, type[Optimizer]]:
-    """The optimisers by the name of their method, those of one's own included; a subclass has its own name or none."""
+    """The optimisers by the name of their method, including a user's own."""
     kinds = Optimizer.registry.values()
     return {kind.method: kind for kind in kinds if kind.method is not None and "method" in vars(kind)}
 
 
 def methods_text() -> str:
-    """What ``--method`` accepts."""
+    """The values that ``--method`` accepts."""
     return f"{', '.join(methods())}, or module:Class of your own"
 
 
 def method_class(name: str) -> type[Optimizer]:
-    """The optimiser of a method, or of a class of one's own by the class's name; its module must be loaded."""
+    """The optimiser of a method, or of a user's class by its name; its module must be loaded."""
     kind = Optimizer.registry.get(name) if isinstance(name, str) else None
     if kind is not None and not kind.__module__.startswith("gibo."):
         return kind
@@ -45,7 +45,7 @@ def method_class(name: str) -> type[Optimizer]:
 
 
 def load_method(text: str) -> str:
-    """The name of a method, for `method_class`; of ``module:Class``, written by the user, the module is imported."""
+    """The name of a method for `method_class`; for ``module:Class``, written by the user, the module is imported."""
     if not is_place(text):
         return text
     kind = load("method", text)

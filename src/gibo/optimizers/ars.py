@@ -25,22 +25,22 @@ from gibo.outcome import QUERY, Best, Evaluation
 class ARS(Optimizer):
     """Augmented Random Search, V1 and V1-t. It maximises.
 
-    ``t ← t + α/(b·σ_R) · Σ (r⁺ − r⁻)·δ``; see the module's text. V2 is the same search over a policy that normalises
-    the states it sees, and that is the policy's business, not this optimiser's.
+    ``t ← t + α/(b·σ_R) · Σ (r⁺ − r⁻)·δ``; see the module's docstring. V2 is the same search with a policy that
+    normalises its states; the policy does that.
 
-    A direction of which one side failed is left out of the sum. There is no step when all were left out or all returns
-    are the same. Within bounds, queries and iterates are clipped; the directions in the sum stay as drawn. Points from
-    elsewhere are kept in `evaluations` and have no influence.
+    If one side of a direction failed, the direction is left out of the sum. If all are left out or all returns are
+    equal, there is no step. Queries and iterates are clipped to the bounds; the directions in the sum are not. Points
+    that it did not ask for are kept in `evaluations` without influence.
 
     Args:
-        x0: (d,) where to start.
-        scale: positive; by how much a parameter must change to matter, roughly: a number, or one per parameter.
+        x0: (d,) the start.
+        scale: positive; the change of a parameter that has a clear effect, roughly: one number or one per parameter.
         bounds: None, or (lower, upper); no query and no iterate leaves them.
         seed: of all random choices.
         step_size: α, in units of `scale`.
-        noise: ν, how far the queries are from the iterate, in units of `scale`.
+        noise: ν, the distance of the queries from the iterate, in units of `scale`.
         directions: N; by default ``1 + d//8``, the choice of Müller et al. 2021.
-        top: b, how many of the directions are used; by default all (V1), fewer for V1-t.
+        top: b, the number of directions that are used; by default all (V1), fewer for V1-t.
         ddof: σ_R divides by ``2b − ddof``: 0 as in the code of ARS's authors, or 1, a sample's, as in the published
             code of Müller et al. 2021; then steps are shorter by ``√(1 − 1/(2b))``, 0.71 with one direction.
 
@@ -90,7 +90,7 @@ class ARS(Optimizer):
     def best(self) -> Best | None:
         """The iterate, with the mean of the last batch's returns as its value.
 
-        Those were observed around the iterate before the last step; the iterate's own value is never observed.
+        These returns are from points around the iterate before the last step; the iterate itself is never evaluated.
         """
         return None if self._value is None else Best(self.iterate, self._value)
 
@@ -108,7 +108,7 @@ class ARS(Optimizer):
         returns = values.reshape(self.directions, 2)  # r⁺ and r⁻
         complete = np.flatnonzero(~np.isnan(returns).any(axis=1))
         ranked = complete[np.argsort(-returns[complete].max(axis=1), kind="stable")]
-        used = np.sort(ranked[: self.top])  # in the order drawn, so that the sum of all is V1's bit for bit
+        used = np.sort(ranked[: self.top])  # in the order of drawing, so that the sum of all equals V1's bit for bit
         sigma = float(returns[used].std(ddof=self.ddof)) if len(used) else 0.0
         if not sigma > 0.0:
             return

@@ -1,9 +1,9 @@
-"""CMA-ES, through the `cma` package, behind the face that every optimiser has.
+"""CMA-ES through the `cma` package, with the interface of every optimiser.
 
-The package minimises, keeps its own state and has its own source of random numbers. Here its sign is turned, its random
-numbers are drawn from the optimiser's generator (NumPy's global one is neither used nor disturbed), and its state is
-never stored: a replay asks and tells a fresh strategy again, with the same seed and the values that were told. That
-takes a millisecond or two per iteration and gives the same strategy bit for bit.
+The package minimises, keeps its own state and has its own random numbers. This module changes the sign and draws the
+random numbers from the optimiser's generator; NumPy's global generator is not used. The package's state is never
+stored: a replay runs a new strategy with the same seed and the same values. That takes one or two milliseconds per
+iteration and gives the same strategy bit for bit.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from gibo.errors import InputError, missing_extra
 from gibo.optimizers.base import Optimizer
 from gibo.outcome import QUERY, Best, Evaluation
 
-# With fewer there are no two parents, or no one to discard.
+# A smaller population has fewer than two parents, or nothing to discard.
 LEAST_POPULATION = 4
 LEAST_SIGMA = 1e-100
-# Points of a population that are evaluated twice to measure the noise, as many as the package takes from small ones.
+# Points of a population that are evaluated twice to measure the noise, as in the package for small populations.
 TWICE = 2
 
 
@@ -35,22 +35,22 @@ class CMAES(Optimizer):
 
     Each iteration draws a population from ``N(m, σ²C)`` as one batch of queries and moves m, σ and C towards the better
     ones. It runs in units of `scale`, and within bounds through the package's smooth transformation into the box. The
-    package's stopping rules are not used: who runs it decides when to end.
+    package's stopping rules are not used: the caller decides when to end.
 
-    A failed query counts as the worst value of its batch; a batch that failed as a whole is drawn anew. Points from
-    elsewhere are kept in `evaluations` and have no influence.
+    A failed query counts as the worst value of its batch. If a whole batch fails, a new one is drawn. Points that it
+    did not ask for are kept in `evaluations` without influence.
 
     Args:
-        x0: (d,) where to start: the first mean.
-        scale: positive; by how much a parameter must change to matter, roughly: a number, or one per parameter.
+        x0: (d,) the start: the first mean.
+        scale: positive; the change of a parameter that has a clear effect, roughly: one number or one per parameter.
         bounds: None, or (lower, upper); no query and no iterate leaves them.
         seed: of all random choices.
         sigma0: the first standard deviation, in units of `scale`.
-        cap: within bounds no standard deviation, the first one included, exceeds this share of a parameter's range; a
-            third by default, as in the package, None for no such cap.
+        cap: with bounds, the largest standard deviation as a share of a parameter's range; a third by default, as in
+            the package; None for no cap.
         population: queries per iteration, at least 4; by default the package's ``4 + ⌊3·log d⌋`` (6 for d = 1).
-        noise_handling: the first 2 points of each population are evaluated twice; where their ranks change much, the
-            package's rule for noise lets σ grow (Hansen et al. 2009).
+        noise_handling: evaluate the first 2 points of each population twice. If their ranks change much, the package's
+            rule for noise lets σ grow (Hansen et al. 2009).
 
     Raises:
         MissingExtraError: the package `cma` is not installed.
@@ -101,7 +101,7 @@ class CMAES(Optimizer):
     def best(self) -> Best | None:
         """The mean of the distribution, with the mean of the last batch's values as its value.
 
-        Those were observed around the mean before the last update; the mean's own value is never observed.
+        These values are from points around the mean before the last update; the mean itself is never evaluated.
         """
         return None if self._value is None else Best(self.iterate, self._value)
 
@@ -132,14 +132,14 @@ class CMAES(Optimizer):
     def _new_strategy(self, population: int | None) -> Any:
         options: dict[str, Any] = {
             "randn": lambda *shape: self._rng.standard_normal(shape),
-            "seed": np.nan,  # leave NumPy's global generator alone
-            "CMA_mirrors": 0,  # small populations would mirror a number of points drawn from that generator
-            "verbose": -10,  # no text, and no file with signals is looked for
+            "seed": np.nan,  # do not use NumPy's global generator
+            "CMA_mirrors": 0,  # small populations would mirror a number of points drawn from the global generator
+            "verbose": -10,  # print nothing, and read no file with signals
             "verb_log": 0,
         }
         if population is not None:
             options["popsize"] = population
-        # The package does not support a single dimension; there it gets a second one, which nothing depends on.
+        # The package does not support one dimension, so it gets a second one without effect.
         idle = [0.0] if self.d == 1 else []
         if self.bounds is not None:
             lower, upper = (bound / self.scale for bound in self.bounds)
@@ -151,7 +151,7 @@ class CMAES(Optimizer):
 
 
 def _cma() -> Any:
-    """The package, imported only here: it is optional, and importing it takes a second."""
+    """Import the package only here: it is optional, and the import takes a second."""
     try:
         with _quiet():
             return importlib.import_module("cma")
@@ -161,7 +161,7 @@ def _cma() -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """What the package warns of (options, step sizes) is nothing that the user of this class set."""
+    """Silence the package's warnings (options, step sizes), which users of this class cannot act on."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

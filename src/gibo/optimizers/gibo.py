@@ -2,7 +2,7 @@
 
 One iteration at the iterate t, with the line numbers of the paper's algorithm 1:
 
-    ask    evaluate t  →  plan M queries that tell most about the gradient at t           `_propose`
+    ask    evaluate t  →  plan the M queries with most information about the gradient at t    `_propose`
     tell   …values, in any order…
            the last one:  fit the hyperparameters  →  move t                              `_update`
 
@@ -42,18 +42,18 @@ FARTHER = (2.0, 4.0)
 
 
 class GIBO(ModelBased):
-    """Local search around an iterate, with queries that tell most about the gradient there. It maximises.
+    """Local search around an iterate, with queries that are most informative about the gradient there. It maximises.
 
     Args:
-        x0: (d,) where to start.
-        scale: positive; by how much a parameter must change to matter, roughly (like sigma0 in CMA-ES): a number, or
-            one per parameter. If it is wrong by a factor of ten, that costs a few iterations.
+        x0: (d,) the start.
+        scale: positive; the change of a parameter that has a clear effect, roughly (like sigma0 in CMA-ES): one number
+            or one per parameter. An error by a factor of ten costs a few iterations.
         bounds: None, or (lower, upper); no query and no iterate leaves them.
         seed: of all random choices.
         settings: by default `Settings()`; `Settings.paper()`, `gibo.within_model` and `gibo.out_of_model` are the
             paper's.
-        limits: of measured quantities: `gibo.Limits`, or (lower, upper) by name.
-        largest_step: the most by which a step may change a parameter, in units of `scale`; None: no such cap.
+        limits: limits of measured quantities: `gibo.Limits`, or (lower, upper) by name.
+        largest_step: the largest change of a parameter in a step, in units of `scale`; None: no limit.
 
     Example:
         >>> import gibo
@@ -115,7 +115,7 @@ class GIBO(ModelBased):
 
     def _update(self, batch: list[Evaluation]) -> None:
         if all(e.kind == ITERATE for e in batch):
-            return  # the queries of this iteration come next
+            return  # the queries of this iteration follow
         planned = self._surrogate.hyperparameters.lengthscale
         if self.settings.fit_at == "step":
             self._fit()
@@ -132,7 +132,7 @@ class GIBO(ModelBased):
         self._iterate_asked, self._move_state = False, self.settings.move.init(self.d)
 
     def _planned(self, information: GradientInformation, count: int) -> Array:
-        """The queries (M, d), where evaluations are expected not to fail; careful ones keep to the limits, too."""
+        """The queries (M, d), where evaluations should not fail; careful queries also keep to the limits."""
         choose, box = self.settings.queries.choose, self._box()
         region = self._region(limited=self.limits is not None and self.limits.careful)
         if region is None:
@@ -146,7 +146,7 @@ class GIBO(ModelBased):
         return np.array(Z)
 
     def _moved(self, gp: GaussianProcess) -> tuple[Array, State]:
-        """The next iterate, in z, and the state of the move, within the largest step and where the limits hold."""
+        """The next iterate in z and the state of the move, within the largest step and within the limits."""
         move, t, (lower, upper) = self.settings.move, self._iterate / self.scale, self._box()
         if self.largest_step is not None:
             lower, upper = np.maximum(lower, t - self.largest_step), np.minimum(upper, t + self.largest_step)
@@ -162,7 +162,7 @@ class GIBO(ModelBased):
         return region.highest(bound, np.clip(z, lower, upper), candidates, lower, upper, ell), state
 
     def _correct_scale(self, batch: list[Evaluation], planned: Array) -> None:
-        """Rescale the lengthscales and their prior, until the values show a signal."""
+        """Rescale the lengthscales and their prior until the values show a signal."""
         rule, window = self.settings.scale_rule, self._window()
         if rule is None or self._scale_found or not window:
             return
@@ -179,15 +179,15 @@ class GIBO(ModelBased):
             self._limit_models = self._limit_models.rescaled(float(np.exp(self._surrogate.log_factor - log_factor)))
 
     def _information(self, iterate_comes: bool) -> GradientInformation:
-        """What queries tell about the gradient at the iterate, given all else that the next move will see.
+        """The Gradient Information at the iterate, given all evaluations that the next move will use.
 
-        The move will see the last N_m evaluations, so what will have left the window by then is not counted on.
+        The move will use the last N_m evaluations, so evaluations that will have left the window do not count.
         """
         M, _, N_m, *_ = self.settings.sizes
         baseline_comes = self._baseline_is_due() and not np.array_equal(self._iterate, self.start)
         z, window = self._iterate / self.scale, self._window(N_m - M - iterate_comes - baseline_comes)
         noise, N_g = self._gradients_to_come(iterate_comes)
-        expecting, pending = None, list(self.log.pending.values())  # of earlier iterations; see `proceed`
+        expecting, pending = None, list(self.log.pending.values())  # of earlier iterations, see `proceed`
         block, of_pending = blocks_to_come(window, pending, self._block(), self.settings)
         if noise is not None:
             expecting = self._surrogate.expecting_gradient(window, self._window(), self._iterate, noise, N_g, block)
@@ -208,7 +208,7 @@ class GIBO(ModelBased):
     # -- limits and failures ------------------------------------------------------------------------------------------
 
     def limits_at(self, x: Array) -> dict[str, float]:
-        """The believed probability of each limit at x (d,), by the name of its quantity."""
+        """The model's probability of each limit at x (d,), by the name of its quantity."""
         region = None if self.limits is None else self._region()
         probabilities = {} if region is None else region.probabilities(x / self.scale)
         return {name: probabilities.get(name, math.nan) for name in ([] if self.limits is None else self.limits.names)}
@@ -222,7 +222,7 @@ class GIBO(ModelBased):
         return self.limits is None or not self.limits.violations(e.measured)
 
     def _seen(self) -> list[Evaluation]:
-        """What the models of limits and failures see: the start and the last N_m evaluations, failed ones included."""
+        """The data of the models of limits and failures: the start and the last N_m evaluations, including failures."""
         N_m, start = self.settings.sizes[2], self._start()
         seen = self.evaluations[-N_m:]
         return seen if start is None or start in seen else [start, *seen]
@@ -232,7 +232,7 @@ class GIBO(ModelBased):
         return self.limits is not None or len(self.log.valued) < len(self.log.evaluations)
 
     def _region(self, limited: bool = True) -> Region | None:
-        """Where evaluations are expected not to fail and, if `limited`, the limits to hold."""
+        """The region in which evaluations should not fail and, if `limited`, the limits should hold."""
         if not self._models_limits:
             return None
         return self._limit_models.region(self._seen(), self._surrogate.hyperparameters.lengthscale, limited)
@@ -244,25 +244,25 @@ class GIBO(ModelBased):
 
     @property
     def _is_first_careful(self) -> bool:
-        """A careful search evaluates its start alone, to see whether it satisfies the limits."""
+        """Whether this is the first query of a careful search, which evaluates its start alone."""
         return self.limits is not None and self.limits.careful and self._iteration == self.begun
 
     def _check_start(self) -> None:
-        """That the start of a careful search satisfies the limits."""
+        """Check that the start of a careful search satisfies the limits."""
         start = next(e for e in self.log.of_iteration(self._iteration) if e.kind == ITERATE)
         why = ["its evaluation failed"]
         if start.failure is None and self.limits is not None:
             why = self.limits.violations(start.measured)
         if why:
             raise InputError(
-                f"careful: the start must satisfy all limits; there {', '.join(why)}. Begin at a point that satisfies "
-                "them, or give careful=False: then the search may look for such a point"
+                f"careful: the start must satisfy all limits, but {', '.join(why)}. Begin at a point that satisfies "
+                "them, or use careful=False, so that the search may look for such a point"
             )
 
     # -- special cases ------------------------------------------------------------------------------------------------
 
     def _apart(self, x: Array) -> Array:
-        """A query whose rounded numbers differ from the iterate's, where parameters are whole numbers."""
+        """Move a query farther out if rounding whole numbers maps it onto the iterate."""
         if self.rounding is None:
             return x
         y, here = self.evaluated(x), self.evaluated(self._iterate)
@@ -272,9 +272,10 @@ class GIBO(ModelBased):
         return y
 
     def _gradients_to_come(self, iterate_comes: bool) -> tuple[Array | None, int]:
-        """The noise of the gradient that the iterate will come with, if it will, and how many older ones will count.
+        """The noise of the gradient that the next iterate will have, if any, and the number of older gradients that
+        count.
 
-        Queries that came with gradients in the iteration before will come with them again.
+        Queries are expected to have gradients if those of the previous iteration had them.
         """
         before = self.log.of_iteration(self._iteration - 1)
         coming = sum(e.gradient is not None for e in before if e.kind == QUERY)
@@ -305,7 +306,7 @@ class GIBO(ModelBased):
         self._limit_models = self._limit_models.recall(memo)
         self._scale_found = bool(memo.get("scale_found", self._scale_found))
         state = {name: as_finite(f"step.{name}", value) for name, value in memo.get("step", {}).items()}
-        # The names in the state of a user's own move may change from step to step, those of gibo's own do not.
+        # The names in the state of a user's move may change from step to step, those of gibo's moves do not.
         expected = self.settings.move.init(self.d)
         if is_own(type(self.settings.move)) and _shapes(state) != _shapes(expected):
             raise InputError(f"step: expected {_shapes(expected)} in a memo, got {_shapes(state)}")

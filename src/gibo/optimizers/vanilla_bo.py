@@ -51,7 +51,7 @@ class VanillaBO(Optimizer):
     Args:
         x0: (d,) the first query.
         bounds: (lower, upper), finite: the box that is searched.
-        scale: positive; by how much a parameter must change to matter, roughly: a number, or one per parameter.
+        scale: positive; the change of a parameter that has a clear effect, roughly: one number or one per parameter.
         seed: of all random choices.
         kernel, lengthscale, variance, noise, mean: the model, in the same units and with the same defaults as in
             `gibo.Settings`; a number is fixed, a prior is fitted. The model sees all values; there is no window.

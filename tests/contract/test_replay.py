@@ -225,7 +225,7 @@ def test_queries_that_do_not_come_next_are_not_replayed(make, spoil):
         event = replace(first, queries=())
     else:
         event = replace(first, queries=(*first.queries, replace(first.queries[-1], id=77)))
-    before = refused(optimizer, event, QueryError, "not the queries that come next; the next id is")
+    before = refused(optimizer, event, QueryError, "not the next queries; the next id is")
     assert as_data(optimizer.ask()) == as_data(Optimizer.from_state(before).ask())
 
 

@@ -203,11 +203,11 @@ def test_a_day_that_shifts_all_values_does_not_mislead():
 
 
 def test_clear_errors():
-    with pytest.raises(InputError, match="drift: with blocks='iteration'"):
+    with pytest.raises(InputError, match="drift: cannot be combined with blocks='iteration'"):
         Settings(drift=True, blocks="iteration")
     with pytest.raises(InputError, match="blocks"):
         Settings(blocks="daily")
-    with pytest.raises(InputError, match="leave standardize=True"):
+    with pytest.raises(InputError, match="use standardize=True"):
         Settings(drift=True, standardize=False, warp=False)
     optimizer = GIBO(np.zeros(D), settings=Settings(drift=True, blocks="given"))
     with pytest.raises(InputError, match="a number as its block, its time; that of query 0 has 'monday'"):

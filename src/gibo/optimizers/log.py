@@ -1,7 +1,7 @@
-"""An optimiser's history: a log of events, and what follows from it.
+"""An optimiser's history: a log of events, and data derived from it.
 
-`Optimizer.replay` makes a fresh optimiser stand where a log ends: the one way to continue. The journal of a run is such
-a log on the disk; `Optimizer.state` is one as JSON.
+`Optimizer.replay` brings a new optimiser to the end of a log; this is the only way to continue. The journal of a run is
+such a log on the disk; `Optimizer.state` is such a log as JSON.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from gibo.outcome import EXTERNAL, Evaluation, Outcome, Query, read_only
 
 @dataclass(frozen=True, eq=False)
 class Iteration:
-    """What a model-based optimiser knew when it made a step, in the user's units.
+    """The knowledge of a model-based optimiser at a step, in the user's units.
 
     Attributes:
         number: 0, 1, …
-        evaluations: values told up to then, failures included.
-        x: (d,) the iterate from which it stepped.
+        evaluations: number of evaluations until then, failures included.
+        x: (d,) the iterate before the step.
         gradient: (d,) posterior mean of the gradient there.
         uncertainty: trace of the gradient's posterior covariance.
         probability_of_ascent: the model's probability that the objective rises along the step.
-        certainty: how sure the model is that the gradient is not zero, see `gibo.Jacobian.certainty`.
-        step: (d,) the step made.
+        certainty: the model's probability that the gradient is not zero, see `gibo.Jacobian.certainty`.
+        step: (d,) the step.
         lengthscale, variance, noise: the model's hyperparameters.
-        jitter: what had to be added to factorise the model's covariance; almost always 0.
-        warning: why a fit kept the old hyperparameters, or None.
+        jitter: the number added to the diagonal to factorise the model's covariance; almost always 0.
+        warning: the reason why a fit kept the old hyperparameters, or None.
     """
 
     number: int
@@ -55,19 +55,19 @@ class Iteration:
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    """What an optimiser's model says after an update: what a journal records for the page to show.
+    """The predictions of an optimiser's model after an update, which a journal records for the page.
 
     In the parameters' own units, with values in the optimiser's sign (it maximises).
 
     Attributes:
         x: (d,) the recommended point.
-        value, deviation: its believed value and that value's standard deviation.
-        interval: (low, high), which holds the value with 90 % probability.
+        value, deviation: the model's mean and standard deviation of its value.
+        interval: the model's 90 % interval (low, high) of the value.
         iterate: (d,) the iterate after the update.
         gradient, gradient_deviation: (d,) mean and standard deviation of the gradient there.
         lengthscale: (d,).
         noise: variance of the noise on a value.
-        units: how the model sees values: "shift", "spread", "warp", "centre", "width".
+        units: the transformation of values: "shift", "spread", "warp", "centre", "width".
     """
 
     x: Array
@@ -94,7 +94,7 @@ class Transform(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """A batch was proposed; the memo is what was slow to compute, None if nothing was."""
+    """A batch was proposed; the memo has the data that were slow to compute, or None."""
 
     queries: tuple[Query, ...]
     memo: dict[str, Any] | None
@@ -102,7 +102,7 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class Told:
-    """A query, or a point from elsewhere, got its outcome."""
+    """A query, or a point of the user, got its outcome."""
 
     query: Query
     outcome: Outcome
@@ -123,7 +123,7 @@ class Reparametrized:
 
 @dataclass(frozen=True, eq=False)
 class Stepped:
-    """An update made a step and left this record."""
+    """An update made a step; this is its record."""
 
     record: Iteration
 
@@ -140,24 +140,24 @@ Event = Asked | Told | Proceeded | Reparametrized | Stepped | Started
 
 
 def last_whole(events: Sequence[Event]) -> int:
-    """Where the last batch stands whose memo holds all that is needed; −1 if none does.
+    """The position of the last batch with a complete memo; −1 if there is none.
 
-    (A memo of the first version of the journal had no iterate: then what came before must be computed again.)
+    (A memo of the first version of the journal has no iterate, so that earlier events must be computed again.)
     """
     whole = (i for i, e in enumerate(events) if isinstance(e, Asked) and e.memo is not None and "iterate" in e.memo)
     return max(whole, default=-1)
 
 
 class Log:
-    """The events so far, and what follows from them.
+    """The events so far, and data derived from them.
 
     Attributes:
         events: in the order in which they happened.
-        evaluations: all that was told, by id.
-        valued: those with a value, in the order of their ids.
-        best_seen: the one with the highest value, the first of equals.
-        pending: the queries that are still to be told, by id.
-        batch: ids of what was asked last; empty once it is closed.
+        evaluations: all evaluations, by id.
+        valued: the evaluations with a value, in the order of their ids.
+        best_seen: the evaluation with the highest value, the first one of equals.
+        pending: the queries that are not told yet, by id.
+        batch: ids of the last batch; empty after it is closed.
         iterations: the records of the steps.
         next_id: of the next query.
     """
@@ -174,27 +174,27 @@ class Log:
 
     @property
     def has_asked(self) -> bool:
-        """Whether there was a first `ask`."""
+        """Whether `ask` was called."""
         return any(isinstance(event, Asked) for event in self.events)
 
     def ask(self, asked: Asked) -> None:
-        """From now on these queries are pending; they must be those that come next."""
+        """Make these queries pending; they must be the next ones."""
         numbers = self.check_next(asked.queries)
         self.pending.update(zip(numbers, asked.queries, strict=True))
         self.batch, self.next_id = tuple(numbers), self.next_id + len(numbers)
         self.events.append(asked)
 
     def check_next(self, queries: Sequence[Query]) -> list[int]:
-        """That these may be asked now; returns their ids."""
+        """Check that these queries may be asked now; returns their ids."""
         if not self.pending.keys().isdisjoint(self.batch):
-            raise QueryError("queries of the batch before are pending; tell them first")
+            raise QueryError("queries of the previous batch are pending; tell them first")
         numbers = [query.id for query in queries]
         if not numbers or numbers != list(range(self.next_id, self.next_id + len(numbers))):
-            raise QueryError(f"these are not the queries that come next; the next id is {self.next_id}")
+            raise QueryError(f"these are not the next queries; the next id is {self.next_id}")
         return numbers
 
     def tell(self, told: Told) -> None:
-        """Keep an evaluation."""
+        """Add an evaluation."""
         query = self._known(told.query)
         e = Evaluation(query, told.outcome)
         self.events.append(Told(query, told.outcome))
@@ -208,13 +208,13 @@ class Log:
         self.pending.pop(e.id, None)
 
     def close(self) -> list[Evaluation]:
-        """The batch is over; returns its evaluations, by id, where what is still pending has no value."""
+        """Close the batch; returns its evaluations by id, without values for pending queries."""
         batch, self.batch = self.batch, ()
         missing = Outcome(None, failure="not told yet")
         return [self.evaluations.get(i) or Evaluation(self.pending[i], missing) for i in batch]
 
     def proceed(self) -> list[Evaluation]:
-        """`close`, although not all of the batch is told."""
+        """`close` although queries of the batch are pending."""
         self.events.append(Proceeded())
         return self.close()
 
@@ -224,12 +224,12 @@ class Log:
         self.events.append(event)
 
     def step(self, record: Iteration) -> None:
-        """Keep what was known when a step was made."""
+        """Add the record of a step."""
         self.iterations.append(record)
         self.events.append(Stepped(record))
 
     def reparametrize(self, event: Reparametrized, used: Iterable[Evaluation]) -> None:
-        """Move the evaluations that will be used again, and the best one seen, to where their values are now."""
+        """Move the evaluations that will be used again, and the best one, to the points with the same values."""
         if self.pending:
             raise QueryError("queries are pending; parameters can change their meaning between iterations only")
         moving = {e.id: e for e in used}
@@ -243,7 +243,7 @@ class Log:
         self.events.append(event)
 
     def of_iteration(self, iteration: int) -> list[Evaluation]:
-        """The evaluations of this iteration, of queries and of other points, by id."""
+        """The evaluations of this iteration, queries and other points, by id."""
         found: list[Evaluation] = []
         for i in range(self.next_id - 1, -1, -1):
             e = self.evaluations.get(i)
@@ -253,15 +253,15 @@ class Log:
         return found[::-1]
 
     def since_id(self, number: int) -> list[Evaluation]:
-        """What was told with ids above this one."""
+        """The evaluations with ids above this one."""
         return [e for i in range(number + 1, self.next_id) if (e := self.evaluations.get(i)) is not None]
 
     def _known(self, query: Query) -> Query:
-        """The pending query that this one is, or a point from elsewhere that comes next; or an error."""
+        """The pending query that equals this one, or the user's point with the next id; otherwise raises."""
         own = self.pending.get(query.id)
         if query.kind == EXTERNAL:
             if query.id != self.next_id:
-                raise QueryError(f"query {query.id}: a point from elsewhere gets the next id, {self.next_id}")
+                raise QueryError(f"query {query.id}: a point of your own gets the next id, {self.next_id}")
             return query
         if own is not None and np.array_equal(own.x, query.x):
             return own
@@ -271,7 +271,7 @@ class Log:
 
 
 def moved_points(transform: Transform, X: Array) -> Array:
-    """Points (n, d) where they are after a change of the parameters' meaning."""
+    """Points (n, d) after a change of the parameters' meaning."""
     moved = as_points("the transform's parameters", transform.parameters(X), X.shape[1])
     if len(moved) != len(X):
         raise InputError(f"the transform's parameters: expected {len(X)} points, got {len(moved)}")
@@ -279,7 +279,7 @@ def moved_points(transform: Transform, X: Array) -> Array:
 
 
 def _moved(used: list[Evaluation], transform: Transform) -> dict[int, Evaluation]:
-    """Evaluations, by id, where the same values are after a change of the parameters' meaning."""
+    """Evaluations by id, moved to the points with the same values after a change of the parameters' meaning."""
     if not used:
         return {}
     X = moved_points(transform, np.array([e.x for e in used]))

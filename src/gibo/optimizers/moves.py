@@ -25,9 +25,10 @@ AHEAD = 0.35
 
 
 class Move(Serializable, ABC):
-    """Base of moves; one of your own derives from it and is a frozen dataclass.
+    """Base of moves; derive a frozen dataclass to write a move.
 
-    Where a move leaves the region in which limits hold, the highest mean − beta standard deviations within it is taken.
+    If a move leaves the region in which limits hold, the maximum of mean − beta standard deviations within the region
+    is taken instead.
     """
 
     beta: float = 0.0
@@ -74,7 +75,7 @@ class GradientStep(Move):
 
 @dataclass(frozen=True)
 class BoundStep(Move):
-    """To the maximum of the lower confidence bound, mean − beta standard deviations, in the box around the iterate.
+    """A step to the maximum of the lower confidence bound, mean − beta standard deviations, in the box.
 
     Reference: Fan et al.: Minimizing UCB: a better local search strategy in local Bayesian optimization, NeurIPS 2024.
     """

@@ -19,7 +19,7 @@ from gibo.steps import GradientAscent
 def mean_distance(d: int) -> float:
     """``Δ(d)``: upper bound on the mean distance of two random points in the unit cube, scaled so that Δ(2) = 0.1.
 
-    Anderssen et al. 1976; the bracket that the paper misplaces is in its right place.
+    Anderssen et al. 1976, with the bracket that the paper misplaces in the right place.
 
     >>> mean_distance(2)
     0.1
@@ -34,7 +34,7 @@ def mean_distance(d: int) -> float:
 
 
 def lengthscale_distribution(d: int, gamma: float = 0.3) -> Uniform:
-    """``ℓ(d)``: the distribution from which the synthetic study draws its lengthscales."""
+    """``ℓ(d)``: the distribution of the lengthscales in the synthetic study."""
     mean, gamma = 2.0 * mean_distance(d), finite("gamma", gamma)
     return Uniform(mean * (1.0 - gamma), mean * (1.0 + gamma))
 

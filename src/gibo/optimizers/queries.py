@@ -1,4 +1,4 @@
-"""How the queries of an iteration are chosen in the box around the iterate, in units of `scale`."""
+"""The choice of an iteration's queries in the box around the iterate, in units of `scale`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from gibo.acquisition.plan import plan
 
 
 class Queries(Serializable, ABC):
-    """Base of the ways to choose queries; one of your own derives from it and is a frozen dataclass."""
+    """Base of the ways to choose queries; derive a frozen dataclass to write one."""
 
     def directions(self, d: int, seed: int) -> Array | None:
-        """The columns of an orthogonal matrix (d, d), fixed for a run, in whose order directions that are uncertain
-        alike are asked for; None: the parameters."""
+        """The columns of an orthogonal matrix (d, d), fixed for a run. Directions that are equally uncertain are
+        queried in their order. None: the parameters."""
         return None
 
     @abstractmethod
@@ -38,16 +38,17 @@ class Queries(Serializable, ABC):
 
 @dataclass(frozen=True)
 class Informative(Queries):
-    """Each query has the most Gradient Information given those before it (Müller et al. 2021, lines 7 to 12).
+    """Each query has maximal Gradient Information given the earlier ones (Müller et al. 2021, lines 7 to 12).
 
     Args:
-        least_share: an iteration asks fewer than M queries when the next one would remove less than this share of the
+        least_share: an iteration has fewer than M queries if the next one would remove less than this share of the
             gradient's remaining uncertainty.
-        least_gain: or when one has removed less than this of it, in the model's units: the published code's rule.
-        plan_steps: at most so many steps of the climb to a query's place. A query near its best place serves as well.
-        basis: of the directions that are uncertain alike, as all are at first: ``"orthogonal"``: random ones, each of
-            which changes all parameters, so that nothing depends on the order of the parameters; ``"axes"``: the
-            parameters in their order, as in the paper.
+        least_gain: an iteration ends after a query that removes less than this, in the model's units; the published
+            code's rule.
+        plan_steps: largest number of steps of the climb to a query. A query near its optimum is as good.
+        basis: the order of directions that are equally uncertain, as all are at first. ``"orthogonal"``: random
+            orthogonal directions, each of which changes all parameters, so that nothing depends on the order of the
+            parameters. ``"axes"``: the parameters in their order, as in the paper.
     """
 
     least_share: float = 0.0
@@ -83,7 +84,7 @@ class Informative(Queries):
 
 @dataclass(frozen=True)
 class RandomQueries(Queries):
-    """Queries at random in the box: the ablation that shows what choosing is worth."""
+    """Random queries in the box: the ablation of the choice."""
 
     def choose(
         self,

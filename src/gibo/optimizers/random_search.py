@@ -1,4 +1,4 @@
-"""Random search: the floor that every other method must stay above."""
+"""Random search: the baseline that every other method must beat."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gibo.outcome import QUERY, Best, Evaluation
 class RandomSearch(Optimizer):
     """Independent random points; the best one seen is the guess. It maximises.
 
-    A parameter with two finite bounds is drawn uniformly between them; any other one is drawn from a normal
-    distribution around x0 with standard deviation `scale`, and clipped to the bound that there is. Failures are passed
-    over. Points from elsewhere count as seen if they lie within the bounds.
+    A parameter with two finite bounds is drawn uniformly between them. Any other parameter is drawn from a normal
+    distribution around x0 with standard deviation `scale` and clipped to its bound, if any. Failures are skipped.
+    Points that it did not ask for count if they lie within the bounds.
 
     Args:
-        x0: (d,) the guess before the first value, and the centre where there are no bounds.
-        scale: positive; the standard deviation where there are no bounds: a number, or one per parameter.
+        x0: (d,) the guess before the first value, and the centre for parameters without bounds.
+        scale: positive; the standard deviation for parameters without bounds: one number or one per parameter.
         bounds: None, or (lower, upper); no query leaves them.
         seed: of all random choices.
         batch: queries per iteration.
@@ -59,7 +59,7 @@ class RandomSearch(Optimizer):
 
     @property
     def best(self) -> Best | None:
-        """The highest value told for a point within the bounds, as it was told, noise included."""
+        """The highest value of a point within the bounds, with its noise."""
         best: Best | None = None
         for e in self.evaluations:
             if e.value is not None and (best is None or e.value > best.value) and (self.clip(e.x) == e.x).all():

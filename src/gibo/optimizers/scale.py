@@ -1,4 +1,4 @@
-"""How a wrong `scale` is found out: lengthscales and their prior are rescaled until the values show a signal."""
+"""Corrects a wrong `scale`: rescales the lengthscales and their prior until the values show a signal."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from gibo._serialize import Serializable
 
 @dataclass(frozen=True)
 class Findings:
-    """What an iteration says of the scale.
+    """The evidence of an iteration about the scale.
 
     Attributes:
-        evidence: how many nats likelier the values are under the model than under noise alone.
-        n, d: how many values the model sees, and the number of parameters.
+        evidence: log-likelihood of the values under the model minus that under noise alone, in nats.
+        n, d: number of values in the model, and of parameters.
         here, around: the values of the iteration's iterate and of its queries.
-        shortened: by what the fit has divided the lengthscales with which the queries were planned.
+        shortened: the factor by which the fit has shortened the lengthscales of the plan.
     """
 
     evidence: float
@@ -30,23 +30,22 @@ class Findings:
 
 
 class ScaleRule(Serializable, ABC):
-    """Base of such rules; one of your own derives from it and is a frozen dataclass."""
+    """Base of the rules; derive a frozen dataclass to write one."""
 
     @abstractmethod
     def factor(self, found: Findings) -> float | None:
-        """By how much to rescale the lengthscales and their prior after an iteration; None: the scale is found."""
+        """The factor on the lengthscales and their prior after an iteration; None: the scale is found."""
 
 
 @dataclass(frozen=True)
 class ScaleSearch(ScaleRule):
-    """Shrink while the iterate is above all of its queries, widen while the values are no more than noise.
+    """Shrink while the iterate is above all of its queries, widen while the values look like noise.
 
     Args:
-        shrink: of the lengthscales with which queries were planned that all lie below the iterate, at most this share
-            is left.
-        signal: otherwise the scale is found once the model explains the values by this many nats per value.
-        widen: otherwise the lengthscales are multiplied by this, from `patience`·d values on (fewer cannot tell a slope
-            from noise), or at once if all values of the iteration are the same.
+        shrink: if all queries are below the iterate, the largest share of the planned lengthscales that remains.
+        signal: otherwise the scale is found if the model explains the values by this many nats per value.
+        widen: otherwise the lengthscales are multiplied by this factor, from `patience`·d values on (fewer do not
+            distinguish a slope from noise), or at once if all values of the iteration are equal.
         patience: see widen.
     """
 

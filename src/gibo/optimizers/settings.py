@@ -1,7 +1,7 @@
-"""The settings of GIBO. `Settings()` is the default method, `Settings.paper()` the paper's.
+"""The settings of GIBO. `Settings()` is the default method, `Settings.paper()` the paper's method.
 
-Symbols: d the number of parameters, M the queries of an iteration, N_m the window, delta the half-width of the box in
-which queries are sought (Müller et al. 2021, algorithm 1 and section 3.3).
+Symbols: d number of parameters, M queries of an iteration, N_m window, delta half-width of the box for queries (Müller
+et al. 2021, algorithm 1 and section 3.3).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class PowerLaw(Serializable):
         return min(max(self.factor * grown, self.least), math.inf if self.most is None else self.most)
 
     def count(self, d: int) -> int:
-        """As a whole number."""
+        """The setting as a whole number."""
         return math.ceil(self(d) - 1e-9) if self.rounding == "up" else math.floor(self(d) + 1e-9)
 
 
@@ -75,49 +75,49 @@ Count: TypeAlias = int | PowerLaw
 
 @dataclass(frozen=True)
 class Settings(Serializable):
-    """How GIBO models and moves. The default is the method of docs/algorithm.md; `Settings.paper` is the paper's.
+    """How GIBO models and moves. The default is the method of docs/algorithm.md; `Settings.paper` gives the paper's.
 
-    Lengthscales and the step are in units of the optimiser's `scale`; variance and noise in units of the values where
-    `standardize` is False, otherwise in shares of the variance of the values in the window. A `PowerLaw` is a number
-    that depends on the number of parameters.
+    Lengthscales and the step are in units of the optimiser's `scale`. Variance and noise are shares of the variance of
+    the values in the window; if `standardize` is False, they are in units of the values. A `PowerLaw` is a number that
+    depends on the number of parameters.
 
     Args:
-        kernel: ``"squared_exponential"``, the paper's; ``"matern52"`` for rougher objectives; or the name of one of
-            your own, see `gibo.Kernel`.
+        kernel: ``"squared_exponential"``, as in the paper; ``"matern52"`` for rougher objectives; or the name of your
+            own kernel, see `gibo.Kernel`.
         lengthscale: a number, one per parameter, or a prior; a `PowerLaw` is the median of the default prior,
             ``SharedLogNormal(median, shared_log_sd, 0.3)``.
-        shared_log_sd: of that prior: how wrong `scale` may be. One factor is common to all lengthscales.
-        variance: of the objective, a number or a prior.
+        shared_log_sd: standard deviation in that prior of the logarithm of a factor common to all lengthscales: how
+            wrong `scale` may be.
+        variance: variance of the objective, a number or a prior.
         noise: variance of the noise on a value, a number or a prior.
-        mean: the model's prior mean, a number or ``"estimated"``: near a maximum the mean of the values is not the
-            level that the objective returns to. ``"published"`` is what the paper's published code does: estimated
-            where hyperparameters are fitted, 0 where the gradient is inferred. Or a function with a gradient,
-            `gibo.means.LinearMean`, `QuadraticMean` or your own.
-        standardize: values are shifted and scaled before the model sees them, see `gibo.optimizers.units`.
-        warp: values are warped too, where that makes them likelier.
-        fit: ``"each"``: hyperparameters with a prior are fitted in each iteration, once `fit_from` values are there;
-            ``"full"``: once the window is full, as the published code does; ``"never"``.
-        fit_at: when in an iteration: ``"step"``: after the queries, before the step; ``"queries"``: before the queries
-            are planned, from what was told before; ``"iterate"``: once the iterate's value is there, as in algorithm 1:
-            then the iterate is evaluated alone.
+        mean: the model's prior mean: a number; ``"estimated"`` by generalised least squares; or a function with a
+            gradient, `gibo.means.LinearMean`, `QuadraticMean` or your own. ``"published"`` does the same as the paper's
+            published code: estimated in fits, 0 in the inference of the gradient.
+        standardize: shift and scale values before the model uses them, see `gibo.optimizers.units`.
+        warp: also warp values if that makes them likelier.
+        fit: when to fit hyperparameters with a prior. ``"each"``: in each iteration, from `fit_from` values on;
+            ``"full"``: when the window is full, as in the published code; ``"never"``.
+        fit_at: the time of the fit in an iteration. ``"step"``: after the queries, before the step; ``"queries"``:
+            before the queries are planned; ``"iterate"``: after the iterate's value, as in algorithm 1; the iterate is
+            then evaluated alone.
         fit_from: see `fit`.
-        scale_rule: how a `scale` that is wrong is found out: `ScaleSearch`, or None.
+        scale_rule: the rule that corrects a wrong `scale`: `ScaleSearch`, or None.
         M: queries per iteration.
-        M_first: queries of the first iteration, when nothing is known, if more than M.
-        N_m: the model sees the last N_m evaluations. Time and memory grow with its square.
-        N_g: and at most the last N_g gradients among them, of d rows each.
-        delta: half-width of the box around the iterate in which queries are sought and the bound step ends.
-        delta_unit: ``"lengthscales"``, or ``"absolute"`` (the parameters' own units).
-        queries: how queries are chosen: `Informative` (Gradient Information) or `RandomQueries` (an ablation).
-        move: how the next iterate is found: `BoundStep` or `GradientStep`.
-        only_evaluated: recommend evaluated points alone, and another one than the start only where it is surely
-            better; see `gibo.optimizers.recommend`. If False: the highest mean, be it the iterate's.
+        M_first: queries of the first iteration, if more than M.
+        N_m: the window: the model uses the last N_m evaluations. Time and memory grow with its square.
+        N_g: the model uses at most the last N_g gradients in the window, of d rows each.
+        delta: half-width of the box around the iterate for queries and for the bound step.
+        delta_unit: ``"lengthscales"``, or ``"absolute"`` (units of the parameters).
+        queries: the choice of queries: `Informative` (Gradient Information) or `RandomQueries` (an ablation).
+        move: the step to the next iterate: `BoundStep` or `GradientStep`.
+        only_evaluated: recommend only evaluated points, and the start until another point is surely better. If False:
+            the point with the highest mean, also the iterate.
         caution: the recommended point has the highest mean − caution standard deviations.
-        blocks: what evaluations have in common that shifts their values. ``"given"``: those that are told the same
-            `block` share it, a day or an operator. ``"iteration"``: all queries of an iteration get one seed, for a
-            simulator that is fairer to compare with the same random numbers; see `gibo noise`. None: nothing.
-        drift: the objective changes with time, and the target is the objective now; the time is the number of the
-            evaluation, or with ``blocks="given"`` the block, a number.
+        blocks: groups of evaluations with a common shift. ``"given"``: evaluations with the same `block`, such as a day
+            or an operator. ``"iteration"``: all queries of an iteration get one seed, for a simulator whose values for
+            one seed have a common shift; see `gibo noise`. None: no groups.
+        drift: the objective changes with time, and the search follows the present objective. The time is the number of
+            the evaluation; with ``blocks="given"`` it is the block, a number.
 
     Example:
         >>> Settings(M=4).resolve(d=10).N_m
@@ -164,9 +164,9 @@ class Settings(Serializable):
         if self.blocks is not None:
             one_of("blocks", self.blocks, ("given", "iteration"))
         if self.drift and self.blocks == "iteration":
-            raise InputError("drift: with blocks='iteration' the model has no term for it; choose one of them")
+            raise InputError("drift: cannot be combined with blocks='iteration'; choose one of them")
         if (self.drift or self.blocks is not None) and not self.standardize:
-            raise InputError("blocks, drift: their priors are shares of the values' variance; leave standardize=True")
+            raise InputError("blocks, drift: their priors are shares of the values' variance; use standardize=True")
         put("caution", positive("caution", self.caution, or_zero=True))
         put("shared_log_sd", positive("shared_log_sd", self.shared_log_sd))
         for name in ("lengthscale", "variance", "noise"):
@@ -198,11 +198,11 @@ class Settings(Serializable):
 
     @classmethod
     def paper(cls, **changes: Any) -> Settings:
-        """The method of Müller et al. 2021 for an objective of which nothing is known but a scale, with these changes.
+        """The method of Müller et al. 2021 for an objective with a known scale only, with these changes.
 
-        It steps along the gradient, evaluates d/2 queries per iteration along the parameters, sees the last 5d values
-        and neither warps them nor guards its recommended point. The paper's studies know more of their objectives: see
-        `gibo.within_model`, `gibo.out_of_model` and the presets of `gibo train`.
+        It steps along the gradient, evaluates d/2 queries per iteration along the parameters and uses the last 5d
+        values. It does not warp values and has no rule for the start. The paper's studies know more about their
+        objectives: see `gibo.within_model`, `gibo.out_of_model` and the presets of `gibo train`.
 
         Example:
             >>> from gibo.optimizers.moves import GradientStep
@@ -231,8 +231,8 @@ class Settings(Serializable):
 
     @classmethod
     def given(cls, changes: dict[str, Any]) -> Settings:
-        """The default with changes from a command line or a file, where values that are not standardised are not
-        warped and `eta` is the step size of a gradient step."""
+        """The default with changes from a command line or a file. Values that are not standardised are not warped.
+        `eta` is the step size of a gradient step."""
         changes = dict(changes)
         if "eta" in changes:
             changes["move"] = GradientStep.with_eta(changes.pop("eta"))
@@ -242,7 +242,7 @@ class Settings(Serializable):
         return cls(**changes)
 
     def resolve(self, d: int) -> Settings:
-        """These settings with everything that depends on the number of parameters filled in."""
+        """These settings for d parameters: each `PowerLaw` becomes a number."""
         d = positive_int("d", d)
 
         def count(name: str) -> int:
@@ -286,16 +286,16 @@ class Settings(Serializable):
 
     @cached_property
     def priors(self) -> dict[str, Prior]:
-        """Of the hyperparameters that are not fixed."""
+        """The priors of the hyperparameters that are not fixed."""
         names = ("lengthscale", "variance", "noise")
         return {name: getattr(self, name) for name in names if isinstance(getattr(self, name), Prior)}
 
     @classmethod
     def from_plain(cls, data: dict[str, Any]) -> Settings:
-        """Settings from what `gibo._serialize.to_plain` made of them."""
+        """Settings from the result of `gibo._serialize.to_plain`."""
         settings = from_plain(data)
         if not isinstance(settings, cls):
-            raise InputError("settings: not what to_plain gives")
+            raise InputError("settings: expected the result of to_plain")
         return settings
 
 

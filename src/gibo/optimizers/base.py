@@ -1,14 +1,13 @@
-"""The face that every optimiser has: ask for queries, tell their values, in any order.
+"""The interface of every optimiser: ask for queries, tell their values in any order.
 
     ask()            all queries that can run now; the same ones until they are told
-    tell(q, value)   one by one, in any order; once the last one of a batch is told, the optimiser updates itself
+    tell(q, value)   one by one, in any order; after the last one of a batch, the optimiser updates itself
 
-An optimiser has three hooks: `_propose` (the next batch), `_update` (what to do once the batch is told) and, if
-proposing or updating is slow, `_memo` with `_recall` (what another one needs to stand where this one stood after an
-`ask`). What it does depends on the told values in the order of their ids, never on the order or the time of arrival.
-
-Everything that happens is an event in one log (`gibo.optimizers.log`), from which the optimiser can be made again.
-`proceed` goes on without the queries of a batch that are pending; only then does it matter what arrived when.
+An optimiser has three hooks: `_propose` (the next batch), `_update` (after the batch is told) and, if proposing or
+updating is slow, `_memo` with `_recall` (data with which another optimiser continues after this `ask`). Its behaviour
+depends on the values in the order of their ids, never on the order or the time of arrival. Everything that happens is
+an event in one log (`gibo.optimizers.log`), from which the optimiser can be rebuilt. `proceed` continues without the
+pending queries of a batch; only then does the time of arrival matter.
 """
 
 from __future__ import annotations
@@ -57,28 +56,29 @@ from gibo.outcome import BASELINE, EXTERNAL, Best, Evaluation, Outcome, Query, a
 class Optimizer(ABC):
     """Base of all optimisers.
 
-    An optimiser's options are keywords of its constructor, each kept in an attribute of that name, and so saved.
+    An optimiser's options are keywords of its constructor. Each is kept in an attribute of the same name, so that it is
+    saved.
 
     Args:
-        x0: (d,) where to start.
-        scale: positive; how far a parameter must move to matter, roughly: a number, or one per parameter.
+        x0: (d,) the start.
+        scale: positive; the change of a parameter that has a clear effect, roughly: one number or one per parameter.
         bounds: None, or (lower, upper) as numbers or vectors, or d pairs; no query and no iterate leaves them.
         seed: of all random choices.
     """
 
     registry: ClassVar[dict[str, type[Optimizer]]] = {}
-    given: frozenset[str]  # the names of the options that the caller gave
-    # How the command line and files name it, and how figures do; None: not offered there.
+    given: frozenset[str]  # names of the options that the caller gave
+    # Its name on the command line and in files, and its name in figures; None: not offered there.
     method: ClassVar[str | None] = None
     title: ClassVar[str] = ""
-    # Whether a value that arrives after its iteration is over is of any use; see `proceed`.
+    # Whether it can use a value that arrives after its iteration; see `proceed`.
     uses_late_values: ClassVar[bool] = False
     # Whether a search that has begun can go on from another start; see `start_at`.
     can_start_again: ClassVar[bool] = False
-    shares_seeds = False  # whether all queries of an iteration have one seed
+    shares_seeds = False  # whether all queries of an iteration share a seed
     baseline: int | None = None  # every so many iterations the start is evaluated once more; None: never
-    rounding: Callable[[Array], Array] | None = None  # of a point (d,) the nearest one that can be evaluated
-    most_parameters: ClassVar[int | None] = 5000  # most keep d × d matrices; None: any number will do
+    rounding: Callable[[Array], Array] | None = None  # the nearest point (d,) that can be evaluated
+    most_parameters: ClassVar[int | None] = 5000  # most keep d × d matrices; None: any number
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -108,7 +108,7 @@ class Optimizer(ABC):
         self.start = self.x0  # with which other points are compared
         self._iterate = self.x0.copy()
         self._iteration = self.begun = 0  # the present one, and the one in which the search from the start began
-        self.log = Log()  # all that happened; to be read
+        self.log = Log()  # all events; read-only
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.d} parameters, {len(self.log.evaluations)} told, {self._iteration} steps)"
@@ -116,7 +116,7 @@ class Optimizer(ABC):
     # -- the face -----------------------------------------------------------------------------------------------------
 
     def ask(self) -> list[Query]:
-        """All queries that can run now, all at once if you can. Without a `tell` in between: the same ones again."""
+        """All queries that can run now, also in parallel. Without a `tell` in between, the same queries again."""
         self.settle()
         if not self.is_pending:
             with single_thread():
@@ -137,14 +137,14 @@ class Optimizer(ABC):
         measured: Mapping[str, float] | None = None,
         block: str | float | None = None,
     ) -> None:
-        """Report a value (higher is better), or a failure, of a query, or of a point (d,) evaluated elsewhere.
+        """Report a value (higher is better) or a failure of a query, or of a point (d,) of your own.
 
         Args:
             query: a `Query` from `ask`, or the point itself.
             value: a finite number, or an `Outcome`.
-            gradient: (d,) the objective's gradient there, if known; with gradient_noise, the variance of its noise (a
+            gradient: (d,) the objective's gradient there, if known; with gradient_noise, the variance of its noise (one
                 number or one per parameter).
-            failed: True, the reason or the exception: there is no value; the optimiser carries on without it.
+            failed: True, the reason or the exception, if there is no value; the optimiser continues without it.
             noise, repeats, measured, block: see `gibo.Outcome`.
         """
         details = {"noise": noise, "repeats": repeats, "measured": measured, "block": block}
@@ -154,20 +154,20 @@ class Optimizer(ABC):
         self.receive(query, outcome)
 
     def check_outcome(self, query: Query, outcome: Outcome) -> None:  # noqa: B027  # only those with limits need more
-        """That this outcome has all that the optimiser needs besides a value; an `InputError` says what is missing."""
+        """Raise an `InputError` if the outcome lacks something that the optimiser needs."""
 
     def within_limits(self, e: Evaluation) -> bool:
         """Whether no limit was measured to be violated: the search may begin there, and recommend it."""
         return True
 
     def external(self, x: npt.ArrayLike) -> Query:
-        """A point from elsewhere as the query of the next id, to be told at once."""
+        """A point of the user as the query with the next id, to be told at once."""
         self.settle()
         return Query(self.log.next_id, as_point(x, self.d), 0, EXTERNAL, self._iteration)
 
     def receive(self, query: Query, outcome: Outcome, update: bool = True) -> None:
-        """`tell` with an outcome that was checked (`gibo.outcome.checked`), for those who run optimisers; without
-        `update` what the last value of a batch sets off is left to `settle` or the next `ask`."""
+        """`tell` with a checked outcome (`gibo.outcome.checked`), for code that runs optimisers. Without `update`, the
+        update after the last value of a batch is left to `settle` or the next `ask`."""
         self.settle()
         self.log.tell(Told(query, outcome))
         if update:
@@ -175,24 +175,24 @@ class Optimizer(ABC):
 
     @property
     def pending(self) -> list[Query]:
-        """The queries that were asked and are still to be told."""
+        """The queries that were asked and not told."""
         return list(self.log.pending.values())
 
     @property
     def is_pending(self) -> bool:
-        """Whether queries of the current batch are still to be told."""
+        """Whether queries of the current batch are pending."""
         return not self.log.pending.keys().isdisjoint(self.log.batch)
 
     @property
     def told_share(self) -> float:
-        """Which share of the current batch has been told; 1 if nothing is pending."""
+        """The share of the current batch that was told; 1 if nothing is pending."""
         batch = self.log.batch
         return sum(i not in self.log.pending for i in batch) / len(batch) if batch else 1.0
 
     def proceed(self) -> None:
-        """Go on without the queries of this iteration that are pending; told later, they are used from then on.
+        """Continue without the pending queries of this iteration; values that arrive later are used from then on.
 
-        For evaluations of very uneven durations. What the optimiser does then depends on what had arrived by now.
+        For evaluations of very uneven durations. The result then depends on the values that have arrived by now.
         """
         self.settle()
         self._check_proceeding()
@@ -201,12 +201,12 @@ class Optimizer(ABC):
 
     @property
     def evaluations(self) -> list[Evaluation]:
-        """All that was told so far, failures included, by id."""
+        """All evaluations so far, including failures, by id."""
         return [self.log.evaluations[i] for i in sorted(self.log.evaluations)]
 
     @property
     def best_seen(self) -> Best | None:
-        """The highest value told, as it was told, noise included; None before the first value."""
+        """The highest value so far, with its noise; None before the first value."""
         e = self.log.best_seen
         return None if e is None or e.value is None else Best(e.x.copy(), e.value)
 
@@ -222,33 +222,33 @@ class Optimizer(ABC):
 
     @property
     def iterations(self) -> list[Iteration]:
-        """One record per step made; empty for an optimiser without a model."""
+        """One record per step; empty for an optimiser without a model."""
         return list(self.log.iterations)
 
     @property
     @abstractmethod
     def best(self) -> Best | None:
-        """The point that the optimiser recommends, and what it believes its value to be; None before any value."""
+        """The recommended point with its estimated value; None before any value."""
 
     def at_start(self) -> Best | None:
         """What the optimiser believes of the start; None for one without a model."""
         return None
 
     def jacobian(self) -> Jacobian | None:
-        """What the optimiser knows of the gradient at its iterate; None for one without a model."""
+        """The posterior of the gradient at the iterate; None for an optimiser without a model."""
         return None
 
     def model(self) -> Model | None:
-        """The posterior that the optimiser uses now; None for one without a model, and before any value."""
+        """The present posterior; None for an optimiser without a model and before any value."""
         return None
 
     def belief(self) -> Belief | None:
-        """What the model says now; None for an optimiser without a model, and before any value."""
+        """The model's present belief; None for an optimiser without a model and before any value."""
         model, best = self.model(), self.best
         return None if model is None or best is None else model.belief(best, self.iterate)
 
     def limits_at(self, x: Array) -> dict[str, float]:
-        """The believed probability of each limit at x (d,), by the name of its quantity; none without limits."""
+        """The model's probability of each limit at x (d,), by the name of its quantity; empty without limits."""
         return {}
 
     def clip(self, x: Array) -> Array:
@@ -282,10 +282,10 @@ class Optimizer(ABC):
         return Started(read_only(self.evaluated(point).copy()), self._iteration + 1)
 
     def reparametrize(self, transform: Transform, move_iterate: bool = False) -> None:
-        """Move what was told to where the same values are now, and the iterate too if asked; between iterations only.
+        """Move evaluations, and optionally the iterate, to the points with the same values; only between iterations.
 
-        Moved is what the optimiser still uses; older evaluations and the records of earlier steps keep the coordinates
-        of their time.
+        Only evaluations that the optimiser still uses are moved. Older ones and the records of earlier steps keep their
+        coordinates.
         """
         self.settle()
         self.log.reparametrize(Reparametrized(transform, move_iterate), self._used_again())
@@ -295,14 +295,14 @@ class Optimizer(ABC):
     # -- saving, loading, continuing ----------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Everything, random generator included, as plain data for JSON: the log; see `from_state`."""
+        """The optimiser with its random generator as plain JSON data: the log; see `from_state`."""
         name, events = type(self).__name__, events_to_plain(self.log.events)
         own = {} if self.baseline is None else {"baseline": self.baseline}
         return {"optimizer": name, "format": STATE_FORMAT, "arguments": self.arguments(), "events": events, **own}
 
     @classmethod
     def from_state(cls, state: dict[str, Any] | str) -> Self:
-        """The optimiser that `state` (or its JSON text) was taken from; it continues bit for bit as that one would.
+        """The optimiser of a `state` (or its JSON text); it continues like the original, bit for bit.
 
         Example:
             >>> import gibo, json
@@ -323,19 +323,20 @@ class Optimizer(ABC):
         return optimizer
 
     def arguments(self) -> dict[str, Any]:
-        """Those of the constructor, as plain data: each option is kept in an attribute of its name."""
+        """The constructor's arguments as plain data, from the attributes of the same names."""
         return arguments_of(self)
 
     @classmethod
     def from_arguments(cls, name: str, arguments: dict[str, Any]) -> Self:
-        """A fresh optimiser of this class (or of the one it is called on), from what `arguments` gave."""
+        """A new optimiser of this class from the result of `arguments`."""
         kind = Optimizer.registry.get(name) if isinstance(name, str) else None
         if kind is None or not issubclass(kind, cls):
-            raise InputError(f"state: it is one of {shown(name)}, not of {cls.__name__}; import the module that has it")
+            text = f"state: expected one of {cls.__name__}, got one of {shown(name)}"
+            raise InputError(f"{text}; import the module that has it")
         return make(kind, arguments)
 
     def replay(self, events: Iterable[Event]) -> None:
-        """For a fresh one: stand where events end. Up to the last memo they are loaded, from there on repeated."""
+        """Bring a new optimiser to the end of events. Events up to the last memo are loaded, later ones repeated."""
         replay(self, events)
 
     def _begin(self, event: Started) -> None:
@@ -360,23 +361,23 @@ class Optimizer(ABC):
 
     @abstractmethod
     def _propose(self) -> list[tuple[Array, str]]:
-        """The next batch: points and their kinds, at least one."""
+        """Propose the next batch: points and their kinds, at least one."""
 
     @abstractmethod
     def _update(self, batch: list[Evaluation]) -> None:
-        """Called once a batch is told, failures included, in the order of their ids; counts the iteration."""
+        """Update after a batch is told, failures included, in the order of ids; counts the iteration."""
 
     def _memo(self) -> dict[str, Any] | None:
-        """What another one needs, besides evaluations, iterate and generator, to stand where this one stands after an
-        `ask`, as data for `to_plain`; None, the default: nothing is slow, so it proposes and updates again.
+        """Data for `to_plain` with which another optimiser, given evaluations, iterate and generator, continues after
+        this `ask`. None, the default: a replay proposes and updates again, because nothing is slow.
         """
         return None
 
     def _recall(self, memo: dict[str, Any]) -> None:  # noqa: B027  # only those with a memo have it
-        """Take back what `_memo` gave, after JSON."""
+        """Restore the data of `_memo`, after JSON."""
 
     def _block(self) -> str | float | None:
-        """The block for which the next queries are planned; None where no block is known."""
+        """The block for which the next queries are planned; None if no block is known."""
         return None
 
     def _used_again(self) -> Sequence[Evaluation]:
@@ -388,7 +389,7 @@ class Optimizer(ABC):
         return Query(number, x, self._seed(number), kind, self._iteration, self._block())
 
     def _seed(self, number: int) -> int:
-        """That of a query of the present iteration."""
+        """The seed of a query of the present iteration."""
         key = (self._iteration, 1) if self.shares_seeds else (number,)
         return int(np.random.SeedSequence((self.seed, *key)).generate_state(1)[0])
 
@@ -400,16 +401,16 @@ class Optimizer(ABC):
         return plain
 
     def settle(self) -> None:
-        """Update, if all of the batch is told."""
+        """Update if the whole batch is told."""
         if self.log.batch and not self.is_pending:
             with single_thread():
                 self._update(_without_baseline(self.log.close()))
 
     def _check_proceeding(self) -> None:
         if not self.uses_late_values:
-            raise InputError(f"{type(self).__name__} cannot go on before all values of an iteration are there")
+            raise InputError(f"{type(self).__name__} cannot continue before all values of an iteration have arrived")
         if not self.is_pending or self.told_share == 0.0:
-            raise QueryError("no query of this iteration has been told; there is nothing to go on with")
+            raise QueryError("no query of this iteration has been told; tell at least one first")
 
 
 def _without_baseline(batch: list[Evaluation]) -> list[Evaluation]:

@@ -1,9 +1,9 @@
 """Limits on measured quantities, the models of these quantities, and of failures.
 
-A quantity c_j is measured with each value. It has a Gaussian process of its own over the same window, with the kernel
-of the objective and hyperparameters of its own. It sees ``(c_j − shift)/spread``. The shift is the mean of the
-measurements, the spread their standard deviation; as few measurements say little of it, the distance from the limit to
-the first one counts as `SLACK_COUNTS` more deviations.
+A quantity c_j is measured with each value. Its own Gaussian process, with the objective's kernel and its own
+hyperparameters, models ``(c_j − shift)/spread`` over the same window. The shift is the mean of the measurements, the
+spread their standard deviation. Because few measurements give a poor estimate, the distance of the first one from the
+limit counts as `SLACK_COUNTS` further deviations.
 
 Failures are one more quantity, the latent process of `gibo.optimizers.failures`, with the lengthscales of the objective
 and the upper limit 0. The objective's own model does not see failures, so they do not distort its hyperparameters.
@@ -30,13 +30,13 @@ from gibo.optimizers.region import Region, Side
 from gibo.optimizers.settings import Settings
 from gibo.outcome import Evaluation, Outcome
 
-# For the spread, the distance from the limit to the first measurement counts as so many deviations from the mean.
+# For the spread, the distance of the first measurement from the limit counts as so many deviations.
 SLACK_COUNTS = 2.0
-# Standard deviations count so many times, because models fitted to few values are too sure. In the study of limits
+# A factor on standard deviations, because models fitted to few values are overconfident. In the study of limits
 # (machines), with 1, 4 to 6 % of careful evaluations violate and 14 of 15 recommended points satisfy; with 1.5 it is
 # 2 to 3 % and 15 of 15, at no loss of value.
 CAUTION = 1.5
-# The name of the model of failures; no measured quantity can have it.
+# The name of the model of failures; no measured quantity can have this name.
 FAILURES = ""
 # How probable it must be that at a point fewer than half of the evaluations fail, besides those that do at random.
 NOT_FAILING = 0.6
@@ -44,12 +44,12 @@ NOT_FAILING = 0.6
 
 @dataclass(frozen=True)
 class Limits(Serializable):
-    """What measured quantities must keep to.
+    """Limits of measured quantities.
 
     Args:
-        quantities: (lower, upper) by name, either of them None: ``{"torque": (None, 4.0)}``.
-        confidence: how probable it must be, by the models, that all limits hold: for moves and the recommended point.
-        careful: queries keep to them, too. Then the start must satisfy the limits.
+        quantities: (lower, upper) by name, None for a missing limit: ``{"torque": (None, 4.0)}``.
+        confidence: the required probability of the models that all limits hold, for moves and the recommended point.
+        careful: queries also keep to the limits. The start must then satisfy them.
 
     Example:
         >>> Limits({"torque": (None, 4.0), "height": (0.2, 0.8)}).levels("height")
@@ -72,7 +72,7 @@ class Limits(Serializable):
         return [name for name, *_ in self.quantities]
 
     def levels(self, name: str) -> dict[float, float]:
-        """Those of a quantity: by 1 the lower one, by −1 the upper one."""
+        """The limits of a quantity: key 1 for the lower one, key −1 for the upper one."""
         lower, upper = next(each[1:] for each in self.quantities if each[0] == name)
         return {sign: level for sign, level in ((1.0, lower), (-1.0, upper)) if level is not None}
 
@@ -84,7 +84,7 @@ class Limits(Serializable):
         return CAUTION * NormalDist().inv_cdf(1.0 - (1.0 - self.confidence) / m)
 
     def check_measured(self, outcome: Outcome) -> None:
-        """That an outcome with a value has all limited quantities."""
+        """Check that an outcome with a value has all limited quantities."""
         missing = [name for name in self.names if name not in outcome.measured]
         if outcome.value is not None and missing:
             raise InputError(
@@ -93,7 +93,7 @@ class Limits(Serializable):
             )
 
     def violations(self, measured: Mapping[str, float]) -> list[str]:
-        """Which limits measured quantities violate, in words."""
+        """The limits that measured quantities violate, in words."""
         return [
             f"{name} is {measured[name]:g}, {'below its lower' if sign > 0 else 'above its upper'} limit {level:g}"
             for name in self.names
@@ -103,17 +103,17 @@ class Limits(Serializable):
 
 
 def with_care(limits: Any, careful: bool) -> Limits | None:
-    """Limits as they may be given, with `careful`."""
+    """Limits from a user's argument, with `careful`."""
     if limits is None:
         if as_flag("careful", careful):
-            raise InputError("careful: there are no limits to keep to; give limits=")
+            raise InputError("careful: expected limits; give limits=")
         return None
     given = limits if isinstance(limits, Limits) else Limits(limits)
     return replace(given, careful=given.careful or as_flag("careful", careful))
 
 
 def _checked(quantities: Any) -> tuple[tuple[str, float | None, float | None], ...]:
-    """(name, lower, upper) of each; saved limits have this form already, as lists."""
+    """(name, lower, upper) of each limit; saved limits already have this form, as lists."""
     if isinstance(quantities, Mapping):
         entries = [
             (name, *as_list(f"limits: {shown(name)}", pair, "(lower, upper)")) for name, pair in quantities.items()
@@ -135,7 +135,7 @@ def _checked(quantities: Any) -> tuple[tuple[str, float | None, float | None], .
             raise InputError(f"limits: {shown(name)}: expected lower below upper, got {lower:g} and {upper:g}")
         checked.append((name, lower, upper))
     if len({name for name, *_ in checked}) < len(checked):
-        raise InputError("limits: a name is given twice")
+        raise InputError("limits: expected different names, got one twice")
     return tuple(checked)
 
 
@@ -157,7 +157,7 @@ class LimitModels:
 
     @classmethod
     def initial(cls, limits: Limits | None, settings: Settings, scale: Array) -> LimitModels:
-        """Before any data; the settings are those of the objective's model, resolved."""
+        """The models before any data; the settings are the resolved ones of the objective's model."""
         plain = replace(
             settings, warp=False, standardize=False, mean="estimated", scale_rule=None, blocks=None, drift=False
         )
@@ -166,7 +166,7 @@ class LimitModels:
         return cls(limits, {name: Surrogate.initial(plain, scale) for name in names}, settings.kernel, scale)
 
     def rescaled(self, factor: float) -> LimitModels:
-        """With lengthscales that are so many times as long, as those of the objective."""
+        """The models with lengthscales multiplied by a factor, like those of the objective."""
         return replace(self, surrogates={name: each.rescaled(factor) for name, each in self.surrogates.items()})
 
     def fit(self, evaluations: Sequence[Evaluation]) -> LimitModels:
@@ -178,7 +178,7 @@ class LimitModels:
         return replace(self, surrogates=fitted)
 
     def region(self, evaluations: Sequence[Evaluation], ell: Array, limited: bool = True) -> Region | None:
-        """Where, if `limited`, the limits hold and evaluations do not fail; None if nothing is known against any place.
+        """The region without failures and, if `limited`, within the limits; None if the data exclude no point.
 
         Args:
             evaluations: failures included.
@@ -208,7 +208,7 @@ class LimitModels:
         return replace(self, surrogates={name: surrogate.recall(each) for (name, surrogate), each in pairs})
 
     def _data(self, name: str, evaluations: Sequence[Evaluation]) -> tuple[list[Evaluation], tuple[float, float]]:
-        """The measurements of a quantity as values, and the shift and spread that they were given."""
+        """The measurements of a quantity as values, with their shift and spread."""
         assert self.limits is not None
         measured = [e for e in evaluations if name in e.measured]
         if not measured:

@@ -103,7 +103,7 @@ def test_named_parameters_appear_by_name_everywhere(bench, capsys):
     for query in asked(bench, capsys):
         assert list(query["parameters"]) == ["gain", "damping"]
         assert main(["tell", str(bench), str(query["id"]), str(cost(query["parameters"]))]) == 0
-    for words in (["ask"], ["status"], ["best"], ["status", "--json"], ["best", "--json"], ["export", "--csv"]):
+    for words in (["ask"], ["status"], ["best"], ["status", "--json"], ["best", "--json"], ["export"]):
         capsys.readouterr()
         assert main([words[0], str(bench), *words[1:]]) == 0
         out = capsys.readouterr().out
@@ -175,8 +175,8 @@ upper = 8.0
 
 [parameters.taps]
 kind = "integer"
-low = 1
-high = 9
+lower = 1
+upper = 9
 """
 
 

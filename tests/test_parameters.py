@@ -185,8 +185,8 @@ def test_read_from_toml(tmp_path):
     path = tmp_path / "space.toml"
     path.write_text(
         '[parameters.gain]\nkind = "log"\nlower = 0.1\nupper = 100\nstart = 1\n'
-        '[parameters.delay]\nkind = "integer"\nlow = 1\nhigh = 9\n'
-        '[parameters.rate]\nkind = "integer"\nlow = 1\nhigh = 900\nlog = true\n'
+        '[parameters.delay]\nkind = "integer"\nlower = 1\nupper = 9\n'
+        '[parameters.rate]\nkind = "integer"\nlower = 1\nupper = 900\nlog = true\n'
         '[parameters.offset]\nkind = "free"\nstart = 0\nscale = 0.1\n'
     )
     assert Parameters.from_toml(path) == Parameters(
@@ -203,12 +203,13 @@ def test_read_from_toml(tmp_path):
         ("[parameters]\n", "at least one"),
         ("[parameters]\ngain = 3\n", "gain: expected a table"),
         ("parameters = 3\n", "expected a table for each name"),
-        ("[parameters.gain]\nlow = 0\nhigh = 1\n", "gain: kind is missing"),
-        ('[parameters.gain]\nkind = "linaer"\nlow = 0\nhigh = 1\n', "gain: kind: expected one of 'linear'"),
+        ("[parameters.gain]\nlower = 0\nupper = 1\n", "gain: kind is missing"),
+        ('[parameters.gain]\nkind = "linaer"\nlower = 0\nupper = 1\n', "gain: kind: expected one of 'linear'"),
         ('[parameters.gain]\nkind = "linear"\nlower = 0\nuppr = 1\n', "did you mean upper"),
-        ('[parameters.gain]\nkind = "linear"\nlow = 0\n', "expected lower and upper"),
+        ('[parameters.gain]\nkind = "linear"\nlower = 0\n', "expected lower and upper"),
+        ('[parameters.gain]\nkind = "linear"\nlow = 0\nhigh = 1\n', "'low' is unknown; did you mean lower?"),
         ('[parameters.gain]\nkind = "fixed"\nvalue = 3\n', "fixed parameters are not searched"),
-        ('[parameters.gain]\nkind = "linear"\nlow = 0\nhigh = 1\nwhen = "mode == 1"\n', "depend on others"),
+        ('[parameters.gain]\nkind = "linear"\nlower = 0\nupper = 1\nwhen = "mode == 1"\n', "depend on others"),
         ('[parameters.gain]\nkind = "choice"\nchoices = ["a", "b"]\n', "without an order"),
     ],
 )

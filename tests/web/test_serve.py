@@ -390,13 +390,13 @@ KINDS = """
 minimize = false
 [parameters.gain]
 kind = "log"
-low = 0.1
-high = 10
+lower = 0.1
+upper = 10
 start = 0.3
 [parameters.damping]
 kind = "integer"
-low = -3
-high = 3
+lower = -3
+upper = 3
 start = 1
 """
 

@@ -171,7 +171,6 @@ def _add_export(export: argparse.ArgumentParser) -> None:
         choices=("csv", "json", "parquet"),
         help="(default: by the ending of the file, else csv); parquet needs polars, or pandas with pyarrow",
     )
-    export.add_argument("--csv", dest="format", action="store_const", const="csv", help="the same as --format csv")
     export.add_argument("--out", type=Path, metavar="FILE", help="write to this file (default: standard output)")
 
 

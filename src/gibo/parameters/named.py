@@ -19,8 +19,6 @@ from gibo._linalg import Array
 from gibo.errors import InputError
 from gibo.parameters.parameter import FIELDS, Parameter
 
-OTHER_SPELLING = {"low": "lower", "high": "upper"}  # in files and journals
-
 # An objective is called with these names for other purposes.
 RESERVED = ("seed", "kind")
 
@@ -222,7 +220,6 @@ def _from_table(table: Any) -> Parameter:
     conditions = [key for key in ("if", "when", "condition", "depends_on", "parent") if key in table]
     if conditions:
         raise InputError(f"{conditions[0]}: parameters that depend on others are not supported")
-    table = {OTHER_SPELLING.get(key, key): value for key, value in table.items()}
     unknown = [key for key in table if key not in FIELDS]
     if unknown:
         raise InputError(_unknown(unknown[0], FIELDS))

@@ -28,7 +28,7 @@ from gibo.outcome import DETAILS, EXTERNAL, Evaluation, Outcome, Query
 from gibo.runs import records
 from gibo.runs.database import is_there, sound
 from gibo.runs.events import NewStart, events_of
-from gibo.runs.legacy import current_settings
+from gibo.runs.legacy import current_facts
 from gibo.runs.lock import is_held
 from gibo.runs.records import BY_HAND, Action, Row, Start
 from gibo.runs.spec import AFTER, BLOCK, RunSpec
@@ -245,7 +245,7 @@ class Journal:
         if self._spec is None:
             with sound(self.folder):
                 facts = {name: json.loads(text) for name, text in self._store.rows("facts")}
-                plain, self._lost_settings = current_settings(facts)
+                plain, self._lost_settings = current_facts(facts)
                 self._spec = RunSpec(**plain)
         return self._spec
 

@@ -3,7 +3,7 @@
     version 1   facts called "share" and "task"; points from elsewhere called "told"; a query could be recorded before
                 its batch; memos had neither the iterate nor the number of evaluations
     version 2   the facts of version 1
-    settings    before gibo 1.0 they had other names
+    settings    before gibo 1.0 they had other names, and so had the ends of a parameter's range
 
 Rows of versions 1 and 2 are read as rows of the present version. The first write to such a journal converts it, in one
 transaction. If a run cannot continue exactly, it continues from its recorded values and its iterate, and says so.
@@ -31,6 +31,7 @@ Rows = list[tuple[Any, ...]]
 
 OLD_FACTS = {"share": "quorum", "task": "training"}
 OLD_EXTERNAL = "told"
+OLD_ENDS = {"low": "lower", "high": "upper"}  # of a parameter's range
 # Settings whose name or meaning has changed, and those that have no counterpart.
 OLD_NAMES = {
     "sampling",
@@ -72,7 +73,16 @@ def _batch(row: tuple[Any, ...], evaluations: Rows) -> tuple[Any, ...]:
     return (*head, first, size, at, iterate, json.dumps(memo))
 
 
-# -- settings ---------------------------------------------------------------------------------------------------------
+# -- facts ------------------------------------------------------------------------------------------------------------
+
+
+def current_facts(facts: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Facts with the present names of parameters' fields and of settings; see `current_settings`."""
+    plain, lost = current_settings(facts)
+    if isinstance(tables := plain.get("parameters"), dict):
+        named = {name: table for name, table in tables.items() if isinstance(table, dict)}
+        tables |= {name: {OLD_ENDS.get(key, key): x for key, x in each.items()} for name, each in named.items()}
+    return plain, lost
 
 
 def current_settings(data: Any) -> tuple[Any, list[str]]:

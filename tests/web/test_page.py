@@ -14,6 +14,7 @@ from gibo.runs import manual
 from gibo.runs.control import control_of
 from gibo.runs.journal import Journal
 from gibo.runs.table import read_values
+from gibo.web.snapshot import snapshot
 from gibo.web.watch import Watch, report
 
 NAMES = list(PARAMETERS)
@@ -213,6 +214,67 @@ def test_a_person_tells_a_value_on_the_first_screen_of_a_telephone(tmp_path, tab
         until(tab, f"document.activeElement.dataset.id === '{first.id + 1}'")  # the next one can be typed
     (each,) = told(tmp_path / "run")
     assert (each.query.id, each.value) == (first.id, -1.5)
+
+
+def limited_run(folder, count=12):
+    """A run by hand with two limits, of which so many values are told."""
+    limits = {"torque": {"upper": 3.0}, HOSTILE: {"lower": -5.0}}
+    names, one = ["gain", "damping"], [1.0, 1.0]
+    manual.create(folder, manual.Description(names, [0.0, 0.0], [0.3, 0.3], [-5.0, -5.0], [5.0, 5.0], limits=limits))
+    for _ in range(count):
+        query = manual.ask(folder).queries[0]
+        measured = {"torque": 1.0 + query.x.sum(), HOSTILE: 0.1 * query.x[0]}
+        manual.tell(folder, query.id, -float(((query.x - one) ** 2).sum()), measured=measured)
+    return manual.ask(folder).queries
+
+
+def test_limits_are_shown_and_what_they_limit_is_told(tmp_path, tab):
+    folder = tmp_path / "run"
+    first = limited_run(folder)[0]
+    with Watch(folder, control=control_of) as watch:
+        tab.goto(watch.page_address)
+        tab.wait_for_selector("#limits li")
+        torque, other = tab.locator("#limits li").all_inner_texts()
+        assert torque.startswith("torque at most 3: holds with probability ")
+        p = manual.status(folder).result.limits["torque"]
+        shown = torque.rpartition("probability ")[2].replace("\xa0", " ")
+        assert shown == ("> 99 %" if 0.9949 < p < 1.0 else f"{round(100 * p)} %")
+        assert other.startswith(f"{HOSTILE} at least \u22125: holds with")
+        value, load = (tab.get_by_label(f"{name} of query {first.id}", exact=True) for name in ("value", "torque"))
+        value.fill("1.5")
+        value.press("Enter")  # the measured quantities are missing
+        load.fill("2,25")
+        tab.get_by_label(f"{HOSTILE} of query {first.id}", exact=True).fill("0")
+        with tab.expect_response("**/api/control*") as answer:
+            value.press("Enter")
+        assert answer.value.json() == {"ok": True, "recorded": True}
+        drawn(tab, 13)
+    e = told(folder)[-1]
+    assert (e.id, e.value, e.measured) == (first.id, 1.5, {"torque": 2.25, HOSTILE: 0.0})
+
+
+def test_another_start_and_an_abort_from_the_page(tmp_path, tab):
+    folder = tmp_path / "run"
+    limited_run(folder, 20)
+    best = snapshot(folder)["belief"]["x"]  # as the page shows it
+    assert best != [0.0, 0.0]
+    with Watch(folder, control=control_of) as watch:
+        tab.goto(watch.page_address)
+        button = tab.locator("#set-start button")
+        button.click()
+        button.click()  # once is not enough
+        tab.wait_for_selector("#deeds >> text=another start was set")
+        until(tab, "document.querySelectorAll('#pending tr').length === 0")  # what was pending is withdrawn
+        assert manual.ask(folder).queries[0].x.tolist() == best
+        tab.wait_for_selector("#pending tbody tr")
+        shown = tab.locator("#best tbody tr td:nth-child(2)").all_inner_texts()
+        assert [numbers(text)[0] for text in shown] == pytest.approx(best, rel=1e-3)
+        tab.click("[data-action=abort]")
+        tab.click("[data-action=abort]")
+        tab.wait_for_selector("#deeds >> text=aborted")
+        until(tab, "document.querySelector('.next').textContent.startsWith('Next: Set gain = ')")
+        assert tab.locator("#actions button").count() == 0
+    assert list(manual.status(folder).aborted.values()) == best
 
 
 def test_names_that_are_long_or_hostile_fit_a_telephone(tmp_path, tab):

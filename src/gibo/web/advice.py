@@ -32,6 +32,10 @@ def advice(snapshot: dict[str, Any], recent: Sequence[tuple[float, str | None]],
 def next_step(s: dict[str, Any]) -> str:
     """A sentence about what a person can do now."""
     pending = len(s["pending"])
+    if s["aborted"] is not None:
+        values = ", ".join(f"{name} = {value:.6g}" for name, value in list(s["aborted"].items())[:MOST_NAMED])
+        more = " …" if len(s["aborted"]) > MOST_NAMED else ""
+        return f"Set {values}{more} on the machine. To go on: gibo abort RUN --revoke."
     if s["state"] == "gone":
         return "Start the run's program again: it continues where it stopped."
     if s["state"] == "paused":
@@ -44,10 +48,6 @@ def next_step(s: dict[str, Any]) -> str:
             return "Run gibo ask (or POST /ask) for the next parameters to measure."
         first, more = s["pending"][0]["id"], f"; {pending - 1} more queries wait" if pending > 1 else ""
         return f"Set the parameters of query {first}, measure, and tell its value{more}."
-    if s["aborted"] is not None:
-        values = ", ".join(f"{name} = {value:.6g}" for name, value in list(s["aborted"].items())[:MOST_NAMED])
-        more = " …" if len(s["aborted"]) > MOST_NAMED else ""
-        return f"Set {values}{more} on the machine. To go on: gibo abort RUN --revoke."
     if "training" in s["settings"]:
         return "Measure the policy: gibo evaluate. To train it further, start the same command with a larger budget."
     if s["verdict"] is not None and s["verdict"]["code"] == "improved":

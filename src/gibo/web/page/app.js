@@ -90,6 +90,8 @@ function drawRun() {
   showTiles(run);
   showReplay(head, live ? () => load("replay") : null);
   showBest(run);
+  showLimits(head);
+  showStart(head, act());
   showPending(run, act());
   showActions(head, act());
   showGradient(run);

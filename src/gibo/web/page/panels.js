@@ -114,6 +114,24 @@ function rangeBar({lower, upper, start, log}, x) {
     svg("circle", {cx: at(start), cy: 7, r: 3.2, class: "ring"}), svg("circle", {cx: at(x), cy: 7, r: 4, class: "mark-iterate"}));
 }
 
+/** What is measured besides the value: its limits, and how probable it is that they hold. */
+function showLimits({limits}) {
+  const range = ({lower, upper}) => lower === null ? `at most ${figure(upper)}` : upper === null ? `at least ${figure(lower)}` : `${figure(lower)} to ${figure(upper)}`;
+  const holds = ({probability: p}) => p === undefined || p === null ? "not known yet" : `holds with probability ${percent(p)}`;
+  replace($("limits"), ...limits.map((limit) => el("li", {}, el("b", {}, el("bdi", {}, limit.name)), ` ${range(limit)}: ${holds(limit)}`)));
+}
+
+/** The recommended point as the start, with which others are compared from then on. */
+function showStart(head, act) {
+  const same = !head.belief || head.parameters.every((parameter, i) => parameter.start === head.belief.x[i]);
+  const can = act !== null && (head.control ?? []).includes("start") && head.optimizer === "GIBO" && head.aborted === null && !same;
+  const key = JSON.stringify([can, head.belief && head.belief.x]);
+  if ($("set-start").dataset.key === key) return;
+  $("set-start").dataset.key = key;
+  const at = () => Object.fromEntries(head.parameters.map(({name}, i) => [name, head.belief.x[i]]));
+  refill($("set-start"), () => null, can ? twice("Go on from here as the new start", {"data-action": "start"}, () => act({action: "start", at: at()})) : null);
+}
+
 // -- gradient and lengthscales ---------------------------------------------------------------------------------------
 
 const FEW = 16;
@@ -228,6 +246,7 @@ function deed({kind, body}) {
   const texts = {
     paused: () => "paused", continued: () => "continued", stop: () => "asked to stop",
     failed: () => `query ${body.id} marked as failed: ${body.reason}`, told: () => `query ${body.id} told by hand: ${figure(body.value)}`,
+    abort: () => `aborted${body.reason ? `: ${body.reason}` : ""}`, start: () => "another start was set",
     remark: () => body.text, undo: () => `query ${body.id} taken back: ${outcome(body)}`,
     correction: () => `query ${body.id} corrected from ${outcome(body.was ?? {})} to ${outcome(body)}: ${body.reason}`,
   };
@@ -250,21 +269,39 @@ function pendingTable(head, can, act) {
     workers ? el("td", {}, String(query.worker ?? "–")) : null,
     el("td", {"data-since": query.since ?? false}, query.underway ? "–" : "next"),
     el("td", {class: "text aside"}, ...query.x.slice(0, shown).map(set), query.x.length > shown ? "…" : null),
-    byHand ? el("td", {}, tellForm(query, can, act)) : marks ? el("td", {class: "number"}, failButton(query, act)) : null));
+    byHand ? el("td", {}, tellForm(query, head.limits, can, act)) : marks ? el("td", {class: "number"}, failButton(query, act)) : null));
   return el("div", {class: "scroll"}, el("table", {class: byHand ? "rows by-hand" : "rows"}, head_, el("tbody", {}, ...rows)));
 }
 
-function tellForm(query, can, act) {
-  const input = el("input", {type: "text", inputmode: "decimal", "data-id": query.id, "aria-label": `value of query ${query.id}`, autocomplete: "off"});
+function tellForm(query, limits, can, act) {
+  const field = (id, label) => {
+    const input = el("input", {type: "text", inputmode: "decimal", "data-id": id, "aria-label": `${label} of query ${query.id}`, autocomplete: "off"});
+    input.addEventListener("input", () => input.setCustomValidity(""));
+    return input;
+  };
+  const number = (input) => {
+    const value = input.value.trim() ? Number(input.value.trim().replace(",", ".")) : NaN;
+    if (Number.isFinite(value)) return value;
+    input.setCustomValidity("a number");
+    input.reportValidity();
+    return null;
+  };
+  const input = field(query.id, "value");
+  const fields = limits.map(({name}) => [name, field(`${query.id} ${name}`, name)]);  // what has a limit is needed, too
   const send = (event) => {
     event.preventDefault();
-    const value = Number(input.value.trim().replace(",", "."));
-    if (!input.value.trim() || !Number.isFinite(value)) { input.setCustomValidity("a number"); input.reportValidity(); return; }
+    const value = number(input);
+    if (value === null) return;
+    const measured = {};
+    for (const [name, each] of fields) {
+      measured[name] = number(each);
+      if (measured[name] === null) return;
+    }
     event.currentTarget.dataset.sent = "1";
-    act({action: "tell", id: query.id, value});
+    act({action: "tell", id: query.id, value, measured});
   };
-  input.addEventListener("input", () => input.setCustomValidity(""));
-  return el("form", {class: "tell", onsubmit: send}, input, el("button", {type: "submit", "aria-label": `Tell the value of query ${query.id}`}, "Tell"),
+  const labelled = fields.map(([name, each]) => el("label", {}, el("bdi", {}, name), each));
+  return el("form", {class: "tell", onsubmit: send}, input, ...labelled, el("button", {type: "submit", "aria-label": `Tell the value of query ${query.id}`}, "Tell"),
     can("mark_failed") ? failButton(query, act) : null);
 }
 
@@ -274,27 +311,32 @@ function failButton(query, act) {
     onclick: () => act({action: "mark_failed", id: query.id})}, "Failed");
 }
 
+/** A button that is pressed twice: one slip must not end a run. */
+function twice(label, properties, act) {
+  return el("button", {type: "button", ...properties, onclick: (event) => {
+    const button = event.currentTarget;
+    if (button.dataset.sure) { act(); return; }
+    button.dataset.sure = "1";
+    button.textContent = `${label}: press again`;
+    setTimeout(() => { delete button.dataset.sure; button.textContent = label; }, 4000);
+  }}, label);
+}
+
 function showActions(head, act) {
   const can = new Set(act === null ? [] : head.control ?? []);
   const buttons = [];
   const add = (action, label, grave = false) => {
-    if (can.has(action)) buttons.push(el("button", {type: "button", "data-action": action, class: grave ? "grave" : "", onclick: (event) => {
-      const button = event.currentTarget;
-      if (grave && !button.dataset.sure) {  // one slip must not end a run
-        button.dataset.sure = "1";
-        button.textContent = `${label}: press again`;
-        setTimeout(() => { delete button.dataset.sure; button.textContent = label; }, 4000);
-        return;
-      }
-      act({action});
-    }}, label));
+    const properties = {"data-action": action, class: grave ? "grave" : ""};
+    if (!can.has(action)) return;
+    buttons.push(grave ? twice(label, properties, () => act({action})) : el("button", {type: "button", ...properties, onclick: () => act({action})}, label));
   };
-  const key = JSON.stringify([head.state, [...can]]);
+  const key = JSON.stringify([head.state, head.aborted, [...can]]);
   if ($("actions").dataset.key === key) return;
   $("actions").dataset.key = key;
   if (head.state === "running") add("pause", "Pause");
   if (head.state === "paused") add("continue", "Continue");
   if (head.state === "running" || head.state === "paused") add("stop", "Stop after this iteration", true);
+  if (head.state !== "ended" && head.aborted === null) add("abort", "Abort", true);
   refill($("actions"), () => $("actions").querySelector("[data-action=pause], [data-action=continue]"), ...buttons);
 }
 

@@ -332,7 +332,7 @@ MUTATIONS: list[Mutation] = [
     *of(
         "src/gibo/runs/verdict.py",
         "tests/runs/test_advice.py",
-        verdict_on_the_first_values=("value = fmean(facts.at_start)", "value = first.value"),
+        verdict_on_the_first_values=("value = fmean(at_start)", "value = first.value"),
         verdict_without_doubt_on_the_start=(
             "Estimate(value, value - half, value + half)",
             "Estimate(value, value, value)",

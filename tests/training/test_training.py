@@ -199,7 +199,7 @@ def test_a_training_survives_being_written_down():
     assert Training.from_plain(noisy.to_plain()) == noisy
     older = {name: part for name, part in noisy.to_plain().items() if name != "action_noise"}
     assert Training.from_plain(older) == replace(noisy, action_noise=0.0)
-    with pytest.raises(InputError, match="training: expected what to_plain gives"):
+    with pytest.raises(InputError, match="training: expected the result of to_plain"):
         Training.from_plain({"environment": "x"})
     with pytest.raises(InputError, match=r"method: expected one of 'ars', 'cma-es', 'gibo', .*got 'sgd'"):
         Training("Pendulum-v1", method="sgd")

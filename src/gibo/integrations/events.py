@@ -1,4 +1,4 @@
-"""What happens in a run, one object at a time, for trackers of experiments: ``callback=events(receive)``."""
+"""The events of a run for experiment trackers: ``callback=events(receive)``."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Event:
     """An evaluation, or an iteration.
 
     Attributes:
-        kind: which of them.
-        step: evaluations spent by then, this one included.
-        numbers: by their names, finite ones only. Of an evaluation ``value`` and the numbers of its info, such as
-            ``return`` in a run of gibo train; with the last of a batch also ``believed``, what the model expects of the
-            point that it recommends. Of an iteration ``uncertainty`` (trace of the gradient's covariance),
-            ``probability_of_ascent`` and ``certainty``.
+        kind: "evaluation" or "iteration".
+        step: number of evaluations so far, including this one.
+        numbers: finite numbers by name. An evaluation has ``value`` and the numbers of its info, such as ``return`` in
+            a run of gibo train; the last one of a batch also has ``believed``, the model's value of the recommended
+            point. An iteration has ``uncertainty`` (trace of the gradient's covariance), ``probability_of_ascent`` and
+            ``certainty``.
     """
 
     kind: Literal["evaluation", "iteration"]
@@ -29,10 +29,10 @@ class Event:
     numbers: dict[str, float]
 
 
-class events:  # it is used like a function
-    """A callback that gives every evaluation and iteration to a function, once.
+class events:  # used like a function
+    """A callback that passes every evaluation and iteration to a function, once.
 
-    It is called after each iteration. Call it with the result of a run to have an incomplete last iteration, too.
+    It is called after each iteration. Call it with the result of the run to include an incomplete last iteration.
 
     Example:
         >>> import gibo

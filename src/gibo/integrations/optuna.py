@@ -1,17 +1,17 @@
 """GIBO as a sampler of Optuna: ``optuna.create_study(sampler=GIBOSampler(seed=0))``.
 
-Where the search stands is kept in the study's storage, so that threads, processes and later starts share one search:
+The state of the search is in the study's storage, so that threads, processes and later starts share one search:
 
-    trial's system attribute    what it holds
+    trial's system attribute    content
     gibo:state:0, :1, …         the optimiser after it had asked for a batch of queries, as text, in pieces
     gibo:batch                  that the pieces are complete, the batch's number and a token; the *head* is the highest
                                 batch, of two with one number that of the lower trial
     gibo:query                  which query of which head this trial evaluates
     gibo:extra                  that it evaluates a point beside the queries of this head
 
-A trial's sampling loads the head, tells it all trials that have finished since, and takes a query that no other trial
-has; if there is none left and all are told, it asks for the next batch and becomes the head. A trial that finds all
-queries taken and some still running evaluates a random point near the iterate: an extra value for the model.
+To sample, a trial loads the head, tells it all trials that have finished since, and takes a free query. If no query is
+left and all are told, the trial asks for the next batch and becomes the head. If all queries are taken and some still
+run, the trial evaluates a random point near the iterate, as an additional value for the model.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ STATE_KEY, BATCH_KEY, QUERY_KEY, EXTRA_KEY = "gibo:state", "gibo:batch", "gibo:q
 
 PIECE = 30_000  # characters; a text of MySQL holds 65,535
 
-# A query whose trial is still running is passed over once this many extra trials per running one have finished: its
-# process may have been killed. If its value comes after all, it is used from then on.
+# A query of a running trial is skipped after this many extra trials per running one, because its process may have been
+# killed. If its value arrives later, it is used from then on.
 EXTRA_ROUNDS = 2
 
 _logger = optuna.logging.get_logger(__name__)
 
 
 class Recommendation(NamedTuple):
-    """What the model holds for the best: parameters by name, and the value that it expects there, noise taken out."""
+    """The model's recommendation: parameters by name, and the model's value there, without noise."""
 
     params: dict[str, Any]
     value: float
@@ -68,7 +68,7 @@ class Recommendation(NamedTuple):
 
 @dataclass(frozen=True)
 class _Space:
-    """Between Optuna's parameters and the optimiser's vector."""
+    """Converts between Optuna's parameters and the optimiser's vector."""
 
     distributions: dict[str, BaseDistribution]
     parameters: Parameters
@@ -86,7 +86,7 @@ class _Space:
         return {name: _on_grid(d, v) for (name, d), v in zip(self.distributions.items(), values, strict=True)}
 
     def rounded(self, x: Array) -> Array:
-        """The vector of what is evaluated at x, where there are whole numbers or steps: the model is told of it."""
+        """The vector of the values that are evaluated at x, after rounding to whole numbers or steps."""
         on_grid = [
             isinstance(d, IntDistribution) or bool(getattr(d, "step", None)) for d in self.distributions.values()
         ]
@@ -95,33 +95,33 @@ class _Space:
 
 @dataclass
 class _Search:
-    """The optimiser of a head, with what it was told since."""
+    """The optimiser of a head, with the trials that it was told since."""
 
     token: str
     batch: int
     optimizer: GIBO
-    pending: dict[int, Query]  # the head's queries that are still to be told, by id
+    pending: dict[int, Query]  # the head's pending queries, by id
     told: set[int]  # numbers of trials
 
 
 class GIBOSampler(BaseSampler):
     """Local search with GIBO over the study's float and integer parameters, also on log scales.
 
-    Parameters with choices, and those that not every trial has, are sampled by the independent sampler. The first trial
-    of a study evaluates the start, unless it was enqueued; the search begins at the best trial that it finds. Trials
-    that failed or were pruned have no value and are passed over; enqueued and added ones are told to the model.
+    The independent sampler samples categorical parameters and parameters that some trials lack. The first trial of a
+    study evaluates the start, unless it was enqueued. The search begins at the best existing trial. Failed and pruned
+    trials have no value and are skipped; enqueued and added trials are told to the model.
 
-    Several threads (``n_jobs``) or processes with one storage share one search; see the module's text for how. One that
-    is continued on the same storage goes on where it was. With one worker, the same seed gives the same trials. Two
-    processes that sample at the very same moment may evaluate one query twice; both values count.
+    Several threads (``n_jobs``) or processes with one storage share one search; see the module's docstring. A study
+    that is continued on the same storage continues its search. With one worker, the same seed gives the same trials.
+    Two processes that sample at the same moment may evaluate one query twice; both values count.
 
     Args:
-        start: values by name to begin with; by default the middle of each range, on its scale.
-        scale: by which share of its range a parameter must change to matter, roughly.
-        seed: of all random choices; None for another one each time.
-        settings: `gibo.Settings`; the defaults need none.
-        independent_sampler: for what is not searched; by default Optuna's ``RandomSampler``.
-        warn_independent_sampling: say so in the log when a parameter is sampled independently.
+        start: values of the start by name; by default the middle of each range, on its scale.
+        scale: the change of a parameter that has a clear effect, as a share of its range, roughly.
+        seed: of all random choices; None: a different one each time.
+        settings: `gibo.Settings`; the default method needs none.
+        independent_sampler: samples the other parameters; by default Optuna's ``RandomSampler``.
+        warn_independent_sampling: write a log message when a parameter is sampled independently.
 
     Example:
         >>> import optuna
@@ -160,11 +160,11 @@ class GIBOSampler(BaseSampler):
         self.__dict__.update(state, _lock=threading.Lock(), _search=None)
 
     def reseed_rng(self) -> None:
-        """For Optuna's workers. The search itself is shared between them, and its choices go by the trial's number."""
+        """Reseed the generator for Optuna's workers. The search is shared; it depends on the trial's number."""
         self._independent.reseed_rng()
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """What is searched: the numbers with a range that all complete trials had in common."""
+        """The search space: the numbers with a range that all complete trials have in common."""
         return _searched(study)
 
     def sample_relative(
@@ -176,7 +176,7 @@ class GIBOSampler(BaseSampler):
             if space is None:
                 return {}
             search = self._current(study, space)
-            if "fixed_params" in trial.system_attrs:  # enqueued, perhaps with some of the parameters only
+            if "fixed_params" in trial.system_attrs:  # enqueued, perhaps with only some of the parameters
                 return space.to_params(search.optimizer.iterate)
             trials = study.get_trials(deepcopy=False)
             if set(search.pending) <= _taken(trials, search.token) and _waited_enough(trials, search.token, trial):
@@ -199,7 +199,7 @@ class GIBOSampler(BaseSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """The start in a study's first trial; elsewhere what the independent sampler says."""
+        """The start in a study's first trial, otherwise the value of the independent sampler."""
         if trial.number == 0 and _is_searched(param_distribution):
             parameter = _parameter(param_distribution, self._start.get(param_name))
             return _on_grid(param_distribution, parameter.value(parameter.inner_start))
@@ -211,18 +211,18 @@ class GIBOSampler(BaseSampler):
         return self._independent.sample_independent(study, trial, param_name, param_distribution)
 
     def recommend(self, study: Study) -> Recommendation:
-        """What the model holds for the best; of a noisy objective, ``study.best_trial`` is the luckiest instead."""
+        """The model's recommendation; with a noisy objective, ``study.best_trial`` is a lucky trial."""
         with self._lock:
             space = _space(study, _searched(study))
             best = None if space is None else self._current(study, space).optimizer.best
         if space is None or best is None:
-            raise InputError("recommend: no complete trial has a value yet, or there is nothing that GIBO searches")
+            raise InputError("recommend: no complete trial has a value yet, or no parameter is searched by GIBO")
         return Recommendation(space.to_params(best.x), _sign(study) * best.value)
 
     # -- the search ---------------------------------------------------------------------------------------------------
 
     def _current(self, study: Study, space: _Space) -> _Search:
-        """The head's optimiser, or a new one if there is no head for these parameters; told all that has finished."""
+        """The head's optimiser, or a new one if these parameters have no head, with all finished trials."""
         trials, search = study.get_trials(deepcopy=False), self._search
         head = _head(trials, space)
         if head is None:
@@ -265,7 +265,7 @@ def _save(study: Study, trial: FrozenTrial, space: _Space, search: _Search) -> N
     for i, piece in enumerate(pieces):
         _set(study, trial, f"{STATE_KEY}:{i}", piece)
     head = {"space": space.key, "batch": search.batch, "token": search.token, "pieces": len(pieces)}
-    _set(study, trial, BATCH_KEY, head)  # last: now the pieces are complete
+    _set(study, trial, BATCH_KEY, head)  # last, because it marks the pieces as complete
 
 
 def _load(head: FrozenTrial, space: _Space) -> _Search:
@@ -279,7 +279,7 @@ def _load(head: FrozenTrial, space: _Space) -> _Search:
 
 
 def _tell(search: _Search, space: _Space, trial: FrozenTrial, sign: float) -> None:
-    """Tell a finished trial: to the query that it evaluated, or as a value from elsewhere."""
+    """Tell a finished trial as the value of its query, or as a value of a further point."""
     claim, value = trial.system_attrs.get(QUERY_KEY, {}), _value(trial)
     query = search.pending.get(claim.get("id")) if claim.get("token") == search.token else None
     if query is not None and value is None:
@@ -321,7 +321,7 @@ def _is_searched(distribution: BaseDistribution) -> bool:
 
 
 def _space(study: Study, distributions: dict[str, BaseDistribution]) -> _Space | None:
-    """The space with the best trial as its start; None if there is nothing to search, or to start from."""
+    """The space with the best trial as its start; None without parameters to search or without a start."""
     values = [(_sign(study) * value, t) for t in study.get_trials(deepcopy=False) if (value := _value(t)) is not None]
     if not distributions or not values:
         return None
@@ -349,13 +349,13 @@ def _on_grid(distribution: BaseDistribution, value: float) -> float:
 
 
 def _value(trial: FrozenTrial) -> float | None:
-    """A complete trial's value, if it is finite; what a pruned one has is of another kind."""
+    """A complete trial's value if it is finite; a pruned trial's value is an intermediate one."""
     value = trial.value if trial.state == TrialState.COMPLETE else None
     return value if value is not None and math.isfinite(value) else None
 
 
 def _alike(params: dict[str, Any], others: dict[str, Any]) -> bool:
-    """Whether a trial was evaluated where it was to be: an enqueued one was not. A storage may round."""
+    """Whether a trial was evaluated at its query; an enqueued one was not. A storage may round."""
     return all(name in others and math.isclose(params[name], others[name], rel_tol=1e-9) for name in params)
 
 

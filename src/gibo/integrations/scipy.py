@@ -20,7 +20,7 @@ from gibo.parameters import SHARE
 from gibo.runs.api import minimize as gibo_minimize
 from gibo.runs.result import Result
 
-# The status of a result; SciPy's own methods have 99 where a callback raised StopIteration.
+# The status of a result; 99 as in SciPy if a callback raised StopIteration.
 DONE, FAILED, STOPPED = 0, 1, 99
 
 
@@ -47,26 +47,27 @@ def minimize(
 
     Args:
         fun: called as ``fun(x, *args)``.
-        x0: (d,) where to start.
+        x0: (d,) the start.
         args: further arguments of fun.
-        jac: as fun, the gradient; used if ``gradient_noise`` is given, else passed over with a warning.
-        hess, hessp: passed over with a warning.
+        jac: the gradient, called as fun; used if ``gradient_noise`` is given, else ignored with a warning.
+        hess, hessp: ignored with a warning.
         bounds: ``scipy.optimize.Bounds`` or d pairs, None for no bound.
         constraints: not supported.
         callback: called after each iteration, as ``callback(xk)`` or ``callback(intermediate_result=result)``; the run
             stops if it raises StopIteration.
-        budget, maxfev: how many evaluations may be spent; by default 50 per parameter.
-        scale: by how much a parameter must change to matter, roughly; by default a tenth of its range if all have
+        budget, maxfev: the largest number of evaluations; by default 50 per parameter.
+        scale: the change of a parameter that has a clear effect, roughly; by default a tenth of its range if all have
             bounds, else 1.
         seed: of all random choices.
-        gradient_noise: the variance of the gradient's noise, a number or one per parameter; small for an exact one.
-        tol: of no use to a noisy objective; passed over with a warning.
+        gradient_noise: the variance of the gradient's noise, one number or one per parameter; small for an exact
+            gradient.
+        tol: has no meaning for a noisy objective; ignored with a warning.
         options: those of `gibo.minimize`, such as ``workers=4``, ``journal="runs/f"`` or ``target=0.1``.
 
     Returns:
-        ``x``, the point that the model holds for the best, and ``fun``, the value that it expects there, noise taken
-        out; ``nfev``, ``nit``, ``success``, ``status`` (0: ended as asked for, 1: interrupted or too many failures,
-        99: by the callback), ``message``; ``jac``, the mean of the gradient's posterior; ``result``, gibo's own.
+        ``x``, the recommended point, and ``fun``, the model's value there, without noise; ``nfev``, ``nit``,
+        ``success``, ``status`` (0: regular end, 1: interrupted or too many failures, 99: ended by the callback),
+        ``message``; ``jac``, the mean of the gradient's posterior; ``result``, gibo's result.
 
     Example:
         >>> import scipy.optimize
@@ -77,16 +78,18 @@ def minimize(
     """
     start = as_vector("x0", x0)
     if not isinstance(constraints, (list, tuple)) or constraints:
-        raise InputError("constraints: not supported; bounds are, and an objective may raise where it has no value")
+        raise InputError(
+            "constraints: not supported; use bounds, or let the objective raise an exception if it has no value"
+        )
     if budget is not None and maxfev is not None:
-        raise InputError("budget, maxfev: they mean the same; give one of them")
+        raise InputError("budget, maxfev: both mean the same; give only one of them")
     jac = jac if callable(jac) else None
     passed = {"hess": hess, "hessp": hessp, "tol": tol, "jac": jac if gradient_noise is None else None}
     for name in [name for name, value in passed.items() if value is not None]:
         hint = "; to use it, give options={'gradient_noise': its variance}" if name == "jac" else ""
         warnings.warn(f"gibo does not use {name}{hint}", RuntimeWarning, stacklevel=3)
     if gradient_noise is not None and jac is None:
-        raise InputError("gradient_noise: there is no jac that it belongs to")
+        raise InputError("gradient_noise: expected jac with it, got none")
     box = _bounds(bounds, len(start))
     monitor = _Monitor(callback)
     result = gibo_minimize(
@@ -103,7 +106,7 @@ def minimize(
 
 
 class _Objective:
-    """fun with its further arguments; a class, so that worker processes can have it if they can have fun."""
+    """fun with its further arguments; a class, so that it can be pickled if fun can."""
 
     def __init__(self, fun: Any, args: Any, jac: Any, gradient_noise: Any) -> None:
         if not callable(fun):
@@ -112,7 +115,7 @@ class _Objective:
         self.args = args if isinstance(args, tuple) else (args,)
 
     def __call__(self, x: Array) -> Any:
-        value = self.fun(np.copy(x), *self.args)  # SciPy's objectives may write to x
+        value = self.fun(np.copy(x), *self.args)  # objectives for SciPy may write to x
         if self.jac is None:
             return value
         return Outcome(value, self.jac(np.copy(x), *self.args), self.gradient_noise)
@@ -124,7 +127,7 @@ class _Monitor:
     def __init__(self, callback: Callable[..., Any] | None) -> None:
         self.callback, self.stopped = callback, False
         parameters = [] if callback is None else _parameters(callback)
-        self.whole = parameters == ["intermediate_result"]  # SciPy looks at the name, too
+        self.whole = parameters == ["intermediate_result"]  # SciPy also checks the name
 
     def __call__(self, result: Result) -> bool:
         assert self.callback is not None
@@ -141,12 +144,12 @@ class _Monitor:
 def _parameters(callback: Callable[..., Any]) -> list[str]:
     try:
         return list(inspect.signature(callback).parameters)
-    except Exception:  # some built-in functions have none
+    except Exception:  # some built-in functions have no signature
         return []
 
 
 def _bounds(bounds: Any, d: int) -> Any:
-    """None or Bounds; pairs are pairs here, also in two dimensions."""
+    """None or Bounds; in two dimensions, pairs are always read as pairs."""
     if bounds is None:
         return None
     if not (hasattr(bounds, "lb") and hasattr(bounds, "ub")):
@@ -175,7 +178,7 @@ def _scale(box: Any) -> Array | float:
 def _optimize_result(result: Result, stopped: bool) -> OptimizeResult:
     ended_early = not result.status.is_regular
     failed = not np.isfinite(result.value) or (ended_early and not stopped)
-    make: Any = OptimizeResult  # its type stubs know no fields
+    make: Any = OptimizeResult  # its type stubs have no fields
     found: OptimizeResult = make(
         x=result.x,
         fun=result.value,

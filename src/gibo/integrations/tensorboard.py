@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class TensorBoard:
-    """Write the curves of a run, to be seen with ``tensorboard --logdir logs``; needs the extra ``tensorboard``.
+    """Writes the curves of a run for ``tensorboard --logdir logs``; needs the extra ``tensorboard``.
 
-    As a callback it writes after each iteration the numbers of `gibo.integrations.events.Event`, such as ``gibo/value``
-    and ``gibo/probability_of_ascent``, at the number of evaluations spent. Curves of your own go to `writer`, a
+    As a callback it writes, after each iteration, the numbers of `gibo.integrations.events.Event` over the number of
+    evaluations, such as ``gibo/value`` and ``gibo/probability_of_ascent``. Write curves of your own with `writer`, a
     ``tensorboardX.SummaryWriter``.
 
     Args:
-        folder: for the event file; made if it is not there. Each object writes a file of its own.
+        folder: folder of the event file; created if missing. Each object writes a separate file.
 
     Example:
         >>> import gibo, tempfile
@@ -42,7 +42,7 @@ class TensorBoard:
         self._events = events(self._write)
 
     def __call__(self, result: Result) -> None:
-        """Write what has come since the last call."""
+        """Write the events since the last call."""
         self._events(result)
         self.writer.flush()
 
@@ -51,7 +51,7 @@ class TensorBoard:
             self.writer.add_scalar(f"gibo/{name}", number, event.step)
 
     def close(self) -> None:
-        """Write what is left, and close the file."""
+        """Write the remaining events and close the file."""
         self.writer.close()
 
     def __enter__(self) -> Self:

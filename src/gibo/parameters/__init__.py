@@ -1,4 +1,4 @@
-"""Parameters as people have them: with names, ranges, log scales and whole numbers; and the vector an optimiser sees.
+"""Named parameters with ranges, log scales and whole numbers, and the vector of an optimiser.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Several parameters, by name: between a dictionary of values and the vector that an optimiser sees."""
+"""Several named parameters: converts between a dictionary of values and the optimiser's vector."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from gibo._linalg import Array
 from gibo.errors import InputError
 from gibo.parameters.parameter import FIELDS, Parameter
 
-# An objective is called with these names for other purposes.
+# An objective gets other data under these names.
 RESERVED = ("seed", "kind")
 
 
 class Box(NamedTuple):
-    """Lower and upper bounds (d,), named as in ``scipy.optimize.Bounds``: in two dimensions a pair has two readings."""
+    """Lower and upper bounds (d,), as in ``scipy.optimize.Bounds``; a pair is ambiguous in two dimensions."""
 
     lb: Array
     ub: Array
@@ -32,7 +32,7 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True, init=False)
 class Parameters:
-    """Named parameters, in the order in which they were named.
+    """Named parameters, in the order of the arguments.
 
     Example:
         >>> from gibo.parameters import integer, linear, log
@@ -77,22 +77,22 @@ class Parameters:
 
     @property
     def d(self) -> int:
-        """How many there are."""
+        """Number of parameters."""
         return len(self.entries)
 
     @property
     def x0(self) -> Array:
-        """(d,) the vector to start from."""
+        """(d,) the start as a vector."""
         return self._each("inner_start")
 
     @property
     def scale(self) -> Array:
-        """(d,) by how much each entry of the vector must change to matter."""
+        """(d,) the change of each entry of the vector that has a clear effect."""
         return self._each("inner_scale")
 
     @property
     def bounds(self) -> Box | None:
-        """The vector's bounds, infinite where there are none; None if there are none at all."""
+        """The vector's bounds, infinite for missing ones; None if all are missing."""
         if all(parameter.kind == "free" for parameter in self.entries.values()):
             return None
         return Box(self._each("inner_lower"), self._each("inner_upper"))
@@ -110,16 +110,15 @@ class Parameters:
         return np.array([_named(name, p.inner, values[name]) for name, p in self.entries.items()])
 
     def to_values(self, x: npt.ArrayLike) -> dict[str, float]:
-        """The values, Python floats and ints, for a vector (d,): what is evaluated there.
+        """The values (Python floats and ints) that are evaluated at a vector (d,).
 
-        What lies outside of the bounds is moved to the nearest value within, and a fraction of a whole number to the
-        nearest whole one.
+        Values outside of the bounds are moved to the nearest bound. Whole numbers are rounded.
         """
         entries = as_vector("x", x, self.d).tolist()
         return {name: p.value(entry) for (name, p), entry in zip(self.entries.items(), entries, strict=True)}
 
     def rounded(self, x: npt.ArrayLike) -> Array:
-        """The vector (d,) of the values that are evaluated at x: a model should be told of it, not of x.
+        """The vector (d,) of the values that are evaluated at x; a model should use it instead of x.
 
         >>> from gibo.parameters import integer, linear
         >>> Parameters(delay=integer(1, 9), angle=linear(-1, 1)).rounded([4.4, 0.3])
@@ -131,12 +130,12 @@ class Parameters:
     # -- files --------------------------------------------------------------------------------------------------------
 
     def to_plain(self) -> dict[str, dict[str, Any]]:
-        """Data that JSON and TOML can hold: a table for each name."""
+        """Plain data for JSON and TOML: a table for each name."""
         return {name: parameter.to_plain() for name, parameter in self.entries.items()}
 
     @classmethod
     def from_plain(cls, data: Any) -> Parameters:
-        """The inverse of `to_plain`; start and scale may be left out.
+        """The inverse of `to_plain`; start and scale are optional.
 
         >>> Parameters.from_plain({"gain": {"kind": "log", "lower": 0.1, "upper": 100, "start": 1}}).x0
         array([0.])
@@ -168,7 +167,7 @@ class Parameters:
 
 @contextmanager
 def read_toml(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
-    """What a TOML file holds; the file's name stands before what is found wrong with it in this block."""
+    """The content of a TOML file; errors in this block begin with the file's name."""
     path = as_path("path", path)
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -189,9 +188,9 @@ def read_toml(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
 
 def _check_name(name: str) -> None:
     if not name.isidentifier() or keyword.iskeyword(name):
-        raise InputError(f"{shown(name)}: expected a name that a Python function's argument can have, such as gain_1")
+        raise InputError(f"{shown(name)}: expected a valid name of a Python argument, such as gain_1")
     if name in RESERVED:
-        raise InputError(f"{name}: an objective gets its {name} from the run under this name; choose another one")
+        raise InputError(f"{name}: the run passes its own {name} to the objective under this name; choose another one")
 
 
 def _check_parameter(name: str, parameter: Any) -> None:
@@ -199,11 +198,11 @@ def _check_parameter(name: str, parameter: Any) -> None:
         return
     text = f"{name}: expected linear(...), log(...), integer(...) or free(...), got {describe(parameter)}"
     if callable(parameter):
-        text = f"{name}: parameters that depend on others are not supported; make it one that is always there"
+        text = f"{name}: parameters that depend on others are not supported; use a parameter that always exists"
     elif isinstance(parameter, (int, float, np.number)):
-        text += "; leave a fixed one out and give your objective its value"
+        text += "; omit a fixed parameter and set its value in your objective"
     elif isinstance(parameter, (list, tuple, set, frozenset, str)):
-        text += "; choices without an order are not supported: run once for each"
+        text += "; categorical choices are not supported: make one run for each"
     raise InputError(text)
 
 
@@ -214,9 +213,9 @@ def _from_table(table: Any) -> Parameter:
     if kind is not None:
         instance("kind", kind, str, "a text")
     if kind == "fixed" or "value" in table:
-        raise InputError("fixed parameters are not searched; leave it out and give your objective its value")
+        raise InputError("fixed parameters are not searched; omit it and set its value in your objective")
     if kind in ("categorical", "choice") or "choices" in table:
-        raise InputError("choices without an order are not supported: run once for each")
+        raise InputError("categorical choices are not supported: make one run for each")
     conditions = [key for key in ("if", "when", "condition", "depends_on", "parent") if key in table]
     if conditions:
         raise InputError(f"{conditions[0]}: parameters that depend on others are not supported")
@@ -229,7 +228,7 @@ def _from_table(table: Any) -> Parameter:
 
 
 def _named(name: str, function: Any, argument: Any) -> Any:
-    """Call it, and put the parameter's name before what it finds wrong."""
+    """Call a function, and put the parameter's name before its error message."""
     try:
         return function(argument)
     except InputError as error:

@@ -1,9 +1,9 @@
-"""One parameter: its range, where it starts, how far it must move to matter, and its entry in the optimiser's vector.
+"""One parameter: its range, start and scale, and its entry in the optimiser's vector.
 
 Symbols
 -------
-value : float or int   what the user has: a gain, a delay
-x : float              what the optimiser has: ln(value) where the parameter is on a log scale, the value elsewhere
+value : float or int   the user's value: a gain, a delay
+x : float              the entry of the optimiser's vector: ln(value) on a log scale, else the value
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from gibo.errors import InputError
 
 Kind: TypeAlias = Literal["linear", "log", "integer", "free"]
 
-# The scale where none is given, as a share of the range. Ranges are drawn so that their ends are clearly wrong, so a
-# parameter matters long before it has crossed its range. The share itself matters little: on smooth functions of 4 and
-# 10 parameters, 0.06 to 0.3 ended alike, and 0.03 a little worse.
+# The default scale as a share of the range. The ends of a range are usually clearly wrong, so that a much smaller
+# change has an effect. The share matters little: on smooth functions of 4 and 10 parameters, 0.06 to 0.3 gave the same
+# results, and 0.03 slightly worse ones.
 SHARE = 0.1
 
-# The words by which a saved parameter is known; anything else in its table is an error.
+# The keys of a saved parameter; any other key is an error.
 FIELDS = ("kind", "lower", "upper", "start", "scale", "log")
 
-LARGEST_WHOLE = 2**53  # beyond, floats do not hold every whole number
+LARGEST_WHOLE = 2**53  # above it, floats do not represent every whole number
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class Parameter:
 
     Attributes:
         kind: "linear", "log", "integer" or "free".
-        lower, upper: the ends of its range, both allowed; None for "free".
-        start: where the search begins; None: the middle of the range, on its scale.
-        scale: by how much it must change to matter, roughly; on a log scale, by which factor. None: from the range.
-        log: whether it is on a log scale; always for "log", by choice for "integer".
+        lower, upper: the ends of its range, inclusive; None for "free".
+        start: the start of the search; None: the middle of the range, on its scale.
+        scale: the change that has a clear effect, roughly; on a log scale, a factor. None: from the range.
+        log: whether it is on a log scale; always for "log", optional for "integer".
     """
 
     kind: Kind
@@ -54,7 +54,7 @@ class Parameter:
         if not isinstance(self.log, bool):
             raise InputError(f"log: expected true or false, got {describe(self.log)}")
         if self.log and self.kind in ("linear", "free"):
-            raise InputError(f'log: a parameter of kind "{self.kind}" has no log scale; say log(lower, upper)')
+            raise InputError(f'log: a parameter of kind "{self.kind}" has no log scale; use log(lower, upper)')
         object.__setattr__(self, "log", self.log or self.kind == "log")
         if self.kind == "free":
             self._check_free()
@@ -65,24 +65,24 @@ class Parameter:
 
     def _check_free(self) -> None:
         if self.lower is not None or self.upper is not None:
-            raise InputError("free: it has no bounds; with both, say linear(lower, upper)")
+            raise InputError("free: has no bounds; with bounds, use linear(lower, upper)")
         if self.start is None or self.scale is None:
-            raise InputError("free: without a range, it needs both a start and a scale: free(start, scale)")
+            raise InputError("free: needs a start and a scale: free(start, scale)")
         object.__setattr__(self, "start", self._number("start", self.start))
 
     def _check_range(self) -> None:
         if self.lower is None or self.upper is None:
-            raise InputError(f"{self.kind}: expected lower and upper; without bounds, say free(start, scale)")
+            raise InputError(f"{self.kind}: expected lower and upper; without bounds, use free(start, scale)")
         lower, upper = self._number("lower", self.lower), self._number("upper", self.upper)
         if lower == upper:
             raise InputError(
-                f"lower, upper: both are {lower}, so the parameter is fixed; leave it out and give your objective its "
-                "value"
+                f"lower, upper: both are {lower}, so the parameter is fixed; omit it and set its value in your "
+                "objective"
             )
         if lower > upper:
             raise InputError(f"lower, upper: expected lower below upper, got {lower} and {upper}")
         if self.log and lower <= 0:
-            raise InputError(f"lower: a log scale needs a positive lower, got {lower}; say linear({lower}, {upper})")
+            raise InputError(f"lower: a log scale needs a positive lower, got {lower}; use linear({lower}, {upper})")
         if not self.log and not math.isfinite(float(upper) - float(lower)):
             raise InputError(f"lower, upper: their difference is too large for a float: {lower} and {upper}")
         object.__setattr__(self, "lower", lower)
@@ -103,12 +103,12 @@ class Parameter:
         object.__setattr__(self, "scale", scale)
 
     def _number(self, name: str, value: Any) -> float:
-        """A finite number; a whole one, as an int, if the parameter is one."""
+        """A finite number; an int for a parameter with whole numbers."""
         if isinstance(value, (bool, np.bool_)):
             raise InputError(f"{name}: expected a number, got {describe(value)}; for a switch, say integer(0, 1)")
         number = as_number(name, value)
         if not math.isfinite(number):
-            hint = "" if name == "value" else "; without bounds, say free(start, scale)"
+            hint = "" if name == "value" else "; without bounds, use free(start, scale)"
             raise InputError(f"{name}: expected a finite number, got {number}{hint}")
         if self.kind != "integer":
             return number
@@ -117,7 +117,7 @@ class Parameter:
         return int(number)
 
     def _middle(self) -> float:
-        """The value in the middle of the range; of 0.1 and 1000 on a log scale 10, not 9.999999999999998."""
+        """The value in the middle of the range; rounded, so that 0.1 and 1000 on a log scale give 10 exactly."""
         value = self.value(self.inner_lower + (self.inner_upper - self.inner_lower) / 2.0)
         if self.kind != "log" or self.lower is None or self.upper is None:
             return value
@@ -137,15 +137,15 @@ class Parameter:
 
     @property
     def inner_start(self) -> float:
-        """Where the vector's entry begins."""
-        assert self.start is not None  # set by the check
+        """The start of the vector's entry."""
+        assert self.start is not None  # the check sets it
         return self._inner(self.start)
 
     @property
     def inner_scale(self) -> float:
-        """By how much the vector's entry must change to matter: as given, or `SHARE` of the range.
+        """The change of the vector's entry that has a clear effect: as given, or `SHARE` of the range.
 
-        Of whole numbers at least one step at the start: within less, the objective does not change at all.
+        For whole numbers at least one step at the start; a smaller change has no effect at all.
         """
         if self.scale is not None:
             return math.log(self.scale) if self.log else self.scale
@@ -158,19 +158,19 @@ class Parameter:
         return math.log(value) if self.log else float(value)
 
     def inner(self, value: Any) -> float:
-        """The vector's entry for a value, which must be one that the parameter can have."""
+        """The vector's entry for a valid value."""
         number = self._number("value", value)
         if self.lower is not None and self.upper is not None and not self.lower <= number <= self.upper:
             raise InputError(f"value: expected one within [{self.lower}, {self.upper}], got {shown(value)}")
         return self._inner(number)
 
     def value(self, x: float) -> float:
-        """The value for an entry of the vector: within the bounds, the ends and the start exact, whole if it is.
+        """The value for an entry of the vector: within the bounds, exact at the ends and the start, rounded if whole.
 
-        Of two whose logarithms are one float, next to each other, it is the end.
+        If two neighbouring values have the same logarithm, it is the end.
         """
         x = finite("x", x)
-        # The logarithm's inverse may miss these by a rounding error; the user wrote them down.
+        # The inverse of the logarithm may miss these values by a rounding error.
         for known in (self.lower, self.upper, self.start):
             if known is not None and x == self._inner(known):
                 return known
@@ -182,14 +182,14 @@ class Parameter:
         return value if self.lower is None or self.upper is None else min(max(value, self.lower), self.upper)
 
     def rounded(self, x: float) -> float:
-        """The vector's entry of the very value that is evaluated at x."""
+        """The vector's entry of the value that is evaluated at x."""
         x = finite("x", x)
         if self.kind == "integer":
             return self._inner(self.value(x))
         return min(max(x, self.inner_lower), self.inner_upper)
 
     def __str__(self) -> str:
-        """The call that makes it."""
+        """The call that creates the parameter."""
         if self.kind == "free":
             return f"free({self.start!r}, {self.scale!r})"
         scale = "" if self.scale is None else f", scale={self.scale!r}"
@@ -197,7 +197,7 @@ class Parameter:
         return f"{self.kind}({self.lower!r}, {self.upper!r}, start={self.start!r}{scale}{steps})"
 
     def to_plain(self) -> dict[str, Any]:
-        """Data that JSON and TOML can hold."""
+        """Plain data for JSON and TOML."""
         plain = {name: getattr(self, name) for name in FIELDS if getattr(self, name) is not None}
         if self.kind != "integer" or not self.log:
             del plain["log"]
@@ -214,7 +214,7 @@ def linear(lower: float, upper: float, *, start: float | None = None, scale: flo
 
 
 def log(lower: float, upper: float, *, start: float | None = None, scale: float | None = None) -> Parameter:
-    """A positive number of which factors matter, such as a gain or a rate; its scale is a factor, too.
+    """A positive number on a log scale, such as a gain or a rate; its scale is a factor.
 
     >>> log(0.1, 1000).start, log(0.1, 100, scale=2).inner_scale == math.log(2)
     (10.0, True)
@@ -225,7 +225,7 @@ def log(lower: float, upper: float, *, start: float | None = None, scale: float 
 def integer(
     lower: int, upper: int, *, start: int | None = None, scale: float | None = None, log: bool = False
 ) -> Parameter:
-    """A whole number from lower to upper, both included; with ``log=True`` one of which factors matter.
+    """A whole number from lower to upper, inclusive; with ``log=True`` on a log scale.
 
     >>> integer(1, 9).value(4.4)
     4

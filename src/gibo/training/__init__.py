@@ -1,1 +1,1 @@
-"""Policy search: a task, an optimiser and the normalisation of states, put together as one run with a journal."""
+"""Policy search: combines a task, an optimiser and the normalisation of states in one run with a journal."""

@@ -1,10 +1,10 @@
 """Settings for policy search: the paper's (Müller et al. 2021, table 3), as in its tables ("paper") and as in the
 published code's files configs/rl_experiment/*/*_10runs.yaml ("published"), and our own ("gibo").
 
-Noise levels of the tables are variances in the published code, and so they are here. The published code fits the
-hyperparameters once the window is full, and a constant mean with them, which it leaves out of the gradient; ARS there
-takes a sample's standard deviation and normalises the states of Swimmer. On Hopper it decays the weights of GIBO by
-1e-5 per update, which is left out here: over a run of 8000 episodes it would change them by 0.2 %.
+The noise levels of the tables are variances, as in the published code. The published code fits the hyperparameters and
+a constant mean when the window is full, and omits the mean from the gradient. Its ARS uses a sample's standard
+deviation and normalises the states of Swimmer. On Hopper it decays the weights of GIBO by 1e-5 per update; this is
+omitted here, because it would change them by only 0.2 % in a run of 8000 episodes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gibo.steps import GradientAscent, Piecewise
 from gibo.training.training import Training
 
 
-# Where both have the same settings for GIBO, ours have a mean that is fixed at 0.
+# If both have the same settings for GIBO, ours differ by a mean that is fixed at 0.
 def _gibo(source: str, longest: float, noise: float, M: int, N_m: int, delta: float, eta: Any) -> dict[str, Settings]:
     as_in_code = source != "paper"
     settings = Settings.paper(
@@ -61,7 +61,7 @@ _ARS_HOPPER = replace(
 
 
 def _in_code(training: Training, **changes: Any) -> Training:
-    """ARS as in the published code: of the returns it takes a sample's standard deviation."""
+    """ARS as in the published code, with a sample's standard deviation of the returns."""
     return replace(training, options={**training.options, "ddof": 1}, **changes)
 
 
@@ -70,10 +70,10 @@ _HOPPER_STEPS = Piecewise(((0, 0.6), (1000, 0.5), (2000, 0.3)))
 
 
 def _own(noise: float) -> dict[str, Settings]:
-    """Hopper's published settings, but the signal's variance is not fitted, and the step size does not change.
+    """Hopper's published settings, but with a fixed variance of the signal and a constant step size.
 
-    Before a policy hops or runs, returns differ by less than the fixed noise, the fitted variance goes to zero, and the
-    steps go anywhere.
+    Before a policy hops or runs, returns differ by less than the fixed noise. A fitted variance would go to zero, and
+    the steps would be random.
     """
     return {"settings": replace(_gibo("gibo", 0.5, noise, 32, 128, 0.2, 0.6)["settings"], variance=0.05)}
 
@@ -97,7 +97,7 @@ PRESETS: dict[str, dict[tuple[str, str], Training]] = {
         ("CartPole-v1", "gibo"): replace(_CARTPOLE, options=_gibo("published", 0.3, 0.5, 8, 20, 0.1, _POLE_STEPS)),
         ("CartPole-v1", "ars"): _in_code(_ARS_CARTPOLE),
         ("Swimmer-v5", "gibo"): replace(_SWIMMER, options=_gibo("published", 0.3, 0.01, 16, 32, 0.1, 0.5)),
-        # Of Swimmer and Hopper the biases are not trained.
+        # The biases of Swimmer and Hopper are not trained.
         ("Swimmer-v5", "ars"): _in_code(_ARS_SWIMMER, normalize_states=True, reexpressed="off"),
         ("Hopper-v5", "gibo"): replace(_HOPPER, options=_gibo("published", 0.5, 0.02, 32, 128, 0.2, _HOPPER_STEPS)),
         ("Hopper-v5", "ars"): _in_code(_ARS_HOPPER, policy="linear"),
@@ -105,7 +105,7 @@ PRESETS: dict[str, dict[tuple[str, str], Training]] = {
     "gibo": {
         ("CartPole-v1", "gibo"): replace(_CARTPOLE, options=_gibo("gibo", 0.3, 0.5, 8, 20, 0.1, _POLE_STEPS)),
         ("Swimmer-v5", "gibo"): replace(_SWIMMER, options=_gibo("gibo", 0.3, 0.01, 16, 32, 0.1, 0.5)),
-        # The noise of the paper's table: with 0.02 one trial in seven stayed where all returns are alike.
+        # The noise of the paper's table: with 0.02 one trial in seven stayed on a plateau of equal returns.
         ("Hopper-v5", "gibo"): replace(_HOPPER, options=_own(0.01)),
         ("HalfCheetah-v5", "gibo"): replace(_CHEETAH, options=_own(0.02)),
         # Step, noise and directions of ARS V2-t in Mania et al. 2018.
@@ -119,5 +119,5 @@ PRESETS: dict[str, dict[tuple[str, str], Training]] = {
     },
 }
 
-# Episodes after which a trial with a preset has mostly learnt.
+# Episodes after which a trial with a preset has mostly converged.
 BUDGETS = {"CartPole-v1": 100, "Swimmer-v5": 500, "Hopper-v5": 2000, "HalfCheetah-v5": 1000}

@@ -1,4 +1,4 @@
-"""Policy search: a task, an optimiser and the normalisation of states, put together as one run with a journal."""
+"""Policy search: combines a task, an optimiser and the normalisation of states in one run with a journal."""
 
 from __future__ import annotations
 
@@ -35,15 +35,14 @@ REEXPRESSIONS = ("exact", "data", "iterate", "off")
 
 
 class StateNormalizer:
-    """Normalises a task's states by their statistics, which change between iterations only.
+    """Normalises a task's states by their statistics, which change only between iterations.
 
     Args:
         architecture: of the policy.
-        reexpressed: which points are expressed in the new normalisation when it changes, so that the same behaviour
-            keeps the same value: ``"exact"`` and ``"data"``, the optimiser's data; ``"iterate"``, its data and its
-            iterate; ``"off"``, none, as in ARS V2. A policy without biases cannot keep its behaviour when the mean of
-            the states changes; with ``"exact"`` its normalisation keeps the first mean. docs/leaderboard.md has what
-            that gains.
+        reexpressed: the points that are converted when the normalisation changes, so that the same behaviour keeps the
+            same value. ``"exact"`` and ``"data"``: the optimiser's data; ``"iterate"``: its data and its iterate;
+            ``"off"``: none, as in ARS V2. A policy without biases cannot keep its behaviour when the mean of the states
+            changes; with ``"exact"`` its normalisation keeps the first mean. docs/diary.md has the effect.
     """
 
     def __init__(self, architecture: Architecture, reexpressed: str = "exact") -> None:
@@ -58,7 +57,7 @@ class StateNormalizer:
     def learn(self, infos: Sequence[Mapping[str, Any]]) -> Reparametrized | None:
         known = self.statistics.count > 0
         for info in infos:
-            if "statistics" in info:  # a failed episode has none
+            if "statistics" in info:  # a failed episode has no statistics
                 self.statistics = self.statistics.merge(Statistics.from_plain(info["statistics"]))
         old, new = self.normalization, self.statistics.normalization
         if known and self.reexpressed == "exact" and not self.architecture.has_bias:
@@ -91,26 +90,26 @@ def _method(name: str, value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Training:
-    """What is trained and how: everything that a trial depends on except its seed and its budget.
+    """The specification of a trial: everything that it depends on, except its seed and its budget.
 
-    The help texts of the fields below are what ``gibo train --help`` shows.
+    ``gibo train --help`` shows the help texts of the fields below.
 
     Attributes:
         environment: a Gymnasium id; ``my_robot:Arm-v0`` imports ``my_robot`` first.
-        options: of the method: ``{"settings": gibo.Settings(...)}`` for gibo, ``{"step_size": ...}`` for ars.
-        reexpressed: see `StateNormalizer`. None: the journal's, or `usual_reexpression` in a new trial.
+        options: options of the method: ``{"settings": gibo.Settings(...)}`` for gibo, ``{"step_size": ...}`` for ars.
+        reexpressed: see `StateNormalizer`. None: from the journal, or `usual_reexpression` in a new trial.
     """
 
     environment: str
     policy: str = setting("linear", _policy, "linear, affine, mlp:16,16 or mlp:16,16:relu")
     method: str = setting("gibo", _method, methods_text())
-    scale: float = setting(0.1, positive, "by how much a parameter must change to matter, roughly")
+    scale: float = setting(0.1, positive, "the change of a parameter that has a clear effect, roughly")
     options: Mapping[str, Any] = field(default_factory=dict)
     episodes: int = setting(1, positive_int, "episodes per evaluation; its value is their mean return")
     normalize_states: bool = setting(False, as_flag, "the policy sees normalised states")
     reexpressed: Literal["exact", "data", "iterate", "off"] | None = None
     reward_shift: float = setting(0.0, finite, "subtracted from each reward")
-    reward_scale: float = setting(1.0, positive, "multiplies what is left of a reward; positive")
+    reward_scale: float = setting(1.0, positive, "multiplies the shifted reward; positive")
     action_noise: float = setting(
         0.0,
         partial(positive, or_zero=True),
@@ -147,7 +146,7 @@ class Training:
         return method_class(self.method)(task.x0(seed), scale=self.scale, seed=seed, **self.options)
 
     def normalizer(self, architecture: Architecture) -> StateNormalizer | None:
-        """What normalises the states, if they are normalised."""
+        """The normaliser of the states, or None."""
         return StateNormalizer(architecture, self.chosen_reexpression) if self.normalize_states else None
 
     @property
@@ -160,7 +159,7 @@ class Training:
         try:
             plain: dict[str, Any] = to_plain(self) | {"reexpressed": self.chosen_reexpression}
         except TypeError as error:
-            raise InputError(f"options: expected what can be saved: {error}") from None
+            raise InputError(f"options: expected options that can be saved: {error}") from None
         return plain
 
     @classmethod
@@ -168,7 +167,7 @@ class Training:
         """The inverse of `to_plain`. Fields that the data lack have their defaults."""
         names = {f.name for f in fields(cls)}
         if not isinstance(data, dict) or not {"environment", "method", "options", "reexpressed"} <= data.keys():
-            raise InputError(f"training: expected what to_plain gives, got {describe(data)}")
+            raise InputError(f"training: expected the result of to_plain, got {describe(data)}")
         options = dict(instance("options", data["options"], dict, "options by their names"))
         if "settings" in options:
             options["settings"] = Settings.from_plain(options["settings"])
@@ -189,12 +188,12 @@ def train(
     watch: bool | Literal["control"] = False,
     force: bool = False,
 ) -> Result:
-    """One trial, in its own folder; the same call continues it. The policy is saved there as ``policy.json``.
+    """Train one trial in its own folder; the same call continues it. The policy is saved there as ``policy.json``.
 
     Args:
-        training: what and how.
+        training: the specification of the trial.
         folder: for the journal and the policy.
-        budget: evaluations, of `training.episodes` episodes each.
+        budget: number of evaluations, of `training.episodes` episodes each.
         seed: of the trial.
         workers, executor, time_limit, progress, callback, watch, force: see `gibo.run`.
     """
@@ -262,7 +261,7 @@ class Trial(NamedTuple):
 def read_trial(folder: Path | str, allow_module: bool = False) -> Trial:
     """The trial in a folder with its current policy, also while it is running.
 
-    This makes the environment. An id such as ``"module:Env-v0"`` makes Gymnasium import that module: allow that only
+    This creates the environment. For an id such as ``"module:Env-v0"``, Gymnasium imports the module: allow that only
     for a journal that you trust.
     """
     with Journal.read(folder) as journal:
@@ -290,17 +289,17 @@ class LastEpisode(NamedTuple):
 def last_episode(folder: Path | str, allow_module: bool = False) -> LastEpisode:
     """The episode of a trial's last iterate; for a method that never evaluates iterates, the last episode of all.
 
-    This makes the environment; see `read_trial`.
+    This creates the environment; see `read_trial`.
     """
     with Journal.read(folder) as journal:
         training, spec = _allowed_training(journal, allow_module), journal.spec()
         told = [e for e, _ in journal.evaluations() if e.failure is None and e.kind != EXTERNAL]
         if not told:
-            raise InputError(f"{folder}: no episode is over yet")
+            raise InputError(f"{folder}: no episode has ended yet")
         last = max(told, key=lambda e: (e.kind == ITERATE, e.id))
         with training.task() as task:
             normalizer = training.normalizer(task.architecture)
-            if normalizer is not None:  # as it was then
+            if normalizer is not None:  # the normalisation of that time
                 events = Session(spec.fresh_optimizer(), spec.sign, normalizer).as_replayed(journal.events())
                 asked = (query.id for event in events if isinstance(event, Asked) for query in event.queries)
                 next(i for i in asked if i == last.id)
@@ -311,7 +310,7 @@ def last_episode(folder: Path | str, allow_module: bool = False) -> LastEpisode:
 
 
 def _allowed_training(journal: Journal, allow_module: bool) -> Training:
-    """The training of a journal's run, if its environment may be made."""
+    """The training of a journal's run, if its environment may be created."""
     training = training_of(journal)
     module, colon, _ = training.environment.partition(":")
     if colon and not allow_module:
@@ -331,7 +330,7 @@ def training_of(journal: Journal) -> Training:
 
 
 def normalizer_of(journal: Journal) -> StateNormalizer | None:
-    """The normaliser of a run's states, for reading its journal; this makes no environment."""
+    """The normaliser of a run's states, for reading its journal; creates no environment."""
     spec = journal.spec()
     if spec.training is None or not spec.training.get("normalize_states"):
         return None

@@ -158,7 +158,7 @@ def test_options_of_gibo_go_through(tmp_path):
     [
         ({"constraints": {"type": "ineq", "fun": bowl}}, "constraints: not supported"),
         ({"options": {"maxfev": 10}}, "mean the same"),
-        ({"options": {"gradient_noise": 1.0}}, "no jac"),
+        ({"options": {"gradient_noise": 1.0}}, "expected jac"),
         ({"bounds": [(0, 1)]}, "expected 2 pairs"),
         ({"bounds": [(0, 0), (-1, 1)]}, "lower must be below upper"),
         ({"x0": [0.0, np.nan]}, "x0"),

@@ -57,7 +57,7 @@ def maximize(
             failed, and the run goes on; the search avoids places where evaluations fail.
         x0: (d,) where to start; or give `parameters`.
         budget: how many evaluations may be spent; with a journal, those of earlier starts included.
-        scale: by how much a parameter must change to matter, roughly; a number or one per parameter. None: 1.
+        scale: the change of a parameter that has a clear effect, roughly; one number or one per parameter. None: 1.
         bounds: None, or (lower, upper) as numbers or vectors, or d pairs.
         seed: of all random choices. None: 0.
         settings: `gibo.Settings`; the defaults need none. Of a run that is continued, scale, bounds, seed and settings

@@ -249,7 +249,7 @@ def test_minimize_passes_all_options_on():
         ({"target": "high"}, "target: expected a number, got str 'high'"),
         ({"workers": 0}, "workers: expected a whole number of at least 1, got 0"),
         ({"time_limit": 0.0}, "time_limit: expected a positive finite number, got 0.0"),
-        ({"executor": Executor(), "workers": 2}, "workers, executor: give one of them"),
+        ({"executor": Executor(), "workers": 2}, "workers, executor: give only one of them"),
         ({"executor": Executor(), "time_limit": 2.0}, "time_limit: an executor's evaluations cannot be ended"),
         ({"executor": "threads"}, "executor: expected a concurrent.futures.Executor, got str 'threads'"),
         ({"penalty": np.inf}, "penalty: expected a finite number, got inf"),

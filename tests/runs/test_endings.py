@@ -78,10 +78,10 @@ def test_no_value_is_never_without_a_reason(kind):
     assert np.isnan(result.value)
     assert result.best_seen is not None
     assert result.warnings == (
-        "value: there is none, because the optimiser judges by whole batches and none is complete; best_seen has the "
-        "best value told",
+        "value: there is none, because the optimiser uses whole batches and none is complete; best_seen has the "
+        "best value so far",
     )
-    assert "no value (the optimiser judges by whole batches" in str(result)
+    assert "no value (the optimiser uses whole batches" in str(result)
     whole = run(kind(X0), hill, budget=20)
     assert np.isfinite(whole.value)
     assert whole.warnings == ()
@@ -90,7 +90,7 @@ def test_no_value_is_never_without_a_reason(kind):
 def test_nor_is_it_where_nothing_has_one():
     with pytest.warns(FailedEvaluationWarning):
         failed = climb(lambda x: np.nan, budget=3)
-    assert failed.warnings == ("value: there is none, because no evaluation had one",)
+    assert failed.warnings == ("value: there is none, because no evaluation had a value",)
     stopped = climb(raising(KeyboardInterrupt()))
     assert stopped.warnings == ("value: there is none, because nothing was evaluated",)
 

@@ -196,7 +196,7 @@ def test_a_run_asks_for_force_and_says_so_in_its_journal(tmp_path):
     assert gibo.resume(tmp_path, other, budget=7).evaluations == 7  # from now on it is this one
     with Journal.read(tmp_path) as journal:
         assert [each.body["text"] for each in journal.actions()] == [
-            "went on with another objective: height was 1.0, now 9.0"
+            "continued with another objective: height was 1.0, now 9.0"
         ]
     with pytest.raises(InputError, match="force: expected True or False"):
         climb(other, tmp_path, 8, force="yes")
@@ -244,5 +244,5 @@ def test_gibo_train_with_another_objective(tmp_path, capsys):
     with Journal.read(tmp_path / "trial-00") as journal:
         assert journal.spec().training["max_steps"] == 50
         assert [each.body["text"] for each in journal.actions()] == [
-            "went on with another objective: max_steps was None, now 50"
+            "continued with another objective: max_steps was None, now 50"
         ]

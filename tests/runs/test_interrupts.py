@@ -69,7 +69,7 @@ def test_the_first_ctrl_c_lets_the_running_evaluations_finish_and_records_them(t
     assert process.exitcode == 0
     assert all(is_gone(pid) for pair in pids for pid in pair)
     text = (tmp_path / "stderr").read_text()
-    assert "the run ends when the evaluations that are running have returned; Ctrl-C again ends it" in text
+    assert "the run ends when the running evaluations have returned; Ctrl-C again ends it" in text
     with Journal.read(tmp_path / "run") as journal:
         told = by_id(journal)
         assert journal.starts()[-1].reason == "interrupted after 7 of 20 evaluations"

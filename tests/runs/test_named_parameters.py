@@ -61,9 +61,9 @@ def test_another_kind_of_parameter_is_another_run(tmp_path):
     ("call", "text"),
     [
         (lambda: gibo.maximize(lambda gain: 1.0, parameters=PARAMETERS, budget=3), "keywords gain, delay, angle, and"),
-        (lambda: gibo.maximize(loss, [0.0], parameters=PARAMETERS, budget=3), "leave x0, scale and bounds out"),
+        (lambda: gibo.maximize(loss, [0.0], parameters=PARAMETERS, budget=3), "omit x0, scale and bounds"),
         (lambda: gibo.maximize(loss, parameters={"gain": 1}, budget=3), "expected gibo.parameters.Parameters"),
-        (lambda: gibo.maximize(loss, budget=3), "x0: expected where to start"),
+        (lambda: gibo.maximize(loss, budget=3), "x0: expected the start"),
         (lambda: gibo.maximize(lambda: 1.0, [0.0], budget=3), "called with a vector, and takes"),
         (lambda: gibo.maximize(lambda x, y: 1.0, [0.0], budget=3), "missing a required argument: 'y'"),
         (lambda: gibo.maximize(lambda x: None, [0.0], budget=3), "expected a number, got None"),

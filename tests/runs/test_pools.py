@@ -201,5 +201,5 @@ def test_with_a_quorum_and_workers_every_journal_replays_to_where_the_run_was(tm
 
 @pytest.mark.parametrize("kind", [gibo.ARS, gibo.CMAES, gibo.VanillaBO])
 def test_a_quorum_is_refused_by_those_that_need_all_values(kind):
-    with pytest.raises(InputError, match=f"quorum: {kind.__name__} needs all values of an iteration; leave it at 1"):
+    with pytest.raises(InputError, match=f"quorum: {kind.__name__} needs all values of an iteration; use quorum=1"):
         gibo.run(kind(X0, bounds=(-1.0, 1.0)), hill, budget=10, quorum=0.5)

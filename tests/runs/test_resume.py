@@ -203,7 +203,7 @@ def test_what_a_start_was_given_is_what_the_next_one_gets_unless_told_otherwise(
 
 def test_a_journal_without_a_budget_asks_for_one(tmp_path):
     Journal.create(tmp_path, RunSpec.of(GIBO(X0, settings=SETTINGS))).close()
-    with pytest.raises(InputError, match=r"budget: .* has none yet; say how many .* with budget=n"):
+    with pytest.raises(InputError, match=r"budget: .* has none yet; give the largest number .* with budget=n"):
         gibo.resume(tmp_path, hill)
     assert everything(gibo.resume(tmp_path, hill, budget=12)) == undisturbed(12)
 

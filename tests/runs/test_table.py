@@ -136,4 +136,4 @@ def test_a_notebook_shows_also_a_run_without_a_value_or_with_one():
     with pytest.warns(gibo.FailedEvaluationWarning):
         failed = gibo.run(gibo.GIBO([0.0]), lambda x: float("nan"), budget=2)
     assert "<svg" not in failed._repr_html_()
-    assert "no evaluation had one" in failed._repr_html_()
+    assert "no evaluation had a value" in failed._repr_html_()

@@ -1,7 +1,7 @@
-"""Advice on a run in words: what looks wrong, and what to try next; `gibo.runs.verdict` says what was reached.
+"""Advice on a run in words: what looks wrong and what to try next. The result itself is in `gibo.runs.verdict`.
 
-The rules look at `Facts`, which a finished run (`gibo.runs.result`) and the page of a running one (`gibo.web`) both
-can give. Each threshold is one that good runs stay clear of; a sentence that comes too often is not read.
+The rules use `Facts`, which a finished run (`gibo.runs.result`) and the page of a running one (`gibo.web`) provide.
+Good runs stay far from each threshold, because nobody reads advice that appears too often.
 """
 
 from __future__ import annotations
@@ -22,25 +22,24 @@ from gibo.outcome import BASELINE, EXTERNAL, ITERATE, Evaluation
 from gibo.runs.spec import Naming
 
 IN_A_ROW = 5  # failures, or uncertain steps
-RECENT = 50  # evaluations whose failures are counted
+RECENT = 50  # last evaluations whose failures are counted
 FAILING_SHARE = 0.3  # of the last evaluations
 UNSURE_ASCENT = 0.6  # probability of ascent; a guess has 0.5
-LENGTHSCALE_RATIO = 4.0  # of the lengthscales found to those that the scale promises
+LENGTHSCALE_RATIO = 4.0  # ratio of the fitted lengthscales to those expected from the scale
 # Standard deviations of the noise. The figures come from −‖x − 1‖² from 0 with noise 0.03, 4 and 12 parameters and 60
 # to 120 values, and from noise alone.
-CLEAR_SIGNAL = 1.5  # of the signal: from here on lengthscales can be believed
-VISIBLE_CHANGE = 2.0  # of the value within one scale: above 13 with a scale of 0.3, below 0.6 with one of 0.01
-FAINT_SIGNAL = 1.0  # of the signal: on noise alone below from the fifth step on, on hills above
+CLEAR_SIGNAL = 1.5  # of the signal: above it, lengthscales are reliable
+VISIBLE_CHANGE = 2.0  # of the value within one scale: above 13 with a scale of 0.3, below 0.6 with a scale of 0.01
+FAINT_SIGNAL = 1.0  # of the signal: from the fifth step on, below it with noise alone and above it on hills
 # The net length of a walk as a share of its path, and the mean cosine between successive steps. On the same functions
 # (3 seeds, `Settings(scale_search=False)`): a share of 0.22 to 0.37 with a scale of 0.3; 0.57 to 0.97 with 0.03; 0.05
-# to 0.08 and cosines of −0.46 to −0.69 with 3. Some walks with too small a scale had 0.27; nothing is said about those.
+# to 0.08 and cosines of −0.46 to −0.69 with 3. Some walks with too small a scale had 0.27; they get no advice.
 MARCHING, JUMPING, OPPOSED = 0.55, 0.1, -0.4
-LONG_MARCH = 5.0  # scales per parameter; every search marches in the beginning
+LONG_MARCH = 5.0  # scales per parameter; every search marches at the beginning
 LEAST_STEPS = 6
-# Standard errors of a trend in time. In 12 runs of 100 values on hills: at most 2 where they stand still, 7 and more
-# where they move.
+# Standard errors of a trend in time. In 12 runs of 100 values: at most 2 on still hills, 7 and more on moving hills.
 DRIFT = 4.0
-LEAST_ALIKE = 3  # equal values that are no accident
+LEAST_ALIKE = 3  # equal values that are no coincidence
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class Advice:
 
     Attributes:
         code: "improved", "no_improvement", "scale_small", …; docs/troubleshooting.md has them all.
-        text: what was seen, and what to try.
+        text: the observation, and what to try.
     """
 
     code: str
@@ -61,30 +60,30 @@ class Advice:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What the rules look at; values and points are the objective's own.
+    """The facts that the rules use. Values have the objective's sign.
 
     Attributes:
         minimize: whether small values are good.
-        naming: of the parameters.
-        scale, lower, upper: one entry of the vector per parameter; bounds infinite where there are none.
-        count, failures: evaluations so far, and how many of them failed.
-        recent: of the last `RECENT` evaluations why they failed, or None.
-        alike: the one value that all evaluations had; None if they differ, or are few.
-        ascents, steps: of the last `RECENT` iterations the probability of ascent and the step, where there is a model.
-        lengthscale: (d,) that the model found; None without one.
-        expected: lengthscale, in scales, that the settings expect; None where it is fixed.
-        signal: standard deviations of the noise that the model's signal has; None without a model.
+        naming: the names of the parameters.
+        scale, lower, upper: one number per parameter; missing bounds are infinite.
+        count, failures: numbers of evaluations and of failures so far.
+        recent: for each of the last `RECENT` evaluations the reason of its failure, or None.
+        alike: the common value of all evaluations; None if they differ or are few.
+        ascents, steps: probability of ascent and step of the last `RECENT` iterations, if there is a model.
+        lengthscale: (d,) of the model; None without one.
+        expected: the settings' expected lengthscale in scales; None if it is fixed.
+        signal: the model's signal in standard deviations of the noise; None without a model.
         recommended: (d,) or None.
-        values: all of them, in the order of their ids; None where there is none. Empty while a run goes on.
-        iterates: the values that the iterates had, in their order.
-        at_start: the values that the start had.
+        values: all values in the order of their ids, None for a failure. Empty during a run.
+        iterates: the values of the iterates, in order.
+        at_start: the values of the start.
         baseline: those among them of its repeated evaluations.
         since: the index of the first one of the values of the search from the present start.
-        batch: how many evaluations the first iteration takes; 0 before the first query is asked.
-        evaluated: how many queries were evaluated; the others of `count` are points from elsewhere.
+        batch: number of evaluations of the first iteration; 0 before the first query is asked.
+        evaluated: number of evaluated queries; the others in `count` are points that the run did not ask for.
         by_hand: whether a person or another program evaluates, query by query.
-        iterations: how many were finished.
-        trend: of the values in time, upwards, in its standard errors; None where it is not known.
+        iterations: number of finished iterations.
+        trend: upward trend of the values in time, in standard errors; None if unknown.
     """
 
     minimize: bool
@@ -115,7 +114,7 @@ class Facts:
 
     @classmethod
     def of(cls, optimizer: Optimizer, told: Sequence[Evaluation], steps: Sequence[Iteration], **known: Any) -> Facts:
-        """The facts of a run with these evaluations, in the objective's own sign, and these steps."""
+        """The facts of a run with these evaluations, in the objective's sign, and these steps."""
         d = optimizer.d
         lower, upper = optimizer.bounds or (np.full(d, -math.inf), np.full(d, math.inf))
         expected = getattr(getattr(getattr(optimizer, "settings", None), "lengthscale", None), "median", None)
@@ -163,20 +162,20 @@ def of_values(rows: Sequence[tuple[int, str, float | None, bool]], begun: int) -
 
 
 def alike(values: Sequence[float | None]) -> float | None:
-    """The value that all evaluations share; None if values differ, or are few."""
+    """The common value of all evaluations; None if values differ or are few."""
     known = [value for value in values if value is not None]
     return known[0] if len(known) >= LEAST_ALIKE and min(known) == max(known) else None
 
 
 def signal(variance: float, noise: float) -> float | None:
-    """Standard deviations of the noise that a model's signal has, from its hyperparameters."""
+    """A model's signal in standard deviations of the noise, from its hyperparameters."""
     return math.sqrt(variance / noise) if variance > 0.0 and noise > 0.0 else None
 
 
 def remarks(facts: Facts) -> list[Advice]:
     """What looks wrong and what to try, the most urgent first."""
     found = [_failures(facts), all_alike(facts), scale_advice(facts), _ascent(facts), _bounds(facts), _drift(facts)]
-    if found[1] is not None:  # from values that are alike nothing else can be told
+    if found[1] is not None:  # equal values allow no other advice
         found[2:4] = []
     return [advice for advice in found if advice is not None]
 
@@ -205,8 +204,8 @@ def all_alike(facts: Facts) -> Advice | None:
     if facts.alike is None:
         return None
     text = (
-        f"No improvement: all {facts.count - facts.failures} values are {facts.alike:.6g}, so there is nothing to "
-        "learn from. Try a larger scale, another start, or an objective that also rewards coming nearer."
+        f"No improvement: all {facts.count - facts.failures} values are {facts.alike:.6g}, so the search cannot "
+        "learn. Try a larger scale, another start, or an objective that also rewards small progress."
     )
     return Advice("all_alike", text)
 
@@ -236,18 +235,18 @@ def scale_advice(facts: Facts) -> Advice | None:
         text = "The search still marches in one direction: the scale looks too small. Try 3 to 10 times it, or go on."
         return Advice("scale_small", text)
     if share < JUMPING and cosine < OPPOSED:
-        text = "The search jumps to and fro: the scale looks too large. Try a third to a tenth of it."
+        text = "The search jumps back and forth: the scale looks too large. Try a third to a tenth of it."
         return Advice("scale_large", text)
     return None
 
 
 def _is_fitted(facts: Facts) -> bool:
-    """Before the model was fitted to some data, its hyperparameters say nothing but the settings."""
+    """Whether the hyperparameters depend on enough data and not only on the settings."""
     return facts.count - facts.failures >= 2 * len(facts.scale) + 5
 
 
 def _found(facts: Facts) -> float | None:
-    """The lengthscales relative to what the settings expect; None where they say nothing, or the value does change."""
+    """The lengthscales relative to the expected ones; None if they are not reliable or the value clearly changes."""
     ell, expected, clear = facts.lengthscale, facts.expected, facts.signal
     if ell is None or expected is None or clear is None or not _is_fitted(facts) or clear <= CLEAR_SIGNAL:
         return None
@@ -268,7 +267,7 @@ def _walk(facts: Facts) -> tuple[float, float, float]:
     most = np.arange(len(steps)) != lengths.argmax()
     without = float(np.linalg.norm(steps[most].sum(axis=0)) / lengths[most].sum())
     arrived = lengths[-LEAST_STEPS // 2 :].mean() < lengths.mean() / 3.0
-    if arrived or without <= MARCHING:  # one jump to a far better place, such as a policy that stands, is no march
+    if arrived or without <= MARCHING:  # one jump to a far better point, such as a policy that stands, is no march
         share = min(share, MARCHING)
     return share, float(cosines.mean()), net / math.sqrt(steps.shape[1])
 
@@ -284,7 +283,7 @@ def _bounds(facts: Facts) -> Advice | None:
     if not at:
         return None
     names = ", ".join(at[:3]) + (f" and {len(at) - 3} more" if len(at) > 3 else "")
-    text = f"The recommended point lies on a bound: {names}. If it may go further, widen the bounds."
+    text = f"The recommended point lies on a bound: {names}. If the machine allows more, widen the bounds."
     return Advice("at_bound", text)
 
 
@@ -293,8 +292,8 @@ def _drift(facts: Facts) -> Advice | None:
         return None
     rising = (facts.trend > 0.0) != facts.minimize
     text = (
-        f"The values {'rise' if rising else 'fall'} with time where the parameters do not explain it: the objective "
-        "drifts. Use Settings(drift=True): then the target is the objective now."
+        f"The values {'rise' if rising else 'fall'} with time, and the parameters do not explain it: the objective "
+        "drifts. Use Settings(drift=True): the search then follows the present objective."
     )
     return Advice("drift", text)
 

@@ -28,7 +28,7 @@ from gibo.runs.session import Session
 from gibo.runs.spec import Naming, RunSpec
 from gibo.runs.workers import Workers
 
-NOTICE = "gibo: the run ends when the evaluations that are running have returned; Ctrl-C again ends it at once\n"
+NOTICE = "gibo: the run ends when the running evaluations have returned; Ctrl-C again ends it at once\n"
 
 
 @short_traceback
@@ -50,28 +50,28 @@ def maximize(
     """Maximise a noisy, expensive objective near x0 with GIBO.
 
     Args:
-        objective: takes a vector (d,) and returns a number, or a `gibo.Outcome`. If it has a parameter named ``seed``,
-            it gets one that depends on the run's seed and the query alone; if it has one named ``kind``, it gets what
-            the query is for, ``"iterate"`` (the optimiser's guess) or ``"query"`` (near it), so that it can spend more
-            on an iterate. An evaluation that raises, or returns something else than a finite number, is recorded as
-            failed, and the run goes on; the search avoids places where evaluations fail.
-        x0: (d,) where to start; or give `parameters`.
-        budget: how many evaluations may be spent; with a journal, those of earlier starts included.
+        objective: takes a vector (d,) and returns a number or a `gibo.Outcome`. If it has a parameter ``seed``, it gets
+            a seed that depends only on the run's seed and the query. If it has a parameter ``kind``, it gets the kind
+            of the query, ``"iterate"`` (the optimiser's guess) or ``"query"`` (near it), so that it can spend more on
+            an iterate. An evaluation fails if it raises or returns no finite number. The run then continues, and the
+            search avoids regions where evaluations fail.
+        x0: (d,) the start; or give `parameters`.
+        budget: the largest number of evaluations; with a journal, including those of earlier starts.
         scale: the change of a parameter that has a clear effect, roughly; one number or one per parameter. None: 1.
         bounds: None, or (lower, upper) as numbers or vectors, or d pairs.
         seed: of all random choices. None: 0.
-        settings: `gibo.Settings`; the defaults need none. Of a run that is continued, scale, bounds, seed and settings
-            that are not given are the journal's.
+        settings: `gibo.Settings`; the default method needs none. A run that is continued takes omitted scale, bounds,
+            seed and settings from its journal.
         limits: (lower, upper) of measured quantities by name, such as ``{"torque": (None, 4.0)}``, or `gibo.Limits`.
-            The objective then returns ``Outcome(value, measured={"torque": 3.2})``. `Result.limits` has the believed
+            The objective then returns ``Outcome(value, measured={"torque": 3.2})``. `Result.limits` has the model's
             probability that each limit holds at the recommended point.
-        careful: queries keep to the limits, too, as far as the models can tell; the start must satisfy them.
-        largest_step: the most by which a step may change a parameter, in units of `scale`.
+        careful: queries also keep to the limits, according to the models; the start must satisfy them.
+        largest_step: the largest change of a parameter in a step, in units of `scale`.
         **options: those of `gibo.runs.options.RunOptions`.
 
     Returns:
-        A `Result`; also after Ctrl-C, which ends the run when the evaluations that are running have returned. A second
-        Ctrl-C raises KeyboardInterrupt at once; what the journal has is kept.
+        A `Result`, also after Ctrl-C, which ends the run when the running evaluations have returned. A second Ctrl-C
+        raises KeyboardInterrupt at once; the journal is kept.
 
     Example:
         >>> import gibo
@@ -97,7 +97,7 @@ def maximize(
 @short_traceback
 @like(maximize)
 def minimize(*args: Any, **options: Any) -> Result:
-    """Minimise: `maximize` with the sign of the objective turned. All values are the objective's own.
+    """Minimise: `maximize` with the opposite sign. All values keep the objective's sign.
 
     Example:
         >>> import gibo
@@ -118,10 +118,10 @@ def _gibo(
     if parameters is not None:
         instance("parameters", parameters, Parameters, "gibo.parameters.Parameters(...)")
         if x0 is not None or bounds is not None or scale is not None:
-            raise InputError("parameters: they have start, scale and bounds; leave x0, scale and bounds out")
+            raise InputError("parameters: they already have start, scale and bounds; omit x0, scale and bounds")
         x0, scale, bounds = parameters.x0, parameters.scale, parameters.bounds
     elif x0 is None:
-        raise InputError("x0: expected where to start, a vector (d,); or parameters=")
+        raise InputError("x0: expected the start, a vector (d,); or give parameters=")
     options = {"scale": scale, "bounds": bounds, **others}
     return GIBO(x0, **{name: option for name, option in options.items() if option is not None})
 
@@ -131,16 +131,16 @@ def _gibo(
 def resume(
     journal: str | Path, objective: Objective, *, budget: int | None = None, **options: Unpack[StartOptions]
 ) -> Result:
-    """Continue the run in a folder. What was told is known, and what was pending is evaluated again.
+    """Continue the run in a folder. Recorded values are used, and pending queries are evaluated again.
 
-    From there on the run is what it would have been without the stop, bit for bit on the same machine. `budget`,
-    `target`, `least_certainty`, `time_limit`, `retries` and `max_failures` are those of the last start unless they are
-    given; `target=None` means that there is none from now on.
+    The continued run equals a run without the stop, bit for bit on the same machine. If `budget`, `target`,
+    `least_certainty`, `time_limit`, `retries` or `max_failures` is omitted, the value of the last start is used.
+    `target=None` removes the target.
 
     Args:
         journal: the run's folder.
         objective: the same as before.
-        budget: how many evaluations may be spent, those of earlier starts included; None: as in the last start.
+        budget: the largest number of evaluations, including those of earlier starts; None: as in the last start.
         **options: see `maximize`.
 
     Example:
@@ -161,7 +161,7 @@ def resume(
     if budget is not None:
         remembered["budget"] = budget
     elif "budget" not in remembered:
-        raise InputError(f"budget: {journal} has none yet; say how many evaluations may be spent, with budget=n")
+        raise InputError(f"budget: {journal} has none yet; give the largest number of evaluations with budget=n")
     names = ("sign", "penalty", "baseline", "quorum")
     of_run = {"parameters": spec.naming.parameters, **{name: getattr(spec, name) for name in names}}
     return run(spec.fresh_optimizer(), objective, **{**of_run, **remembered, **options, "journal": journal})
@@ -172,14 +172,14 @@ def resume(
 def run(optimizer: Optimizer, objective: Objective, *, budget: int, **options: Unpack[OptionNames]) -> Result:
     """Run any optimiser on an objective.
 
-    The result does not depend on how many workers there are or on the order in which values arrive, unless `quorum` is
-    below 1 or the objective depends on more than its arguments. (In worker processes the global generators of Python
-    and NumPy are seeded for each evaluation; in this process and in executors they are left alone.)
+    The result does not depend on the number of workers or on the order of arrival, unless `quorum` is below 1 or the
+    objective depends on more than its arguments. (In worker processes, the global generators of Python and NumPy are
+    seeded for each evaluation; in this process and in executors they are not.)
 
     Args:
-        optimizer: a fresh one.
+        optimizer: a new one.
         objective: see `maximize`.
-        budget: how many evaluations may be spent; with a journal, those of earlier starts included.
+        budget: the largest number of evaluations; with a journal, including those of earlier starts.
         **options: those of `gibo.runs.options.RunOptions`.
 
     Returns:
@@ -196,7 +196,7 @@ def run(optimizer: Optimizer, objective: Objective, *, budget: int, **options: U
         raise InputError(f"objective: expected a function of a vector, got {describe(objective)}")
     instance("optimizer", optimizer, Optimizer, "one such as gibo.GIBO(x0)")
     if chosen.quorum < 1.0 and not optimizer.uses_late_values:
-        raise InputError(f"quorum: {type(optimizer).__name__} needs all values of an iteration; leave it at 1")
+        raise InputError(f"quorum: {type(optimizer).__name__} needs all values of an iteration; use quorum=1")
     known = None if chosen.training is not None or chosen.journal is None else fingerprint(objective)
     if chosen.parameters is not None:
         objective = Named(objective, chosen.parameters)
@@ -211,14 +211,14 @@ def run(optimizer: Optimizer, objective: Objective, *, budget: int, **options: U
             changed = session.check_objective(known, chosen.force)
             session.start(chosen.remembered() | ({} if known is None else {"objective": known}))
             if changed:
-                session.journal.acted(("remark", {"text": f"went on with another objective: {changed}"}))
-        if not optimizer.log.events:  # a run that is continued has been told
+                session.journal.acted(("remark", {"text": f"continued with another objective: {changed}"}))
+        if not optimizer.log.events:  # a continued run has its data already
             session.tell_elsewhere(chosen.data)
         bar = closing.enter_context(progress_bar(chosen.budget)) if chosen.progress is True else chosen.progress or None
         loop = Loop(session, chosen, pool, wanted, interrupts, bar)
         closing.callback(loop.control.close)
         if session.journal is not None and chosen.watch:
-            from gibo.web.watch import page_beside  # imported here: few need it
+            from gibo.web.watch import page_beside  # imported here: rarely needed
 
             closing.enter_context(page_beside(session.journal.folder, control=chosen.watch == "control"))
         try:
@@ -229,9 +229,9 @@ def run(optimizer: Optimizer, objective: Objective, *, budget: int, **options: U
             raise
         try:
             session.end(reason)
-        except JournalError as error:  # the result is kept; say what happened
+        except JournalError as error:  # keep the result and report the error
             if status is not Status.ERROR:
-                status, reason = Status.ERROR, f"{reason}; that cannot be recorded: {error}"
+                status, reason = Status.ERROR, f"{reason}; this cannot be recorded: {error}"
         return Result.of(session, status, reason)
 
 
@@ -256,7 +256,7 @@ def _session(optimizer: Optimizer, options: RunOptions) -> Session:
 
 
 def make_pool(objective: Objective, options: RunOptions) -> Pool:
-    """Where the evaluations are to run."""
+    """The pool that runs the evaluations."""
     if options.executor is not None:
         return Futures(objective, options.executor)
     if options.workers is None and options.time_limit is None:

@@ -1,7 +1,7 @@
-"""The options of a run: names, types, defaults, meaning and checks, in one place.
+"""The options of a run: names, types, defaults, meaning and checks.
 
-`gibo.maximize`, `minimize`, `resume` and `run` take each of them as a keyword. `OptionNames` tells type checkers so,
-`takes_options` tells editors and `help`, and `RunOptions.of` makes one checked object of them.
+`gibo.maximize`, `minimize`, `resume` and `run` take each of them as a keyword. `OptionNames` declares them for type
+checkers, `takes_options` for editors and `help`. `RunOptions.of` checks them and makes one object.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ Callback = Callable[[Result], bool | None]
 F = TypeVar("F", bound=Callable[..., Result])
 P = ParamSpec("P")
 
-# What the journal remembers for the next start.
+# The options that the journal keeps for the next start.
 REMEMBERED = ("budget", "target", "least_certainty", "time_limit", "retries", "max_failures")
-# What `gibo.maximize` and `minimize` take besides.
+# Further arguments of `gibo.maximize` and `minimize`.
 OF_SEARCH = ("scale", "bounds", "seed", "settings", "limits", "careful", "largest_step")
-# In the text of a function, the line that stands for the options.
+# The line of a docstring that stands for the options.
 PLACEHOLDER = "        **options: those of `gibo.runs.options.RunOptions`.\n"
 
 
 class StartOptions(TypedDict, total=False):
-    """What may differ each time a run is started, as keywords; `RunOptions` has their defaults and their meaning."""
+    """The options that may differ from start to start; `RunOptions` has their defaults and meaning."""
 
     target: float | None
     least_certainty: float | None
@@ -65,7 +65,7 @@ class StartOptions(TypedDict, total=False):
 
 
 class OptionNames(StartOptions, total=False):
-    """All options as keywords: also what a run is from the beginning to the end."""
+    """All options, including those that cannot change during a run."""
 
     journal: str | Path | None
     parameters: Parameters | None
@@ -80,44 +80,45 @@ class OptionNames(StartOptions, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How a run is made.
+    """The options of a run.
 
     Attributes:
-        budget: how many evaluations may be spent; with a journal, those of earlier starts included.
-        parameters: `gibo.parameters.Parameters`, with names, ranges and kinds. They have start, scale and bounds. The
-            objective is called with a keyword argument for each parameter or, if it takes none of these names, with a
-            dictionary. `Result.parameters` has the recommended values.
-        data: what is known before the run: pairs of a point (a vector or a dictionary by name) and its value. They are
-            told before anything is evaluated, and are not counted; a journal keeps them. The search starts at the
-            best of them that lies within the bounds.
-        target: stop when the model believes that the value of the best point has reached this.
+        budget: the largest number of evaluations; with a journal, including those of earlier starts.
+        parameters: `gibo.parameters.Parameters`, with names, ranges and kinds. They include start, scale and bounds.
+            The objective is called with a keyword argument for each parameter, or with a dictionary if it has no
+            parameters of these names. `Result.parameters` has the recommended values.
+        data: earlier data: pairs of a point (a vector or a dictionary by name) and its value. The optimiser gets them
+            before the first evaluation, and they do not count as evaluations; a journal keeps them. The search starts
+            at their best point within the bounds.
+        target: stop when the model's value of the best point has reached this.
         least_certainty: stop when the model's certainty that the gradient is not zero was below this (for example 0.9)
             five times in a row.
-        callback: called with the `Result` so far after each iteration; the run stops if it returns something true.
+        callback: called with the `Result` so far after each iteration; the run stops if it returns a true value.
         progress: True shows a progress bar, also in a notebook; or an object with an ``update(standing)``, see
             `gibo.runs.progress`.
-        journal: a folder in which every query, value and failure is recorded before the run goes on. If it holds this
-            run, the run is continued. If it holds another run, or one of another objective as far as that can be seen
-            (`gibo.runs.fingerprint`), that is an error. See also `gibo.resume`.
-        force: continue although the objective has changed: the run then has the values of both.
-        watch: True shows the run in the browser while it goes on, on a page of this machine alone, whose address is
-            written to standard error. It reads the journal, so it needs one. See also `gibo watch`. With ``"control"``
-            whoever has that address can also pause and stop the run, and tell values.
-        workers: evaluate in this many processes on this machine; None: in this process, one after the other.
-        executor: or in any `concurrent.futures.Executor`, such as that of a Dask cluster.
-        time_limit: seconds after which an evaluation is ended and counts as failed; its process is replaced.
-        retries: how often a failed evaluation is tried again.
-        penalty: the value of an evaluation that failed in the end; None: it has none, and GIBO avoids places where
-            evaluations fail.
+        journal: a folder in which every query, value and failure is recorded before the run continues. If it has this
+            run already, the run is continued. If it has another run, or one with a recognisably different objective
+            (`gibo.runs.fingerprint`), an error is raised. See also `gibo.resume`.
+        force: continue although the objective has changed; the run then mixes values of both.
+        watch: True serves a page that shows the run, on this machine only, and prints its address to standard error. It
+            needs a journal. See also `gibo watch`. With ``"control"`` whoever has the address can also pause and stop
+            the run, and tell values.
+        workers: number of processes on this machine that evaluate; None: this process evaluates, one query after
+            another.
+        executor: evaluate in a `concurrent.futures.Executor`, such as that of a Dask cluster.
+        time_limit: seconds after which an evaluation is ended and counts as failed; a new process replaces its process.
+        retries: the number of further attempts after a failed evaluation.
+        penalty: the value of a failed evaluation after its last attempt. None: it has no value, and GIBO avoids regions
+            where evaluations fail.
         baseline: every so many iterations the start is evaluated again, and the improvement is reported against that,
             for a machine that changes with time. These evaluations are spent from the budget; their kind is
             ``"baseline"``. None: never.
-        quorum: the next iteration starts when this share of the queries has arrived, and the rest is used when it
-            arrives. Below 1 the result depends on the order of arrival. For evaluations of very uneven durations.
+        quorum: the next iteration starts when this share of the values has arrived; the others are used when they
+            arrive. Below 1 the result depends on the order of arrival. For evaluations of very uneven durations.
         max_failures: stop after this many failed evaluations in a row, in the order of their ids.
         sign: 1 maximises, −1 minimises, as `gibo.minimize` does.
-        reparametrizer: learns from the evaluations' info between the iterations; see `gibo.runs.session`.
-        training: what the objective is, as plain data, for the journal: it is an error to continue with another one.
+        reparametrizer: learns from the evaluations' info between iterations; see `gibo.runs.session`.
+        training: a description of the objective as plain data for the journal; continuing with another one is an error.
 
     Example:
         >>> RunOptions(budget=100).max_failures
@@ -148,7 +149,7 @@ class RunOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> RunOptions:
-        """From keywords; an unknown one is a TypeError that names the nearest option."""
+        """Make the options from keywords; an unknown one is a TypeError that names the nearest option."""
         names = [f.name for f in fields(cls)]
         for name in given:
             if name not in names:
@@ -192,35 +193,35 @@ class RunOptions:
             raise InputError(f"callback: expected a function of a Result, got {describe(self.callback)}")
         if not isinstance(self.progress, bool) and not has_methods(self.progress, "update"):
             raise InputError(
-                f"progress: expected True, False or an object with an update, got {describe(self.progress)}"
+                f"progress: expected True, False or an object with an update method, got {describe(self.progress)}"
             )
         if self.reparametrizer is not None and not has_methods(self.reparametrizer, "options", "learn"):
             raise InputError(
-                f"reparametrizer: expected one with options and learn, got {describe(self.reparametrizer)}"
+                f"reparametrizer: expected an object with options and learn, got {describe(self.reparametrizer)}"
             )
         if not (isinstance(self.watch, str) and self.watch == "control"):
             as_flag("watch", self.watch)
         if self.watch and self.journal is None:
-            raise InputError("watch: the page reads the run's journal; name a folder for it, with journal=")
+            raise InputError("watch: the page reads the run's journal; name a folder with journal=")
         if self.baseline is not None and self.reparametrizer is not None:
             raise InputError("baseline: with a state normaliser the start has another meaning in each iteration")
         if self.quorum < 1.0 and self.reparametrizer is not None:
-            raise InputError("quorum: with a state normaliser, an iteration needs all of its values; leave it at 1")
+            raise InputError("quorum: with a state normaliser, an iteration needs all of its values; use quorum=1")
         if self.executor is not None:
             if self.workers is not None:
-                raise InputError("workers, executor: give one of them; an executor brings its own workers")
+                raise InputError("workers, executor: give only one of them; an executor has its own workers")
             if self.time_limit is not None:
-                raise InputError("time_limit: an executor's evaluations cannot be ended; give workers=n instead")
+                raise InputError("time_limit: an executor's evaluations cannot be ended; use workers=n instead")
             if not has_methods(self.executor, "submit"):
                 raise InputError(f"executor: expected a concurrent.futures.Executor, got {describe(self.executor)}")
 
     def remembered(self) -> dict[str, Any]:
-        """What the journal keeps of a start."""
+        """The options of a start that the journal keeps."""
         return {name: getattr(self, name) for name in (*REMEMBERED, "workers")}
 
 
 def takes_options(names: type[TypedDict]) -> Callable[[F], F]:  # type: ignore[valid-type]  # a TypedDict's class
-    """For a function with such options as ``**options``: its signature and its text name each of them."""
+    """Decorate a function with ``**options``: its signature and docstring then name each option."""
 
     def described(function: F) -> F:
         own = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
@@ -234,7 +235,7 @@ def takes_options(names: type[TypedDict]) -> Callable[[F], F]:  # type: ignore[v
 
 
 def like(other: Callable[P, Result]) -> Callable[[Callable[..., Result]], Callable[P, Result]]:
-    """For a function that passes its arguments on to another one: it has the signature of that one."""
+    """Decorate a function that passes its arguments on: it gets the signature of the other function."""
 
     def described(function: Callable[..., Result]) -> Callable[P, Result]:
         function.__signature__ = inspect.signature(other)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What a run returns."""
+"""The result of a run."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ from gibo.runs.spec import Naming
 from gibo.runs.table import Columns, Line, columns_of, data_frame
 from gibo.runs.verdict import verdict, with_verdict
 
-# Of the figure that notebooks show, in pixels, and its colours.
+# Size in pixels and colours of the figure in notebooks.
 WIDTH, HEIGHT, LEFT, BOTTOM = 420, 150, 52, 22
 LINE, FAILURE, DOT = "#0072B2", "#D55E00", "#9a9a9a"
 
 
 class Status(enum.Enum):
-    """Why a run ended; `Result.reason` says it in words."""
+    """The reason why a run ended, for a program; `Result.reason` has it in words."""
 
     RUNNING = "running"
-    WAITING = "waiting"  # by hand: for somebody to tell
+    WAITING = "waiting"  # a run by hand waits for values
     BUDGET_SPENT = "budget spent"
     TARGET_REACHED = "target reached"
-    GRADIENT_LOST = "gradient lost"  # in its uncertainty: see `least_certainty`
-    CALLBACK = "callback"  # it asked to stop
-    STOPPED = "stopped"  # by a person, on the page of the run
+    GRADIENT_LOST = "gradient lost"  # the gradient is lost in its uncertainty, see `least_certainty`
+    CALLBACK = "callback"  # the callback asked to stop
+    STOPPED = "stopped"  # by a person on the page of the run
     INTERRUPTED = "interrupted"
     TOO_MANY_FAILURES = "too many failures"
-    ERROR = "error"  # something besides the objective failed: a callback, an executor, a disk
+    ERROR = "error"  # a callback, an executor or a disk failed
 
     @property
     def is_regular(self) -> bool:
-        """Whether the run ended because it had done what it was asked to do."""
+        """Whether the run ended regularly."""
         return self in (Status.BUDGET_SPENT, Status.TARGET_REACHED, Status.GRADIENT_LOST, Status.CALLBACK)
 
 
@@ -55,13 +55,13 @@ class Status(enum.Enum):
 class History:
     """A run as arrays.
 
-    Per evaluation, n of them: ``x`` (n, d); ``value`` (n,), NaN where it failed; ``iteration`` (n,); ``is_iterate``
-    (n,), True where the optimiser's iterate itself was evaluated.
+    For n evaluations: ``x`` (n, d); ``value`` (n,), NaN for a failure; ``iteration`` (n,); ``is_iterate`` (n,), True
+    for an evaluation of the optimiser's iterate.
 
-    Per iteration, t of them, empty for an optimiser without a model: ``iterate`` (t, d), from where the step was made;
-    ``evaluations`` (t,), how many there were by then; ``gradient`` (t, d) and ``uncertainty`` (t,), mean and trace of
-    the covariance of the gradient's posterior there; ``probability_of_ascent`` (t,) of the step; ``noise`` (t,), the
-    variance that the model believed in; ``certainty`` (t,), how sure it was that the gradient is not zero.
+    For t iterations (0 for an optimiser without a model): ``iterate`` (t, d), the start of the step; ``evaluations``
+    (t,), their number by then; ``gradient`` (t, d) and ``uncertainty`` (t,), mean and trace of the covariance of the
+    gradient's posterior there; ``probability_of_ascent`` (t,) of the step; ``noise`` (t,), the model's noise variance;
+    ``certainty`` (t,), the model's probability that the gradient is not zero.
     """
 
     x: Array
@@ -78,7 +78,7 @@ class History:
 
     @classmethod
     def of(cls, evaluations: Sequence[Evaluation], steps: Sequence[Iteration], d: int, sign: float) -> History:
-        """From an optimiser's records, in the objective's own sign."""
+        """The history of an optimiser, in the objective's sign."""
         return cls(
             x=np.array([e.x for e in evaluations]).reshape(-1, d),
             value=sign * np.array([np.nan if e.value is None else e.value for e in evaluations]),
@@ -103,28 +103,28 @@ class History:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a run found.
+    """The result of a run.
 
     Attributes:
-        x: (d,) the point that the optimiser recommends: for GIBO the best one by its model, not the luckiest value.
-        parameters: the same by name: of a run with `gibo.parameters.Parameters`, the values that the objective gets.
-        value: what it believes the objective to be there, noise taken out; NaN if it has no opinion yet, and then
-            `warnings` says why.
-        interval: (low, high), within which it believes the objective without noise to lie there, with 90 % probability;
-            None without a model.
+        x: (d,) the recommended point: for GIBO the best point by its model instead of the luckiest value.
+        parameters: the same point by name; with `gibo.parameters.Parameters`, the values that the objective gets.
+        value: the model's estimate of the objective there, without noise. NaN if there is none yet; `warnings` then has
+            the reason.
+        interval: the model's 90 % interval (low, high) of this value; None without a model.
         best_seen: the best point by its observed value, noise included; None if no evaluation had a value.
-        iterate: (d,) where the optimiser stands.
-        history: everything that was evaluated, as arrays.
+        iterate: (d,) the optimiser's iterate.
+        history: all evaluations as arrays.
         jacobian: posterior of the gradient at the iterate; None for an optimiser without a model.
         status: why the run ended, for a program; see `Status`.
         reason: why the run ended, for a person to read.
-        limits: the believed probability that each limit holds at x, by the name of its quantity; none without limits.
-        iterations: of the optimiser, that were finished.
-        notes: how a continued run differs from one that was not stopped: other versions, settings that are gone.
-        failures: the evaluations that failed, by id: ``failure`` says why, ``outcome.traceback`` where.
-        warnings: what the model had to do to carry on, such as a fit that was passed over; and why there is no value.
-        start: x0 with its believed value; None while the run goes on, and without a model.
-        advice: a verdict on what was reached, and what to try next: objects with a ``code`` and a ``text``.
+        limits: the model's probability that each limit holds at x, by the name of its quantity; empty without limits.
+        iterations: number of finished iterations of the optimiser.
+        notes: differences of a continued run from one that was not stopped: other versions, removed settings.
+        failures: the failed evaluations, in the order of their ids, with the reason in ``failure`` and the place in
+            ``outcome.traceback``.
+        warnings: problems of the model, such as a fit that was skipped, or the reason why there is no value.
+        start: x0 with the model's estimate; None during the run and without a model.
+        advice: the verdict, and what to try next: objects with a ``code`` and a ``text``.
     """
 
     x: Array
@@ -147,11 +147,11 @@ class Result:
 
     @classmethod
     def of(cls, session: Session, status: Status, reason: str) -> Result:
-        """Where a run is."""
+        """The result so far of a run."""
         optimizer, best, start = session.optimizer, session.best, None
         x = optimizer.iterate if best is None else best.x
         if status is not Status.RUNNING:
-            with suppress(NumericalError):  # what cannot be worked out must not cost the result
+            with suppress(NumericalError):  # an error here must not lose the result
                 start = session.at_start
         return cls(
             x=x,
@@ -189,7 +189,7 @@ class Result:
 
     @property
     def best(self) -> Best | None:
-        """x, value and interval as one; None if there is no value."""
+        """x, value and interval together; None if there is no value."""
         return None if np.isnan(self.value) else Best(self.x, self.value, self.interval)
 
     @property
@@ -207,24 +207,24 @@ class Result:
         return f"Result(value={self.value:.6g}, x={x}, evaluations={self.evaluations}, status={self.status.name})"
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
+        """The representation in notebooks."""
         history = self.history
         return _as_html(str(self), _values_svg(history.value, history.is_iterate, self.value, self.interval))
 
     def to_dataframe(self, library: str | None = None) -> Any:
-        """A data frame with a row for each evaluation: of pandas, or of polars where only that is installed.
+        """A data frame with a row per evaluation: of pandas, or of polars if only polars is installed.
 
         Args:
-            library: "pandas" or "polars", to have that one.
+            library: "pandas" or "polars" to choose one.
         """
         return data_frame(self.columns(), library)
 
     def columns(self, since: int = 0) -> Columns:
-        """The evaluations from a number on, as columns by their names; see `gibo.runs.table`."""
+        """The evaluations from a number on as columns by name; see `gibo.runs.table`."""
         return columns_of([Line(e.query, e.outcome) for e in self._told(self._evaluations[since:])], self._naming)
 
     def _told(self, evaluations: Iterable[Evaluation]) -> list[Evaluation]:
-        """In the objective's own sign."""
+        """The evaluations in the objective's sign."""
         return [Evaluation(e.query, e.outcome.signed(self._sign)) for e in evaluations]
 
     @property
@@ -266,16 +266,16 @@ class Result:
 
     @property
     def _why_no_value(self) -> str:
-        """For a result whose value is NaN."""
+        """The reason why the value is NaN."""
         if not self._evaluations:
             return "nothing was evaluated"
         if self.best_seen is None:
-            return "no evaluation had one"
-        return "the optimiser judges by whole batches and none is complete; best_seen has the best value told"
+            return "no evaluation had a value"
+        return "the optimiser uses whole batches and none is complete; best_seen has the best value so far"
 
 
 def _as_html(text: str, figure: str) -> str:
-    """A text of several lines above a figure."""
+    """HTML of a text of several lines above a figure."""
     lines = "<br>".join(html.escape(line) for line in printable(text, lines=True).splitlines())
     return f'<div style="display:inline-block;font:13px sans-serif">{lines}<br>{figure}</div>'
 
@@ -283,7 +283,7 @@ def _as_html(text: str, figure: str) -> str:
 def _values_svg(
     values: Array, is_iterate: npt.NDArray[np.bool_], believed: float, interval: tuple[float, float] | None
 ) -> str:
-    """Each evaluation a dot, strong ones at the iterates, failures at the foot; the line is the believed value."""
+    """An SVG figure: a dot per evaluation, strong at iterates, failures at the foot; a line for the model's value."""
     n, known = len(values), values[np.isfinite(values)]
     if not known.size:
         return ""

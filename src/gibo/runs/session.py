@@ -126,7 +126,7 @@ class Session:
                 )
             session = cls.of(journal, reparametrizer, optimizer)
             if differing:
-                journal.change_training(spec.training, f"went on with another objective: {differing}")
+                journal.change_training(spec.training, f"continued with another objective: {differing}")
             return session
         except BaseException:
             journal.close()

@@ -1,4 +1,4 @@
-"""What a run has reached, in a sentence: better than its start, not better, or not to be told."""
+"""The result of a run in a sentence: better than its start, not better, or unknown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gibo.runs.advice import Advice, Facts, all_alike, scale_advice
 
 UNLIKELY = 0.00135  # beyond three standard deviations, on one side
 SHARE_ABOVE_FIRST = 0.9  # of the last values are better than the first one
-LIKELY = 1.2816  # standard errors above which a normal distribution has 10 %
+LIKELY = 1.2816  # standard errors that a normal variable exceeds with a probability of 10 %
 
 
 class Estimate(NamedTuple):
@@ -28,14 +28,14 @@ class Estimate(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        """``0.98 (0.95 to 1.01)``: as many digits as the interval is worth."""
+        """``0.98 (0.95 to 1.01)``, with as many digits as the interval justifies."""
         width, largest = self.high - self.low, max(map(abs, self))
         digits = 6 if width <= 0.0 or largest <= 0.0 else max(3, min(9, math.ceil(math.log10(largest / width)) + 1))
         return f"{self.value:.{digits}g} ({self.low:.{digits}g} to {self.high:.{digits}g})"
 
 
 def estimate(best: Best | None) -> Estimate | None:
-    """What a model believes of a point's value; None without one."""
+    """A model's estimate of a point's value; None without a model."""
     return None if best is None or best.interval is None else Estimate(best.value, *best.interval)
 
 
@@ -45,11 +45,11 @@ def with_verdict(verdict: Advice, remarks: list[Advice]) -> list[Advice]:
 
 
 def verdict(facts: Facts, start: Best | None, end: Best | None) -> Advice:
-    """What a run has reached, in a sentence.
+    """The result of a run in a sentence.
 
     Args:
         facts: see there.
-        start, end: the start and the recommended point, with what a model believes of them.
+        start, end: the start and the recommended point, with the model's estimates.
     """
     values, batch = facts.values, facts.batch
     known = [value for value in values if value is not None]
@@ -73,8 +73,9 @@ def verdict(facts: Facts, start: Best | None, end: Best | None) -> Advice:
     begun, reached = estimate(start), estimate(end)
     if begun is None or reached is None:
         return _by_means(facts, known, batch)
-    # A model that takes noise for a signal believes in the luckiest point; the values themselves must have risen, too:
-    # those of the iterates, or all if there are few, for queries go farther and fall lower the more the model knows.
+    # A model that takes noise for a signal trusts the luckiest point, so the values themselves must have risen, too:
+    # those of the iterates, or all values if there are few iterates. Queries are no evidence, because they go farther
+    # and fall lower the more the model knows.
     since = [value for value in values[facts.since :] if value is not None]
     if len(since) < 6:
         return _too_few(since)
@@ -84,10 +85,10 @@ def verdict(facts: Facts, start: Best | None, end: Best | None) -> Advice:
     again = _baseline_now(facts)
     thirds = [(again or each[: len(each) // 3], each[-(len(each) // 3) :]) for each in witnesses]
     risen = any(_rise(facts, _mean(first), _mean(last)) > LIKELY / Z90 for first, last in thirds)
-    # By their ranks, where one relapse among high values makes means and a model's intervals as wide as the gain.
+    # By ranks, because one relapse among high values makes means and a model's intervals as wide as the gain.
     worse_and_better = [(last, first) if facts.minimize else (first, last) for first, last in thirds]
     surely = any(lower_by_chance(*each) < UNLIKELY for each in worse_and_better)
-    last = thirds[-1][1] if thirds else since  # a run that soon was at the top has high values in its first third, too
+    last = thirds[-1][1] if thirds else since  # a run that arrived early also has high values in its first third
     first = fmean(again) if again else since[0]
     better = [value < first if facts.minimize else value > first for value in last]
     risen = risen or sum(better) >= SHARE_ABOVE_FIRST * len(last)
@@ -96,9 +97,9 @@ def verdict(facts: Facts, start: Best | None, end: Best | None) -> Advice:
 
 
 def _by_means(facts: Facts, known: Sequence[float], batch: int) -> Advice:
-    """Without a model: the values of the start against the last ones.
+    """The verdict without a model: the values of the start against the last values.
 
-    The first values of a search are no substitute: with a scale that is far too large they are far below the start's.
+    The first values of a search are no substitute for the start's: with a far too large scale they are far below.
     """
     k = min(max(batch, len(known) // 10), len(known) // 2)
     if k < 2:
@@ -107,7 +108,7 @@ def _by_means(facts: Facts, known: Sequence[float], batch: int) -> Advice:
     at_end = f"of the last {k} values, means with their 90 % intervals"
     if not facts.at_start:
         course = f"The values went from {first} of the first {k} to {last} {at_end}"
-        unknown = "Whether that is better than the start is not known: evaluate x0 too, or give its value in data="
+        unknown = "The value of the start is not known: evaluate x0 too, or give its value in data="
         return Advice("start_unknown", f"{course}. {unknown}.")
     at_start = _baseline_now(facts) or facts.at_start
     half = Z90 * stdev(known[-k:]) / math.sqrt(len(at_start))
@@ -127,7 +128,7 @@ def _at_start(facts: Facts) -> str:
 
 
 def _too_few(known: Sequence[float]) -> Advice:
-    return Advice("too_few", f"{_count(len(known), 'value')}: too few to tell whether anything improved.")
+    return Advice("too_few", f"{_count(len(known), 'value')}: too few for a verdict.")
 
 
 def _mean(values: Sequence[float]) -> Estimate:
@@ -148,14 +149,14 @@ def _compared(
 def _no_improvement(facts: Facts, course: str) -> Advice:
     scale = scale_advice(facts)
     size = "smaller" if scale is not None and scale.code == "scale_large" else "larger"
-    text = f"No improvement beyond the noise: {course}. Try a {size} scale, a larger budget, or average more per value."
+    text = f"No improvement beyond the noise: {course}. Try a {size} scale or a larger budget, or average measurements."
     return Advice("no_improvement", text)
 
 
 def _rise(facts: Facts, start: Estimate, end: Estimate) -> float:
-    """By how much it got better, over half of the difference's interval: the two are taken for independent."""
+    """The improvement divided by half of its interval; the two estimates count as independent."""
     if (end.high < start.low) if facts.minimize else (end.low > start.high):
-        return math.inf  # however far an interval reaches on its other side
+        return math.inf  # no matter how far the intervals reach on their other sides
     doubt = math.hypot(start.high - start.low, end.high - end.low) / 2.0
     gain = (end.value - start.value) * (-1.0 if facts.minimize else 1.0)
     return gain / doubt if doubt > 0.0 else math.copysign(math.inf, gain) if gain else 0.0

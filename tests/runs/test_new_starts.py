@@ -141,6 +141,11 @@ def state_of(folder):
         return Session.of(journal).optimizer.state()
 
 
+def go_on_from(folder, x0, x1):
+    with Journal.open(folder) as journal:
+        start_at(journal, {"x0": x0, "x1": x1})
+
+
 def test_each_command_is_a_process_and_the_run_is_that_of_one_optimiser(bench, capsys):
     expected = climbing(4)
     tell_next(bench, 4)
@@ -150,9 +155,9 @@ def test_each_command_is_a_process_and_the_run_is_that_of_one_optimiser(bench, c
     expected.ask()
     expected.start_at(ELSEWHERE)
     assert state_of(bench) == expected.state()
-    start_at(bench, {"x0": 0.1, "x1": 0.1})  # twice, with and without a batch between
+    go_on_from(bench, 0.1, 0.1)  # twice, with and without a batch between
     manual.ask(bench)
-    start_at(bench, {"x0": 0.2, "x1": 0.2})
+    go_on_from(bench, 0.2, 0.2)
     expected.start_at([0.1, 0.1])
     expected.ask()
     expected.start_at([0.2, 0.2])
@@ -171,7 +176,7 @@ def test_each_command_is_a_process_and_the_run_is_that_of_one_optimiser(bench, c
 
 def test_what_was_withdrawn_is_not_told_and_what_led_to_a_start_not_taken_back(bench, capsys):
     tell_next(bench, 2)
-    start_at(bench, {"x0": 0.5, "x1": 0.25})
+    go_on_from(bench, *ELSEWHERE)
     assert main(["tell", str(bench), "2", "1.0"]) == 2
     assert "query 2 is unknown; no query is pending" in capsys.readouterr().err
     with pytest.raises(InputError, match="there is nothing to take back"):
@@ -179,11 +184,12 @@ def test_what_was_withdrawn_is_not_told_and_what_led_to_a_start_not_taken_back(b
     tell_next(bench, 1)
     assert manual.undo(bench) == [3]
     assert manual.ask(bench).queries[0].x.tolist() == ELSEWHERE
-    assert abort(bench) == {"x0": 0.5, "x1": 0.25}
+    with Journal.open(bench) as journal:
+        assert abort(journal) == {"x0": 0.5, "x1": 0.25}
 
 
 def test_a_start_before_the_first_query(bench):
-    start_at(bench, {"x0": 0.5, "x1": 0.25})
+    go_on_from(bench, *ELSEWHERE)
     assert manual.ask(bench).queries[0].x.tolist() == ELSEWHERE
 
 

@@ -23,7 +23,7 @@ MODULES = {
     "train": ("train", "evaluate"),
     "play": ("play",),
     "plot": ("plot",),
-    "manual": ("init", "ask", "tell", "undo", "import", "abort", "export"),
+    "manual": ("init", "ask", "tell", "undo", "import", "start", "abort", "export"),
     "status": ("status", "best"),
     "watch": ("watch", "report"),
     "serve": ("serve",),

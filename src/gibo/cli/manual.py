@@ -15,6 +15,7 @@ from gibo.errors import InputError, printable
 
 if TYPE_CHECKING:
     from gibo.runs.description import Description
+    from gibo.runs.journal import Journal
     from gibo.runs.manual import Recorded
 
 EXAMPLE = """
@@ -336,7 +337,9 @@ def _import(arguments: argparse.Namespace) -> int:
 def _start(arguments: argparse.Namespace) -> int:
     from gibo.runs.interventions import start_at
 
-    start = start_at(arguments.folder, _point(arguments.at), _say_waiting)
+    point = _point(arguments.at)
+    with _opened(arguments.folder) as journal:
+        start = start_at(journal, point)
     values = ", ".join(f"{printable(name)} = {value!r}" for name, value in start.items())
     say_done(f"{arguments.folder}: the start is {values}; next: gibo ask {arguments.folder}")
     return 0
@@ -345,12 +348,13 @@ def _start(arguments: argparse.Namespace) -> int:
 def _abort(arguments: argparse.Namespace) -> int:
     from gibo.runs.interventions import abort, go_on
 
-    if arguments.revoke:
-        go_on(arguments.folder, _say_waiting)
-        say_done(f"{arguments.folder}: continues; next: gibo ask {arguments.folder}")
-        return 0
     point = None if arguments.at is None else _point(arguments.at)
-    safe = abort(arguments.folder, point, arguments.reason, _say_waiting)
+    with _opened(arguments.folder) as journal:
+        if arguments.revoke:
+            go_on(journal)
+            say_done(f"{arguments.folder}: continues; next: gibo ask {arguments.folder}")
+            return 0
+        safe = abort(journal, point, arguments.reason)
     say_done(f"{arguments.folder}: aborted; set on the machine:")
     for name, value in safe.items():
         say_done(f"  {printable(name)} = {value!r}")
@@ -380,6 +384,13 @@ def _export(arguments: argparse.Namespace) -> int:
     arguments.out.write_bytes(data)
     say_done(f"{len(table['id'])} rows: {arguments.out}")
     return 0
+
+
+def _opened(folder: Path) -> Journal:
+    from gibo.runs.journal import Journal
+    from gibo.runs.lock import LOCK_PATIENCE
+
+    return Journal.open(folder, LOCK_PATIENCE, _say_waiting)
 
 
 def _say_waiting() -> None:

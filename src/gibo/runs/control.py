@@ -23,7 +23,7 @@ import numpy as np
 from gibo._checks import as_path, describe, instance
 from gibo.errors import InputError, InUseError, RunError
 from gibo.outcome import DETAILS, Evaluation, Outcome, Query, checked, told_outcome
-from gibo.runs.interventions import aborted_because, abortion, record_abort, record_start
+from gibo.runs.interventions import abort, aborted_because, abortion, start_at
 from gibo.runs.journal import Journal
 from gibo.runs.lock import at_fork
 from gibo.runs.manual import is_to_be_told, record
@@ -261,9 +261,9 @@ class FolderControl(Requests):
             raise InputError(f"{kind}: no process works on this run")
         with self._journal() as journal:
             if kind == "start":
-                record_start(journal, body["at"])
+                start_at(journal, body["at"])
             elif kind == "abort":
-                record_abort(journal, body["at"], body["reason"])
+                abort(journal, body["at"], body["reason"])
             elif kind in ("told", "failed"):
                 action(time.time(), 0, kind, body)
                 return record(journal, body["id"], _outcome(body), [(kind, body)])

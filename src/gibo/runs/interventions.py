@@ -1,37 +1,24 @@
 """What people do to a whole run: end it and set a safe point on the machine, let it go on, give it another start.
 
-The journal has an action for each (`gibo.runs.records`), so all of it survives a kill. The functions that are called
-`record_…` are for who holds the journal.
+The journal has an action for each (`gibo.runs.records`), so all of it survives a kill. Who calls these functions holds
+the journal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from gibo._checks import as_vector, instance
 from gibo._linalg import Array
 from gibo.errors import InputError
 from gibo.runs.journal import Journal
-from gibo.runs.lock import LOCK_PATIENCE
 from gibo.runs.records import BY_HAND
 from gibo.runs.session import Session
 
 
-def abort(
-    folder: Path | str,
-    point: Mapping[str, Any] | None = None,
-    reason: str = "",
-    waiting: Callable[[], None] | None = None,
-) -> dict[str, float]:
+def abort(journal: Journal, point: Mapping[str, Any] | None = None, reason: str = "") -> dict[str, float]:
     """End a run; returns what to set on the machine: a point that is safe, the start if none is named."""
-    with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
-        return record_abort(journal, point, reason)
-
-
-def record_abort(journal: Journal, point: Mapping[str, Any] | None, reason: str) -> dict[str, float]:
-    """See `abort`, for who holds the journal."""
     done, starts = abortion(journal, point, reason), journal.starts()
     journal.acted(done)
     journal.begin(starts[-1].options)
@@ -52,14 +39,8 @@ def aborted_because(reason: str) -> str:
     return f"aborted: {reason}" if reason else "aborted"
 
 
-def go_on(folder: Path | str, waiting: Callable[[], None] | None = None) -> None:
+def go_on(journal: Journal) -> None:
     """Let a run go on that was aborted."""
-    with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
-        record_going_on(journal)
-
-
-def record_going_on(journal: Journal) -> None:
-    """See `go_on`, for who holds the journal."""
     if aborted_at(journal) is None:
         raise InputError(f"{journal.folder}: this run was not aborted")
     journal.acted(("continued", {}))
@@ -68,19 +49,11 @@ def record_going_on(journal: Journal) -> None:
         journal.end(BY_HAND)
 
 
-def start_at(
-    folder: Path | str, point: Mapping[str, Any], waiting: Callable[[], None] | None = None
-) -> dict[str, float]:
+def start_at(journal: Journal, point: Mapping[str, Any]) -> dict[str, float]:
     """Let a run go on from another start, by the names of its parameters; returns it as it can be set.
 
     The queries that are pending are withdrawn. The new start is recommended until another point is surely better.
     """
-    with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
-        return record_start(journal, point)
-
-
-def record_start(journal: Journal, point: Mapping[str, Any]) -> dict[str, float]:
-    """See `start_at`, for who holds the journal."""
     refuse_normalized(journal)
     session = Session.of(journal)
     session.start_at(session.naming.point(instance("point", point, Mapping, "numbers by name")))

@@ -16,7 +16,7 @@ from gibo._checks import as_flag, as_path, describe, instance
 from gibo.errors import InputError, JournalError, NumericalError, QueryError
 from gibo.outcome import DETAILS, Evaluation, Outcome, Query, told_outcome
 from gibo.runs import manual
-from gibo.runs.interventions import record_abort, record_going_on, refuse_aborted
+from gibo.runs.interventions import abort, go_on, refuse_aborted
 from gibo.runs.journal import Journal
 from gibo.runs.lock import LOCK_PATIENCE
 from gibo.runs.session import Session
@@ -132,10 +132,10 @@ class ManualBench:
         with self._run() as session:
             assert session.journal is not None
             if as_flag("revoke", request.get("revoke", False)):
-                record_going_on(session.journal)
+                go_on(session.journal)
                 return {"set": None}
             point = instance("parameters", request.get("parameters"), (Mapping, NoneType), "numbers by name")
-            return {"set": record_abort(session.journal, point, request.get("reason", ""))}
+            return {"set": abort(session.journal, point, request.get("reason", ""))}
 
     def status(self) -> dict[str, Any]:
         """The state of the run; see `gibo.runs.manual.Overview`."""

@@ -216,6 +216,14 @@ def finite(name: str, value: Any) -> float:
     return number
 
 
+def is_like_bounds(bounds: Any) -> bool:
+    """Whether an object is like ``scipy.optimize.Bounds``, which is slow to import."""
+    try:
+        return hasattr(bounds, "lb") and hasattr(bounds, "ub")
+    except Exception:  # a foreign __getattr__ may raise anything
+        return False
+
+
 def as_bounds(bounds: Any, d: int) -> tuple[Array, Array] | None:
     """Lower and upper bounds (d,), or None.
 
@@ -224,15 +232,13 @@ def as_bounds(bounds: Any, d: int) -> tuple[Array, Array] | None:
     """
     if bounds is None:
         return None
+    if is_like_bounds(bounds):
+        sides = (as_finite_or_infinite("bounds", side) for side in (bounds.lb, bounds.ub))
+        lower, upper = (side[0] if side.shape == (1,) else side for side in sides)
+        return _ordered(_stack(lower, upper, d))
     try:
-        if hasattr(bounds, "lb") and hasattr(bounds, "ub"):  # scipy.optimize.Bounds, which is slow to import
-            sides = (as_finite_or_infinite("bounds", side) for side in (bounds.lb, bounds.ub))
-            lower, upper = (side[0] if side.shape == (1,) else side for side in sides)
-            return _ordered(_stack(lower, upper, d))
         items = list(islice(iter(bounds), max(d, 2) + 1))
         is_pairs = len(items) == d and all(np.shape(item) == (2,) for item in items)
-    except InputError:
-        raise
     except Exception:  # no sequence, ragged sequences, or a foreign object
         raise InputError(f"bounds: expected (lower, upper), got {describe(bounds)}") from None
     if is_pairs:

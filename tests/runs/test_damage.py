@@ -144,6 +144,20 @@ def test_a_folder_without_the_right_to_write_is_an_error_before_any_evaluation(f
         assert not os.listdir(base)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can turn into a user without rights")
+def test_a_journal_that_may_not_be_read_says_so():
+    with tempfile.TemporaryDirectory() as base:
+        os.chmod(base, 0o755)
+        climb(Path(base))
+        os.chmod(Path(base) / FILE, 0o600)
+        ours, theirs = multiprocessing.Pipe()
+        process = forked(climb_as_nobody, Path(base), theirs)
+        theirs.close()
+        name, text = ours.recv()
+        process.join()
+        assert (name, text) == ("JournalError", f"{base}/{FILE}: cannot be read or written: Permission denied")
+
+
 # -- damage -----------------------------------------------------------------------------------------------------------
 
 

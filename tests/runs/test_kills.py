@@ -18,6 +18,7 @@ import gibo
 import gibo.runs.api
 import gibo.runs.store
 from gibo import ARS, CMAES, GIBO, Journal, Limits, Outcome, RandomSearch
+from gibo.runs import interventions, manual
 from gibo.runs.store import Store
 
 pytestmark = pytest.mark.usefixtures("known_versions")
@@ -271,6 +272,21 @@ def test_a_half_recorded_batch_is_not_there(in_memory):
     assert len(rows(in_memory, "batches")) == 1
     quietly_run(RandomSearch(X0, batch=4), noisy, budget=12, journal=in_memory)
     assert_same_as(in_memory, undisturbed(RandomSearch(X0, batch=4), budget=12), 12)
+
+
+def test_a_run_by_hand_that_was_killed_as_it_began_goes_on(in_memory):
+    def die_in_the_middle(folder):
+        Journal.begin = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+        manual.create(folder, manual.Description(["a"], [0.0], [1.0], [-1.0], [1.0]))
+
+    forked(die_in_the_middle, in_memory).join()
+    queries = manual.ask(in_memory).queries
+    manual.tell(in_memory, queries[0].id, 1.0)
+    assert manual.status(in_memory).state == "waiting"
+    with Journal.open(in_memory) as journal:
+        assert interventions.abort(journal) == {"a": 0.0}
+        interventions.go_on(journal)
+    assert [query.id for query in manual.ask(in_memory).queries] == [query.id for query in queries[1:]]
 
 
 def test_what_a_killed_process_left_can_be_read_by_anything_that_reads_sqlite(in_memory):

@@ -31,7 +31,7 @@ def full(tries, folder):
     rng, survived, lost, different, calm = random.Random(SEED), 0, 0, 0, points_and_values(climb(budget=60))
     for i in range(tries):
         run, calls, words = folder / f"full-{i}" / "run", [], rng.choice([200, 3000, 9000, 30000])
-        with disk(folder / f"full-{i}", rng.randrange(1080, 1500)) as remount:
+        with disk(folder / f"full-{i}", rng.randrange(1080, 1120 if words == 200 else 1500)) as remount:
             stopped = "said"
             with suppress(JournalError):  # there is no room for a journal
                 first = climb(run, wordy(calls, words), budget=60)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import OptimizeResult
 
-from gibo._checks import as_bounds, as_vector, describe
+from gibo._checks import as_bounds, as_vector, describe, is_like_bounds
 from gibo._linalg import Array
 from gibo.errors import InputError
 from gibo.optimizers.state import Bounds
@@ -152,7 +152,7 @@ def _bounds(bounds: Any, d: int) -> Any:
     """None or Bounds; in two dimensions, pairs are always read as pairs."""
     if bounds is None:
         return None
-    if not (hasattr(bounds, "lb") and hasattr(bounds, "ub")):
+    if not is_like_bounds(bounds):
         pairs = (
             list(bounds)
             if isinstance(bounds, (list, tuple)) or (isinstance(bounds, np.ndarray) and bounds.ndim)

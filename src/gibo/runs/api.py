@@ -153,10 +153,9 @@ def resume(
         (20, True)
     """
     with Journal.read(journal) as saved:
-        spec, starts = saved.spec(), saved.starts()
+        spec, last = saved.spec(), saved.last_options()
     if spec.training is not None:
         raise InputError(f"{journal}: a run of gibo train; continue it with the same command, gibo train ...")
-    last = starts[-1].options if starts else {}
     remembered: dict[str, Any] = {name: last[name] for name in REMEMBERED if last.get(name) is not None}
     if budget is not None:
         remembered["budget"] = budget

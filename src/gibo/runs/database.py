@@ -23,8 +23,6 @@ MOST_INSTRUCTIONS, INSTRUCTIONS_PER_BYTE, COUNTED_AT_ONCE = 10_000_000, 100, 100
 LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: LONGEST_CELL,
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: LONGEST_STATEMENT,
-    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
-    sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
 }
 
 
@@ -68,13 +66,13 @@ def check_files(folder: Path) -> None:
 
 def _check_access(path: Path, mode: int) -> None:
     """Raise the reason why a file cannot be opened, which SQLite does not give."""
-    if path.exists() and not os.access(path, mode, effective_ids=os.access in os.supports_effective_ids):
+    if not os.access(path, mode, effective_ids=os.access in os.supports_effective_ids):
         raise JournalError(f"{path}: cannot be read or written: Permission denied")
 
 
 def connect(folder: Path, closing: ExitStack) -> sqlite3.Connection:
-    _check_access(folder, os.R_OK | os.W_OK)  # SQLite also makes files beside the journal
-    _check_access(folder / FILE, os.R_OK | os.W_OK)
+    if regular(folder / FILE) is None:
+        _check_access(folder, os.W_OK)
     connection = sqlite3.connect(folder / FILE, isolation_level=None, timeout=10.0, check_same_thread=False)
     closing.callback(connection.close)
     _restrict(connection)
@@ -116,6 +114,7 @@ def connect_to_read(folder: Path, closing: ExitStack) -> sqlite3.Connection:
         f"{address}?mode=ro", uri=True, isolation_level=None, timeout=10.0, check_same_thread=False
     )
     closing.callback(connection.close)  # also if this is no database
+    _restrict(connection)
     try:
         with bounded(connection, folder):
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -130,7 +129,7 @@ def connect_to_read(folder: Path, closing: ExitStack) -> sqlite3.Connection:
             ) from None
         connection = sqlite3.connect(f"{address}?immutable=1", uri=True, isolation_level=None, check_same_thread=False)
         closing.callback(connection.close)
-    _restrict(connection)
+        _restrict(connection)
     return connection
 
 

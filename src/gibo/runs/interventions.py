@@ -19,9 +19,9 @@ from gibo.runs.session import Session
 
 def abort(journal: Journal, point: Mapping[str, Any] | None = None, reason: str = "") -> dict[str, float]:
     """End a run; returns what to set on the machine: a point that is safe, the start if none is named."""
-    done, starts = abortion(journal, point, reason), journal.starts()
+    done = abortion(journal, point, reason)
     journal.acted(done)
-    journal.begin(starts[-1].options)
+    journal.begin(journal.last_options())
     journal.end(aborted_because(reason))
     safe = aborted_at(journal)
     assert safe is not None
@@ -45,7 +45,7 @@ def go_on(journal: Journal) -> None:
         raise InputError(f"{journal.folder}: this run was not aborted")
     journal.acted(("continued", {}))
     if any(start.reason == BY_HAND for start in journal.starts()):  # it waits for somebody to tell again
-        journal.begin(journal.starts()[-1].options)
+        journal.begin(journal.last_options())
         journal.end(BY_HAND)
 
 

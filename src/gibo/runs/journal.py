@@ -270,6 +270,11 @@ class Journal:
                 for number, process, host, at, options, found in self._store.rows("starts")
             ]
 
+    def last_options(self) -> dict[str, Any]:
+        """The options of the last start; none if the run was killed as it began."""
+        starts = self.starts()
+        return starts[-1].options if starts else {}
+
     def state(self) -> str:
         """ "waiting" for values, "ended", or, from the lock, "running" or "killed"."""
         starts = self.starts()

@@ -139,7 +139,7 @@ def ask(folder: Path | str, waiting: Callable[[], None] | None = None) -> Batch:
         refuse_aborted(journal)
         session = Session.of(journal)
         if session.news or journal.news():
-            session.start(journal.starts()[-1].options)
+            session.start(journal.last_options())
             journal.end(BY_HAND)
         return Batch(session.ask(), session.naming, stopping(session))
 
@@ -328,10 +328,10 @@ def status(folder: Path | str, learns: Callable[[Journal], Reparametrizer | None
 def stopping(session: Session) -> Advice | None:
     """When one may stop a run by hand; None if a process of its own evaluates its queries."""
     assert session.journal is not None
-    start = session.journal.starts()[-1]
-    if start.reason != BY_HAND:
+    if session.journal.state() != "waiting":
         return None
-    budget, target = start.options.get("budget"), start.options.get("target")
+    options = session.journal.last_options()
+    budget, target = options.get("budget"), options.get("target")
     best = None if target is None else session.best
     if target is not None and best is not None and session.sign * (best.value - target) >= 0.0:
         reached = f"by the model the recommended point has reached the target of {target:g}"

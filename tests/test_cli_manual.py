@@ -315,7 +315,7 @@ def test_an_aborted_run_says_what_to_set(machine, capsys):
         (["tell", "RUN", "one", "2.0"], "ID"),
         (["export", "RUN", "--out", "x.xlsx"], ".csv, .json, .parquet"),
         (["best", "RUN"], "no evaluation has a value yet"),
-        (["init", "RUN", "--dim", "2", "--minimize"], "there is a run already"),
+        (["init", "RUN", "--dim", "2", "--minimize"], "there is already a run"),
         (["ask", "nowhere"], "there is no run"),
         (["export", "nowhere"], "there is no run"),
     ],

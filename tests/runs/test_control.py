@@ -289,7 +289,7 @@ def test_a_run_that_nobody_holds_is_written_to(tmp_path):
     control.remark("the oil is warm")
     assert [kind for kind, _ in actions(tmp_path)] == ["told", "failed", "remark"]
     assert [e.value for e in told_in(tmp_path)] == [1.5, None]
-    with pytest.raises(QueryError, match=r"query 0 was told before, and otherwise: value 1\.5"):
+    with pytest.raises(QueryError, match=r"query 0 already has another value: value 1\.5"):
         control.tell(first.id, 2.0)
     with pytest.raises(QueryError, match="query 99 is unknown"):
         control.tell(99, 2.0)

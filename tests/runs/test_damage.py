@@ -60,7 +60,7 @@ NOT_JOURNALS = {
     "short-text": (lambda path: path.write_text("x"), "not a journal of gibo"),
     "zeros": (lambda path: path.write_bytes(b"\0" * 4096), "file is not a database"),
     "header-only": (lambda path: path.write_bytes(b"SQLite format 3\0"), "journal.sqlite: "),
-    "newer": (of_the_future, "a journal of version 4, and this gibo knows versions up to 3; update gibo"),
+    "newer": (of_the_future, "a journal of version 4, but this gibo knows versions up to 3; update gibo"),
     "version-0": (of_no_version, "a journal of version 0"),
     "older-by-its-word": (said_to_be_older, "the journal is damaged (gibo did not make its table views)"),
     "lost-table": (without_a_table, "no such table: facts"),
@@ -105,7 +105,7 @@ def test_where_there_is_no_run_nothing_is_made(tmp_path, use):
 def test_a_journal_is_not_begun_twice(tmp_path):
     climb(tmp_path)
     before = (tmp_path / FILE).read_bytes()
-    with pytest.raises(InputError, match="there is a run already; continue it, or name another folder"):
+    with pytest.raises(InputError, match="there is already a run; continue it, or name another folder"):
         Journal.create(tmp_path, RunSpec.of(RandomSearch([0.0])))
     assert (tmp_path / FILE).read_bytes() == before
 

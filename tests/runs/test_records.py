@@ -105,7 +105,9 @@ def test_a_value_of_a_closed_iteration_counts_from_now_on_where_a_replay_leaves_
                 session.tell([Evaluation(query, gibo.Outcome(value_of(query)))])
     assert points(run) == points(tmp_path / "held")
     assert [each.kind for each in actions(run)] == ["correction"] * 2
-    with pytest.raises(QueryError, match="its iteration is over; a value can be corrected, not whether there is one"):
+    with pytest.raises(
+        QueryError, match="its iteration has ended; only its value can be corrected, not whether it failed"
+    ):
         correct(run, wrong.id, failed="no", reason="no")
 
 

@@ -295,7 +295,7 @@ def test_another_optimizer_is_refused(tmp_path):
 def test_an_optimizer_that_was_told_something_is_refused_before_anything_is_made(tmp_path):
     optimizer = RandomSearch(X0)
     optimizer.tell([0.3, 0.3], 1.0)
-    with pytest.raises(InputError, match="optimizer: it was told 1 values before; a journal needs a fresh one"):
+    with pytest.raises(InputError, match="optimizer: it already has 1 values; a journal needs a new one"):
         gibo.run(optimizer, never, budget=5, journal=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

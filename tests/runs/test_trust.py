@@ -83,7 +83,7 @@ def test_a_log_that_is_cut_off_during_a_run_is_noticed_and_what_was_moved_before
 
     result = climb(tmp_path, objective, budget=20)
     assert result.status is gibo.Status.ERROR
-    assert "it was cut off during the run" in result.reason
+    assert "it was truncated during the run" in result.reason
     assert "not recorded, so write it down: query 9" in result.reason
     assert result.evaluations == len(calls) == 10
     assert len(told_in(tmp_path)) >= 8

@@ -1,6 +1,6 @@
-"""A run whose evaluations are made by a person or another program, one call at a time.
+"""A run whose evaluations a person or another program makes, one call at a time.
 
-Each function opens the run's journal, does one thing and closes it again, so that each may be a process of its own.
+Each function opens the run's journal, does one thing and closes it again, so that each call may be a separate process.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class Overview(NamedTuple):
     """The state of a run.
 
     Attributes:
-        spec: what it is.
-        result: what it has come to; values are the objective's own.
+        spec: the specification of the run.
+        result: the result so far; values have the objective's sign.
         pending: the queries that were asked and not told.
-        starts: the processes that ran it.
-        state: "running", "killed", "waiting" (for somebody to tell) or "ended".
-        stopping: when one may stop; None for a run that evaluates by itself.
-        aborted: what to set on the machine, by name, where the run was aborted.
+        starts: the processes that worked on it.
+        state: "running", "killed", "waiting" (for values) or "ended".
+        stopping: advice when to stop; None for a run that evaluates by itself.
+        aborted: the point to set on the machine, by name, if the run was aborted.
     """
 
     spec: RunSpec
@@ -58,7 +58,7 @@ class Overview(NamedTuple):
 
     @classmethod
     def of(cls, session: Session) -> Overview:
-        """Of a run with a journal."""
+        """The state of a run with a journal."""
         journal = session.journal
         assert journal is not None
         state = journal.state()
@@ -69,12 +69,12 @@ class Overview(NamedTuple):
         )
 
     def last_step(self) -> tuple[float, float] | tuple[None, None]:
-        """The probability of ascent of the last step and its certainty, where there is a model."""
+        """The probability of ascent of the last step and its certainty, if there is a model."""
         history = self.result.history
         return (history.probability_of_ascent[-1], history.certainty[-1]) if len(history.evaluations) else (None, None)
 
     def to_plain(self) -> dict[str, Any]:
-        """Data that JSON can hold, in the user's units; what `gibo status --json` and `gibo serve` give."""
+        """JSON data in the user's units, for `gibo status --json` and `gibo serve`."""
         result, naming, (ascent, certainty) = self.result, self.spec.naming, self.last_step()
         return {
             "optimizer": self.spec.optimizer,
@@ -118,7 +118,7 @@ def create(folder: Path | str, description: Description) -> None:
 
 
 class Batch(NamedTuple):
-    """Queries to evaluate, how a person calls their points, and when one may stop."""
+    """Queries to evaluate, the naming of their points, and advice when to stop."""
 
     queries: list[Query]
     naming: Naming
@@ -126,7 +126,7 @@ class Batch(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """What became of a value that was told: whether it is new, and the ids of the queries that are still pending."""
+    """The effect of a tell: whether the value is new, and the ids of the pending queries."""
 
     is_new: bool
     pending: list[int]
@@ -152,14 +152,14 @@ def tell(
     waiting: Callable[[], None] | None = None,
     **details: Any,
 ) -> Recorded:
-    """Record the value of a query, or why there is none; the very same may be told again.
+    """Record the value of a query, or the reason of its failure; the same value may be told again.
 
     Args:
         folder: of the run.
         number: of the query.
-        value: what its evaluation gave.
-        failed: or why there is no value.
-        waiting: called once if another process has the run and must be waited for.
+        value: the value of its evaluation.
+        failed: the reason if there is no value.
+        waiting: called once if another process holds the run.
         **details: its noise, repeats, block and measured quantities, see `gibo.Outcome`.
     """
     number = natural("number", number)
@@ -181,7 +181,7 @@ def record(journal: Journal, number: int, outcome: Outcome, actions: Sequence[Ne
 
 
 def is_to_be_told(number: int, outcome: Outcome, known: Outcome | None, pending: Collection[int]) -> bool:
-    """Whether a query's outcome is new; False if the very same was told before, an error if it cannot be told.
+    """Whether a query's outcome is new; False if the same is already recorded; raises if it cannot be told.
 
     Args:
         number: of the query.
@@ -194,7 +194,7 @@ def is_to_be_told(number: int, outcome: Outcome, known: Outcome | None, pending:
             return False
         was = f"value {known.value!r}" if known.failure is None else f"failed, {known.failure[:80]!r}"
         raise QueryError(
-            f"query {number} was told before, and otherwise: {was}. To change it: gibo tell RUN {number} VALUE "
+            f"query {number} already has another value: {was}. To change it: gibo tell RUN {number} VALUE "
             "--correct REASON"
         )
     if number not in pending:
@@ -205,7 +205,7 @@ def is_to_be_told(number: int, outcome: Outcome, known: Outcome | None, pending:
 
 
 def is_same(a: Outcome, b: Outcome) -> bool:
-    """Whether two outcomes say the same; a failure may have the penalty as its value."""
+    """Whether two outcomes are equal; a failure may have the penalty as its value."""
     values = (None, None) if a.failure is not None else (a.value, b.value)
     return (
         values[0] == values[1]
@@ -220,9 +220,9 @@ def is_same(a: Outcome, b: Outcome) -> bool:
 def undo(
     folder: Path | str, count: int = 1, reason: str | None = None, waiting: Callable[[], None] | None = None
 ) -> list[int]:
-    """Take the last values back; their queries are pending again, and points from elsewhere are gone.
+    """Take back the last values; their queries are pending again, and own points of the user are removed.
 
-    That is possible until the next queries are asked. The journal keeps what was taken back.
+    This is possible until the next queries are asked. The journal keeps the values that were taken back.
 
     Returns:
         The ids, the last one first.
@@ -246,14 +246,14 @@ def correct(
     waiting: Callable[[], None] | None = None,
     **details: Any,
 ) -> Recorded:
-    """Another value for a query that was told, or why it has none; the journal keeps both, and the reason.
+    """Correct the value of a query, or record that it failed; the journal keeps both, and the reason.
 
-    What was asked meanwhile stays as it is; the model sees the new value from now on.
+    Later queries stay as they are; the model uses the new value from now on.
     """
     number = natural("number", number)
     _check_telling(value, failed)
     if not instance("reason", reason, str, "a text").strip():
-        raise InputError("correct: say why, for the record")
+        raise InputError("correct: give a reason for the record")
     with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
         outcome = _outcome(journal, value, failed, details)
         asked = journal.queries()
@@ -265,9 +265,9 @@ def correct(
 
 def _check_telling(value: Any, failed: str | None) -> None:
     if value is None and failed is None:
-        raise InputError("VALUE: expected what the evaluation gave; if it failed, use --failed REASON")
+        raise InputError("VALUE: expected the value of the evaluation; if it failed, use --failed REASON")
     if value is not None and failed is not None:
-        raise InputError("VALUE, --failed: give one of them; an evaluation that failed has no value")
+        raise InputError("VALUE, --failed: give only one of them; a failed evaluation has no value")
     instance("failed", failed, (str, NoneType), "a reason")
 
 
@@ -284,9 +284,9 @@ def tell_elsewhere(
     waiting: Callable[[], None] | None = None,
     again: bool = False,
 ) -> int:
-    """Record values of points that nobody asked for, each by the names of its parameters; returns how many.
+    """Record values of own points of the user, by the names of the parameters; returns their number.
 
-    A value that the run has at the same point is known already and is left out, unless it is to be recorded `again`.
+    A value that the run already has at the same point is skipped, unless `again` is True.
     """
     with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
         refuse_normalized(journal)
@@ -297,8 +297,8 @@ def tell_elsewhere(
 
 
 def unknown_values(session: Session, data: Sequence[tuple[Mapping[str, Any], Any]]) -> list[tuple[Any, Any]]:
-    """Those that the run does not have; what is in the data twice must be in the run twice."""
-    points: dict[Any, list[Array]] = {}  # of the run, by their values
+    """The values that the run does not have; duplicates in the data count separately."""
+    points: dict[Any, list[Array]] = {}  # points of the run, by their values
     for e in session.evaluations:
         points.setdefault(e.value, []).append(e.x)
     new = []
@@ -314,19 +314,19 @@ def unknown_values(session: Session, data: Sequence[tuple[Mapping[str, Any], Any
 
 
 def names_of(folder: Path | str) -> list[str]:
-    """Those of a run's parameters."""
+    """The names of a run's parameters."""
     with Journal.read(folder) as journal:
         return journal.spec().naming.names
 
 
 def status(folder: Path | str, learns: Callable[[Journal], Reparametrizer | None] = lambda journal: None) -> Overview:
-    """How a run stands, also while it is running; `learns` gives what learnt between the iterations."""
+    """The state of a run, also of a running one; `learns` makes the object that learns between iterations."""
     with Journal.read(folder) as journal:
         return Overview.of(Session.of(journal, learns(journal)))
 
 
 def stopping(session: Session) -> Advice | None:
-    """When one may stop a run by hand; None if a process of its own evaluates its queries."""
+    """Advice when to stop a run by hand; None if a process evaluates its queries."""
     assert session.journal is not None
     if session.journal.state() != "waiting":
         return None
@@ -334,12 +334,12 @@ def stopping(session: Session) -> Advice | None:
     budget, target = options.get("budget"), options.get("target")
     best = None if target is None else session.best
     if target is not None and best is not None and session.sign * (best.value - target) >= 0.0:
-        reached = f"by the model the recommended point has reached the target of {target:g}"
+        reached = f"the model's value of the recommended point has reached the target of {target:g}"
         return Advice("target_reached", f"You may stop: {reached}.")
     if budget is not None and session.spent >= budget:
         return Advice("budget_spent", f"You may stop: the budget of {budget} evaluations is spent.")
     conditions = [] if budget is None else [f"the budget of {budget} evaluations is spent ({session.spent} so far)"]
     if target is not None:
-        conditions.append(f"the model believes that the target of {target:g} is reached")
+        conditions.append(f"the model's value has reached the target of {target:g}")
     conditions.append("the value is good enough for you, or the last steps were hardly better than a guess")
     return Advice("go_on", f"You may stop when {', or '.join(conditions)}.")

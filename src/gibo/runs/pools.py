@@ -1,7 +1,7 @@
-"""An evaluation: how the objective is called; and where it runs: in this process, in worker processes, in an executor.
+"""How the objective is called, and where it runs: in this process, in worker processes or in an executor.
 
-A pool takes queries and gives back outcomes as they arrive, in any order. What an outcome says depends on the query
-alone, so a run does not depend on the pool it is given. Wherever an evaluation runs, nothing gets out of it by raising.
+A pool takes queries and returns outcomes as they arrive, in any order. An outcome depends only on the query, so that a
+run does not depend on its pool. An exception of an evaluation becomes a failed outcome in every pool.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from gibo.parameters import Parameters
 
 Objective = Callable[..., Any]
 
-WAIT_POLL = 0.2  # seconds after which a pool that waits looks again: for requests, and whether a worker has died
-OFFERED = ("seed", "kind")  # of a query, what an objective gets if it has a parameter of that name
+WAIT_POLL = 0.2  # seconds between two checks of a waiting pool for requests and dead workers
+OFFERED = ("seed", "kind")  # fields of a query that an objective gets if it has a parameter of that name
 
 
 def evaluate(objective: Objective, query: Query, options: dict[str, Any], ticket: str = "") -> Outcome:
-    """Call the objective and turn whatever happens into an `Outcome`; only KeyboardInterrupt gets out.
+    """Call the objective and turn the result or exception into an `Outcome`; only KeyboardInterrupt passes through.
 
-    Each ticket is a call of its own for executors that remember the results of calls, as Dask does.
+    The ticket makes each call unique for executors that cache the results of calls, as Dask does.
     """
     started = time.perf_counter()
     try:
         returned = objective(query.x.copy(), **options)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # whatever else an objective raises must not end the run
+    except BaseException as error:  # no other exception of an objective may end the run
         return Outcome.failed(error, time.perf_counter() - started)
     seconds = time.perf_counter() - started
     try:
         return checked(returned, len(query.x), "the objective's value", seconds)
     except InputError as error:
         return Outcome.failed(str(error), seconds)
-    except Exception as error:  # what an Outcome holds is a stranger's
+    except Exception as error:  # the content of an Outcome is foreign
         return Outcome.failed(f"the objective's outcome: {describe_error(error)}", seconds)
 
 
@@ -56,7 +56,7 @@ class Named:
 
     Args:
         objective: of the parameters.
-        parameters: what the vector stands for.
+        parameters: the parameters of the vector.
 
     Example:
         >>> from gibo.parameters import integer
@@ -83,9 +83,10 @@ class Named:
 
 
 def asked_for(objective: Callable[..., Any], reparametrizer: Any = None) -> list[str]:
-    """What the objective wants to know of a query; an error, before anything is evaluated, if it cannot be called so.
+    """The fields of a query that the objective has parameters for; raises before the first evaluation if it cannot be
+    called.
 
-    One with a parameter named ``seed`` gets the query's, and one with a parameter named ``kind`` its kind.
+    An objective with a parameter ``seed`` gets the query's seed, one with a parameter ``kind`` its kind.
     """
     found = _signature(objective)
     if found is None:
@@ -96,7 +97,7 @@ def asked_for(objective: Callable[..., Any], reparametrizer: Any = None) -> list
 
 
 def _offered(found: inspect.Signature) -> list[str]:
-    """Of what is offered, that for which there is a parameter of that name."""
+    """The offered fields for which there is a parameter of that name."""
     own = found.parameters
     return [name for name in OFFERED if name in own and own[name].kind is not inspect.Parameter.POSITIONAL_ONLY]
 
@@ -104,7 +105,7 @@ def _offered(found: inspect.Signature) -> list[str]:
 def _signature(objective: Callable[..., Any]) -> inspect.Signature | None:
     try:
         return inspect.signature(objective)
-    except Exception:  # builtins may have no signature, and a stranger's object may raise anything
+    except Exception:  # builtins may have no signature, and a foreign object may raise anything
         return None
 
 
@@ -113,11 +114,11 @@ def _bind(found: inspect.Signature, /, *args: Any, **kwargs: Any) -> None:
         found.bind(*args, **kwargs)
     except TypeError as error:
         how = "a vector" if args else f"the keywords {', '.join(kwargs)}"
-        raise InputError(f"objective: it is called with {how}, and takes {found}: {error}") from None
+        raise InputError(f"objective: it is called with {how}, but takes {found}: {error}") from None
 
 
 class Underway(NamedTuple):
-    """An evaluation that is being made: of which query, on which worker (None: it has no name), since when."""
+    """A running evaluation: its query, its worker (None: without a name), and its start."""
 
     query: int
     worker: str | None
@@ -125,10 +126,10 @@ class Underway(NamedTuple):
 
 
 class Pool(Protocol):
-    """Something that evaluates queries; elsewhere, or in this process while it waits."""
+    """The interface of pools, which evaluate queries elsewhere, or in this process while it waits."""
 
     def submit(self, query: Query, options: dict[str, Any]) -> None:
-        """Evaluate this query as soon as there is room, with these keyword arguments on top."""
+        """Evaluate this query as soon as there is room, with these further keyword arguments."""
 
     def wait(self) -> None:
         """Wait until there may be an outcome."""
@@ -137,23 +138,23 @@ class Pool(Protocol):
         """The outcomes that have arrived, without waiting."""
 
     def hold(self, held: bool) -> None:
-        """While held, nothing new begins; what has begun goes on."""
+        """While held, nothing new begins; running evaluations continue."""
 
     def abandon(self, query: int) -> None:
-        """Forget this query: nothing of it arrives any more, and what has begun is ended where that is possible."""
+        """Drop this query: its outcome is ignored, and its evaluation is ended if possible."""
 
     def underway(self) -> list[Underway]:
-        """What is being evaluated; of this process, what comes next."""
+        """The running evaluations; in this process, the next one."""
 
     def drop_pending(self) -> int:
-        """Forget the queries whose evaluation has not begun; returns how many have."""
+        """Drop the queries whose evaluation has not begun; returns the number of the others."""
 
     def close(self) -> None:
-        """End, also what has begun."""
+        """End the pool and its running evaluations."""
 
 
 class InProcess:
-    """One after the other, in this process."""
+    """Evaluates in this process, one query after another."""
 
     def __init__(self, objective: Objective) -> None:
         self.objective, self.held = objective, False
@@ -197,15 +198,15 @@ class InProcess:
 
 
 class Futures:
-    """Any `concurrent.futures.Executor`: threads, processes, or the workers of a cluster."""
+    """Evaluates in a `concurrent.futures.Executor`: threads, processes, or the workers of a cluster."""
 
     def __init__(self, objective: Objective, executor: Executor) -> None:
         self.objective, self.executor = objective, executor
         self.running: dict[Future[Outcome], tuple[Query, dict[str, Any], float]] = {}
         self.kept: dict[int, tuple[Query, dict[str, Any]]] = {}  # while held
         self.held = False
-        self.done: SimpleQueue[None] = SimpleQueue()  # a word from each future that is
-        self.lost: RunError | None = None  # raised once all that did arrive is taken
+        self.done: SimpleQueue[None] = SimpleQueue()  # a message from each finished future
+        self.lost: RunError | None = None  # raised after all arrived outcomes are taken
 
     def submit(self, query: Query, options: dict[str, Any]) -> None:
         if self.held:
@@ -213,13 +214,13 @@ class Futures:
             return
         try:
             future = self.executor.submit(evaluate, self.objective, query, options, uuid4().hex)
-        except Exception as error:  # shut down, broken, or not able to send the objective
+        except Exception as error:  # shut down, broken, or unable to send the objective
             raise RunError(f"the executor takes no more evaluations: {describe_error(error)}") from error
         self.running[future] = (query, options, time.time())
         future.add_done_callback(lambda _: self.done.put(None))
 
     def wait(self) -> None:
-        # Neither `concurrent.futures.wait` nor `Future.done` is interrupted: they might keep locks that others need.
+        # Do not interrupt `concurrent.futures.wait` or `Future.done`: they might keep locks that others need.
         if not any(future.done() for future in self.running):
             with suppress(Empty):
                 self.done.get(timeout=WAIT_POLL)
@@ -232,11 +233,12 @@ class Futures:
             try:
                 outcome = instance("its result", future.result(), Outcome, "an evaluation's outcome")
                 arrivals.append(Evaluation(query, outcome))
-            # Of the executor, not of the objective; KeyboardInterrupt is that of a process that got Ctrl-C, too.
+            # An exception of the executor, not of the objective; KeyboardInterrupt comes from a process that also got
+            # Ctrl-C.
             except (Exception, CancelledError, KeyboardInterrupt) as error:
                 lost = RunError(f"the executor lost evaluation {query.id}: {describe_error(error)}")
                 self.lost = self.lost or lost
-        if self.lost is not None and not self.drop_pending() and not arrivals:  # what still runs is waited for
+        if self.lost is not None and not self.drop_pending() and not arrivals:  # wait for running evaluations
             raise self.lost
         return arrivals
 
@@ -266,9 +268,9 @@ class Futures:
         return len(self.running)
 
     def _cancelled(self) -> list[tuple[Query, dict[str, Any], float]]:
-        """Take back what has not begun."""
+        """Cancel evaluations that have not begun."""
         return [self.running.pop(future) for future in [future for future in self.running if future.cancel()]]
 
     def close(self) -> None:
-        """The executor stays open: it is its owner's."""
+        """The executor stays open, because its owner closes it."""
         self.drop_pending()

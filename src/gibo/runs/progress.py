@@ -1,4 +1,4 @@
-"""How far a run is: tqdm's bar on a terminal or in a notebook, and a line every 10 seconds in a log file."""
+"""The progress of a run: tqdm's bar on a terminal or in a notebook, a line every 10 seconds in a log file."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _FORMAT = "{n_fmt}/{total_fmt} {unit} · {remaining} left{desc}"
 
 
 class Progress(Protocol):
-    """Something that shows how far a run is."""
+    """The interface of objects that show progress."""
 
     def update(self, standing: Standing) -> None: ...
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a run is.
+    """The progress of a run.
 
     Attributes:
         spent: evaluations so far.
-        best: the best value seen, in the objective's own sign; None before the first.
-        failures: how many of them failed.
-        arrived: what has just arrived, in the objective's own sign.
-        optimizer: as it is now.
+        best: the best value seen, in the objective's sign; None before the first.
+        failures: number of failures among them.
+        arrived: the evaluations that have just arrived, in the objective's sign.
+        optimizer: the optimiser.
         paused: whether it waits for a person to continue it.
     """
 
@@ -46,7 +46,7 @@ class Standing:
 
 @contextmanager
 def progress_bar(budget: int, text: Callable[[Standing], Sequence[str]] | None = None) -> Iterator[Progress]:
-    """A bar over the evaluations, with parts of a text, the most important one first: by default the best value."""
+    """A bar over the evaluations with parts of a text, the most important one first; by default the best value."""
 
     class Bar:
         def update(self, standing: Standing) -> None:
@@ -64,7 +64,7 @@ def _best_and_failures(standing: Standing) -> list[str]:
 
 @contextmanager
 def bar_over(total: int, unit: str) -> Iterator[TqdmBar | LogLines]:
-    """A bar that is closed in the end, whatever happens."""
+    """A bar that is always closed at the end."""
     shown = getattr(sys.stderr, "isatty", bool)() or "ipykernel" in sys.modules
     bar = TqdmBar(total, unit) if shown else LogLines(total, unit)
     try:
@@ -74,7 +74,7 @@ def bar_over(total: int, unit: str) -> Iterator[TqdmBar | LogLines]:
 
 
 class TqdmBar:
-    """A bar of tqdm, which begins with what was done before the first call: that says nothing about the speed."""
+    """A bar of tqdm; evaluations before the first call do not count for its speed."""
 
     def __init__(self, total: int, unit: str) -> None:
         self.total, self.unit = total, unit
@@ -95,21 +95,21 @@ class TqdmBar:
                 self._bar.refresh()
 
     def above(self, text: str) -> None:
-        """A line of its own, above the bar."""
+        """Print a line above the bar."""
         from tqdm.auto import tqdm
 
         with _whoever_looks():
             tqdm.write(text, file=sys.stderr)
 
     def close(self) -> None:
-        """Show how it ended."""
+        """Show the end."""
         with _whoever_looks():
             if self._bar is not None:
                 self._bar.close()
 
 
 class LogLines:
-    """The same as lines, at most one every 10 seconds and one at the end; tqdm would write them all into one line."""
+    """Progress as lines, at most one every 10 seconds and one at the end; tqdm would write one long line."""
 
     def __init__(self, total: int, unit: str) -> None:
         self.total, self.unit = total, unit
@@ -127,12 +127,12 @@ class LogLines:
             self.close()
 
     def above(self, text: str) -> None:
-        """A line of its own."""
+        """Print a line."""
         with _whoever_looks():
             sys.stderr.write(f"{text}\n")
 
     def close(self) -> None:
-        """Write what is not written yet."""
+        """Write the last line if it is not written yet."""
         if self._last is None or self._began is None:
             return
         from tqdm import tqdm
@@ -148,5 +148,5 @@ def _text(parts: Sequence[str]) -> str:
 
 
 def _whoever_looks() -> suppress:
-    """A run does not depend on who looks: standard error may be closed, or on a full disk."""
+    """Ignore errors of the output, because standard error may be closed or on a full disk."""
     return suppress(OSError, ValueError, AttributeError)

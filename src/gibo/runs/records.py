@@ -1,6 +1,6 @@
-"""Who worked on a run, and what people did to it; among that, what was told is taken back or corrected.
+"""The processes that worked on a run, and the actions of people, such as taking back or correcting a value.
 
-A `Start` is a process that worked on the run. An `Action` is something a person did to it, with its time:
+A `Start` is a process that worked on the run. An `Action` is an action of a person, with its time:
 
     paused, continued, stop   of the whole run
     abort                     {"reason", "x"}: the run ended, and this point is to be set on the machine
@@ -35,14 +35,14 @@ from gibo.outcome import EXTERNAL
 from gibo.runs.spec import AFTER, RunSpec
 from gibo.runs.store import Store
 
-# A run that was made by `gibo init` has no process of its own; it waits for somebody to tell.
+# A run of `gibo init` has no process; it waits for values.
 BY_HAND = "made for evaluations by hand"
-LATEST = 1e11  # seconds after 1970, or before it on a machine whose clock is wrong; calendars end somewhat later
+LATEST = 1e11  # seconds after 1970, or before it with a wrong clock; calendars end somewhat later
 LARGEST_ACTION = 1 << 16  # characters of an action's body as JSON
 LONGEST_TEXT = 2000  # characters of a text in it
-MOST_NUMBERS = 1000  # of a point, for the record of it
+MOST_NUMBERS = 1000  # digits of a point in a record
 
-# Each kind of action, and what its body must have; it may have more.
+# The kinds of actions, with the required fields of their bodies.
 BODIES: dict[str, dict[str, type]] = {
     "paused": {},
     "continued": {},
@@ -70,7 +70,7 @@ class Start(NamedTuple):
 
 
 class Action(NamedTuple):
-    """What a person did to a run: when, after how many evaluations, and what; made by `action`."""
+    """An action of a person: time, number of evaluations, kind and body; made by `action`."""
 
     time: float
     after: int
@@ -85,12 +85,12 @@ def checked_start(start: Start) -> Start:
             _check_time(at)
     known = isinstance(start.options, dict) and isinstance(start.versions, dict) and isinstance(start.host, str)
     if start.started is None or not known or not isinstance(start.reason, str | None):
-        raise ValueError("not what is known of a process")
+        raise ValueError("not the record of a process")
     return start
 
 
 def action(at: Any, after: Any, kind: Any, body: Any) -> Action:
-    """An action from what somebody says it is, or an error that says what is wrong with it."""
+    """An action from unchecked data; raises if they are wrong."""
     if kind not in BODIES:
         raise InputError(f"action: expected one of {', '.join(BODIES)}, got {describe(kind)}")
     if not isinstance(body, dict):
@@ -123,7 +123,7 @@ def _check_time(at: Any) -> float:
 
 @cache
 def versions() -> dict[str, str]:
-    """What computes here, for the record; looked up once, because it is slow."""
+    """The versions of the software, for the record; looked up once, because that is slow."""
     from importlib.metadata import PackageNotFoundError, version  # here, because it is slow to load
 
     found = {
@@ -138,7 +138,7 @@ def versions() -> dict[str, str]:
 
 
 def other_versions(before: dict[str, str], spec: RunSpec) -> list[str]:
-    """A sentence, if what computes here has another version than it had before."""
+    """A sentence if the software has other versions than before."""
     names = ["gibo", "numpy", "scipy"]
     names += ["cma"] if spec.optimizer == "CMAES" else []
     names += ["gymnasium", "mujoco"] if spec.training is not None else []
@@ -172,7 +172,7 @@ class Row(NamedTuple):
 
 
 def undo(store: Store, count: int, reason: str | None) -> list[Row]:
-    """Take back the last `count` outcomes, in a transaction; returns them, the last one first."""
+    """Take back the last `count` outcomes in a transaction; returns them, the last one first."""
     rows = [Row(*row) for row in store.rows("evaluations")]
     starts = (after for _, _, after, kind, _ in store.rows("actions") if kind == "start")
     since = max([_asked(store, rows), *(after + 1 for after, _ in store.rows("moves")), *starts])
@@ -199,7 +199,7 @@ def undo(store: Store, count: int, reason: str | None) -> list[Row]:
 
 
 def correct(store: Store, query: int, value: float | None, failure: str | None, reason: str) -> None:
-    """Another value (or none, with the reason why there is none) for a query, in a transaction."""
+    """Correct the value of a query, or record that it failed, in a transaction."""
     rows = [Row(*row) for row in store.rows("evaluations")]
     row = next((row for row in rows if row.query == query), None)
     if row is None:
@@ -208,12 +208,12 @@ def correct(store: Store, query: int, value: float | None, failure: str | None, 
     if row.number < since:
         if json.loads(store.rows("batches")[-1][-1]).keys() == {AFTER}:
             raise QueryError(
-                f"query {query}: its iteration is over, and this optimiser computes what followed from its values "
+                f"query {query}: its iteration has ended, and this optimiser computes later queries from its values "
                 "again; only what was told since the last ask can be corrected"
             )
         if value is None or row.value is None:
             raise QueryError(
-                f"query {query}: its iteration is over; a value can be corrected, not whether there is one"
+                f"query {query}: its iteration has ended; only its value can be corrected, not whether it failed"
             )
     changed = row._replace(value=value, failure=failure, traceback=None)
     if value is None:
@@ -229,18 +229,18 @@ def _outcome(row: Row) -> dict[str, Any]:
 
 
 def _asked(store: Store, rows: list[Row]) -> int:
-    """How many evaluations there were when the last batch was asked."""
+    """The number of evaluations when the last batch was asked."""
     batches = store.rows("batches")
     if not batches:
         return 0
     after = json.loads(batches[-1][-1])[AFTER]
     if not isinstance(after, int) or not 0 <= after <= len(rows):
-        raise ValueError("a batch that was asked after evaluations that are not there")
+        raise ValueError("a batch after evaluations that do not exist")
     return after
 
 
 def _forget_steps(store: Store, evaluations: int) -> None:
-    """Those that were made with more than this, with what followed: they will be made again."""
+    """Remove the steps after this number of evaluations; they will be made again."""
     for table in ("iterations", "beliefs"):
         for number, told, *_ in store.rows(table)[::-1]:
             if told > evaluations:
@@ -248,6 +248,6 @@ def _forget_steps(store: Store, evaluations: int) -> None:
 
 
 def record(store: Store, kind: str, body: dict[str, Any]) -> None:
-    """What people did, in a transaction."""
+    """Record actions of people in a transaction."""
     made = action(time.time(), store.count("evaluations"), kind, body)
     store.insert("actions", store.count("actions"), *made[:3], json.dumps(made.body))

@@ -1,8 +1,8 @@
-"""One object is the run: the optimiser, the objective's sign, what is learnt between iterations, and the journal.
+"""The session of a run: the optimiser, the objective's sign, learning between iterations, and the journal.
 
-Whoever drives a run, a loop, a person or another program, asks and tells through its session. What is asked and told
-is on the disk before anything else happens with it. The optimiser maximises; values outside have the objective's own
-sign, and it is turned here and nowhere else.
+A loop, a person or another program asks and tells through the session. Queries and values are on the disk before
+anything else happens with them. The optimiser maximises; values outside of the session have the objective's sign. Only
+this module changes the sign.
 """
 
 from __future__ import annotations
@@ -36,35 +36,35 @@ VIEWS_AGE, VIEWS_SHARE = 1.0, 0.04  # seconds between two views of the model, an
 
 
 class Reparametrizer(Protocol):
-    """Something that learns from the `info` of a run's evaluations, in between its iterations.
+    """The interface of objects that learn from the `info` of evaluations between iterations.
 
-    An example is how a policy normalises the states it sees: it stays as it is during an iteration, and changes when
-    all of its episodes are over. Then the same behaviour has other parameters, and the optimiser's data move with it.
+    An example is the normalisation of a policy's states: it is constant during an iteration, and changes after all of
+    its episodes. The same behaviour then has other parameters, and the optimiser's data move with it.
     """
 
     def options(self) -> dict[str, Any]:
-        """Keyword arguments for the objective in this iteration; they must survive being sent to another process."""
+        """Keyword arguments for the objective in this iteration; they must be picklable."""
 
     def learn(self, infos: Sequence[Mapping[str, Any]]) -> Reparametrized | None:
-        """Take in what the evaluations of an iteration had as their info, by id; returns what that changes."""
+        """Learn from the infos of an iteration's evaluations, by id; returns the change of the parameters, if any."""
 
 
 class Session:
-    """A run; see the module's text.
+    """A run; see the module's docstring.
 
     Args:
-        optimizer: a fresh one, or, without a journal, any.
-        sign: 1 where the objective is maximised, −1 where it is minimised.
-        reparametrizer: what learns between iterations, a fresh one.
-        journal: where everything is recorded first; None: nowhere.
-        naming: of the parameters; that of the journal, or x0, x1, … if None.
-        penalty: the value that a failed evaluation is given; that of the journal if there is one.
+        optimizer: a new one, or, without a journal, any.
+        sign: 1 to maximise, −1 to minimise.
+        reparametrizer: a new object that learns between iterations.
+        journal: records everything first; None: no records.
+        naming: the naming of the parameters; None: from the journal, or x0, x1, ….
+        penalty: the value of a failed evaluation; from the journal if there is one.
 
     Attributes:
-        lock: who changes the run from a thread holds it; the loop does but while it waits for evaluations.
-        spent: evaluations so far, of earlier starts too, without points from elsewhere.
-        failures: those among them that failed.
-        notes: how a continued run differs from one that was not stopped: other versions, settings that are gone.
+        lock: required to change the run from a thread; the loop holds it except while it waits for evaluations.
+        spent: evaluations so far, including earlier starts, without own points of the user.
+        failures: the failed ones among them.
+        notes: differences of a continued run from one that was not stopped: other versions, removed settings.
     """
 
     def __init__(
@@ -85,10 +85,10 @@ class Session:
         self.spent = self.failures = 0
         self.notes: list[str] = []
         self.news: list[str] = []  # notes that are not recorded yet
-        self._infos: dict[int, Mapping[str, Any]] = {}  # of the iteration so far
+        self._infos: dict[int, Mapping[str, Any]] = {}  # infos of the present iteration
         self._learnt = optimizer.iteration
         self._recorded = len(optimizer.log.events)
-        self._believed = -1  # the last update whose belief the journal has
+        self._believed = -1  # the last update with a recorded belief
         self._views_due = 0.0
 
     @classmethod
@@ -100,13 +100,13 @@ class Session:
         reparametrizer: Reparametrizer | None = None,
         force: bool = False,
     ) -> Session:
-        """The run in a folder, new or continued; with other settings than before it is an error.
+        """The run in a folder, new or continued; other settings than before are an error.
 
-        With force, not of those that make another objective of it: values of both are in the run then.
+        With force, another objective is allowed; the run then mixes values of both.
         """
         if optimizer.evaluations:
             raise InputError(
-                f"optimizer: it was told {len(optimizer.evaluations)} values before; a journal needs a fresh one"
+                f"optimizer: it already has {len(optimizer.evaluations)} values; a journal needs a new one"
             )
         if not has_journal(folder):
             return cls(optimizer, spec.sign, reparametrizer, Journal.create(folder, spec))
@@ -114,7 +114,7 @@ class Session:
         try:
             saved = journal.spec()
             if saved.is_search_of(spec):
-                saved = replace(saved, arguments=saved.fresh_optimizer().arguments())  # as this version writes them
+                saved = replace(saved, arguments=saved.fresh_optimizer().arguments())  # in the form of this version
                 take_ungiven(optimizer, saved.arguments)
                 spec = replace(spec, arguments=optimizer.arguments())
             differing = spec.differences(saved)
@@ -136,7 +136,7 @@ class Session:
     def of(
         cls, journal: Journal, reparametrizer: Reparametrizer | None = None, optimizer: Optimizer | None = None
     ) -> Session:
-        """The run of a journal, where it is."""
+        """The run of a journal in its present state."""
         spec = journal.spec()
         with journal.explained():
             if optimizer is None:
@@ -153,7 +153,7 @@ class Session:
         return session
 
     def check_objective(self, known: dict[str, Any] | None, force: bool) -> str:
-        """That the journal's values are of the objective of which this is known; if forced: what has changed."""
+        """Check that the journal's values belong to this objective; with force, return the changes."""
         told = any(e.query.kind != EXTERNAL for e in self.optimizer.log.valued)
         if self.journal is None or known is None or not told:
             return ""
@@ -167,7 +167,7 @@ class Session:
         return changed
 
     def start(self, options: dict[str, Any]) -> None:
-        """Record that this process works on the run, and how it goes on; the latter is said once."""
+        """Record that this process works on the run, with notes on how it continues, which are printed once."""
         if self.journal is None:
             return
         news = [*self.journal.news(), *self.news]
@@ -181,7 +181,7 @@ class Session:
     # -- asking and telling -------------------------------------------------------------------------------------------
 
     def ask(self) -> list[Query]:
-        """All queries that can run now; a new batch is on the disk before it is given out."""
+        """All queries that can run now; a new batch is on the disk before it is returned."""
         self._record()
         self.settle()
         update = self._update()
@@ -190,9 +190,9 @@ class Session:
         return queries
 
     def tell(self, evaluations: Sequence[Evaluation], update: bool = True) -> None:
-        """Outcomes in the objective's own sign: recorded, then told, then learnt from.
+        """Record outcomes in the objective's sign, tell them, and learn from them.
 
-        Without `update` what the last value of a batch sets off is left for `settle` or the next `ask`.
+        Without `update`, the update after the last value of a batch is left for `settle` or the next `ask`.
         """
         for e in evaluations:
             self.optimizer.check_outcome(e.query, e.outcome)
@@ -200,19 +200,19 @@ class Session:
         error = None
         try:
             self.record(evaluations)
-        except JournalError as lost:  # what returned is told nevertheless, so that the result in hand has it
+        except JournalError as lost:  # tell it nevertheless, so that the result has it
             error = lost
         self.receive(evaluations, update)
         if error is not None:
             raise error
 
     def record(self, evaluations: Sequence[Evaluation], actions: Sequence[tuple[str, dict[str, Any]]] = ()) -> None:
-        """Write outcomes, and what people did, to the journal; the first half of `tell`."""
+        """Write outcomes and people's actions to the journal; the first half of `tell`."""
         if self.journal is not None and (evaluations or actions):
             self.journal.told(evaluations, actions)
 
     def receive(self, evaluations: Sequence[Evaluation], update: bool = True) -> None:
-        """Tell the optimiser what was recorded; the second half of `tell`."""
+        """Tell the optimiser the recorded outcomes; the second half of `tell`."""
         for e in evaluations:
             self.optimizer.receive(e.query, e.outcome.signed(self.sign), update)
             self._recorded = len(self.optimizer.log.events)
@@ -223,7 +223,7 @@ class Session:
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """Let others have the lock, which this thread holds once, while the block runs."""
+        """Release the lock, which this thread holds once, while the block runs."""
         self.lock.release()
         try:
             yield
@@ -231,14 +231,14 @@ class Session:
             self.lock.acquire()
 
     def settle(self) -> None:
-        """Do what was left for later."""
+        """Make the update that was left for later."""
         self.optimizer.settle()
         self._learn_if_over()
 
     def tell_elsewhere(self, data: Iterable[tuple[Any, Any]]) -> None:
-        """Points that nobody asked for, as vectors (d,) or by name, and their values; all of them are checked first.
+        """Record and tell own points of the user, as vectors (d,) or by name, with values; all are checked first.
 
-        Told before the first `ask`, the best of them is where the search starts.
+        Before the first `ask`, the search starts at the best of them.
         """
         d, checked_data = self.optimizer.d, []
         for i, item in enumerate(data):
@@ -256,7 +256,7 @@ class Session:
         self.start_at_best()
 
     def start_at_best(self) -> None:
-        """Before the first `ask`: start at the best point known that lies within the bounds; without one, at x0."""
+        """Start at the best known point within the bounds, or at x0; only before the first `ask`."""
         optimizer = self.optimizer
         if optimizer.log.has_asked:
             return
@@ -286,7 +286,7 @@ class Session:
         self._recorded = len(optimizer.log.events)
 
     def proceed(self) -> None:
-        """Go on without what is pending."""
+        """Continue without the pending queries."""
         if self.journal is not None:
             self.journal.proceeded()
         self.optimizer.proceed()
@@ -300,7 +300,7 @@ class Session:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the objective gets besides the query."""
+        """Further arguments of the objective."""
         return {} if self.reparametrizer is None else self.reparametrizer.options()
 
     def _count(self, evaluations: Iterable[Evaluation]) -> None:
@@ -309,7 +309,7 @@ class Session:
             self.failures += e.failure is not None
 
     def _record(self, update: Update | None = None) -> None:
-        """Record what the optimiser asked, with what it said before; and points that a callback, say, told it."""
+        """Record the optimiser's queries and beliefs, and points that others, such as a callback, told it."""
         events = self.optimizer.log.events
         while self.journal is not None and self._recorded < len(events):
             event = events[self._recorded]
@@ -322,7 +322,7 @@ class Session:
             self._recorded += 1
 
     def _update(self, last: bool = False) -> Update | None:
-        """What the model says after the last update, for the journal; before the next batch changes the model.
+        """The model's belief after the last update, for the journal, before the next batch changes the model.
 
         Views are made at most once a second, with at most `VIEWS_SHARE` of the run's time, and at the end.
         """
@@ -342,8 +342,8 @@ class Session:
     # -- learning between iterations ----------------------------------------------------------------------------------
 
     def as_replayed(self, events: Iterable[Event]) -> Iterator[Event]:
-        """A journal's events for the optimiser: in its sign, and with what was learnt between iterations."""
-        for event in events:  # an iteration begins with what is asked, or with what is told from elsewhere
+        """A journal's events in the optimiser's sign, with the changes that were learnt between iterations."""
+        for event in events:  # an iteration begins with a query or with an own point of the user
             query = event.queries[0] if isinstance(event, Asked) else event.query if isinstance(event, Told) else None
             if query is not None and (change := self._learn(query.iteration)) is not None:
                 yield change
@@ -361,7 +361,7 @@ class Session:
             self._recorded = len(self.optimizer.log.events)
 
     def _learn(self, iteration: int) -> Reparametrized | None:
-        """What was learnt by the time that this iteration begins; None if that is known, or changes nothing."""
+        """The change that was learnt before this iteration; None if it is known or changes nothing."""
         if self.reparametrizer is None or iteration <= self._learnt:
             return None
         self._learnt = iteration
@@ -372,19 +372,19 @@ class Session:
 
     @property
     def best(self) -> Best | None:
-        """The point that the optimiser recommends, and what it believes its value to be."""
+        """The recommended point with the model's estimate of its value."""
         best = self.optimizer.best
         return None if best is None else best.signed(self.sign)
 
     @property
     def best_seen(self) -> Best | None:
-        """The best value told, noise included."""
+        """The best value so far, with its noise."""
         best = self.optimizer.best_seen
         return None if best is None else best.signed(self.sign)
 
     @property
     def at_start(self) -> Best | None:
-        """What the optimiser believes of x0; None without a model."""
+        """The model's estimate at x0; None without a model."""
         best = self.optimizer.at_start()
         return None if best is None else best.signed(self.sign)
 
@@ -396,5 +396,5 @@ class Session:
 
     @property
     def evaluations(self) -> list[Evaluation]:
-        """All that was told, by id."""
+        """All evaluations, by id."""
         return [Evaluation(e.query, e.outcome.signed(self.sign)) for e in self.optimizer.evaluations]

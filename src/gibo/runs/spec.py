@@ -1,4 +1,4 @@
-"""What a run is: it stands in the journal first, and cannot change once the run has begun."""
+"""The specification of a run: the journal's first record, which cannot change after the run has begun."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ from gibo.optimizers.base import Optimizer
 from gibo.outcome import Best, Query
 from gibo.parameters import Parameters
 
-# In the memo of a batch since version 2: how many evaluations there were when it was asked.
+# In the memo of a batch since version 2: the number of evaluations when it was asked.
 AFTER = "after"
-# And for which block its queries were planned, where one is known.
+# And the block for which its queries were planned, if known.
 BLOCK = "block"
-# What is known of a training that makes its values, and nothing else.
+# The facts of a training that determine its values.
 OF_OBJECTIVE = ("environment", "episodes", "reward_shift", "reward_scale", "action_noise", "max_steps")
 
 
 @dataclass(frozen=True)
 class Naming:
-    """How a person calls a point: numbers by name, on their own scales, whole where they are."""
+    """The user's form of a point: numbers by name, in the user's units, rounded if whole."""
 
     names: list[str]
     parameters: Parameters | None = None
 
     def __call__(self, x: Array) -> dict[str, float]:
-        """Of a point (d,)."""
+        """The values by name of a point (d,)."""
         return (
             dict(zip(self.names, x.tolist(), strict=True)) if self.parameters is None else self.parameters.to_values(x)
         )
 
     def value(self, i: int, x: float) -> float:
-        """Of one entry of a point."""
+        """The value of one entry of a point."""
         return x if self.parameters is None else self.parameters[self.names[i]].value(x)
 
     def query(self, query: Query) -> dict[str, Any]:
-        """A query as data for JSON: ``x`` and ``parameters`` are what to set, in the user's units."""
+        """A query as JSON data: ``x`` and ``parameters`` have the values to set, in the user's units."""
         head = {"id": query.id, "kind": query.kind, "iteration": query.iteration, "seed": query.seed}
         head |= {} if query.block is None else {"block": query.block}
         parameters = self(query.x)
         return {**head, "x": list(parameters.values()), "parameters": parameters}
 
     def best(self, best: Best | None) -> dict[str, Any] | None:
-        """A point with its value, as data for JSON; None if there is none."""
+        """A point with its value as JSON data; None if there is none."""
         return None if best is None else {"value": best.value, "parameters": self(best.x)}
 
     def point(self, values: Mapping[str, Any]) -> Array:
-        """The inverse; a value for each name is needed."""
+        """The vector of a point by name; needs a value for each name."""
         if self.parameters is not None:
             return self.parameters.to_vector(values)
         if set(values) != set(self.names):
@@ -61,24 +61,24 @@ class Naming:
 
     @property
     def rounding(self) -> Callable[[Array], Array] | None:
-        """Where whole numbers are evaluated; None if there are none."""
+        """The function that rounds whole numbers; None if there are none."""
         p = self.parameters
         return p.rounded if p is not None and any(p[name].kind == "integer" for name in p) else None
 
 
 @dataclass(frozen=True)
 class RunSpec:
-    """What a run is; it cannot change once the run has begun.
+    """The specification of a run, which cannot change after the run has begun.
 
     Attributes:
         optimizer: the name of its class.
         arguments: of its constructor, as plain data.
         sign: 1 where the objective is maximised, −1 where it is minimised.
-        names: of the parameters; None if they have none.
-        penalty: what a failed evaluation counts as; None if it is passed over.
+        names: names of the parameters; None without names.
+        penalty: the value of a failed evaluation; None if it has no value.
         baseline: every so many iterations the start is evaluated once more; None: never.
-        quorum: the share of an iteration's queries after which the next one may start.
-        training: what is trained, where that is known, as plain data.
+        quorum: the share of an iteration's values after which the next iteration may start.
+        training: the training as plain data, if known.
         parameters: `gibo.parameters.Parameters` as plain data, where the run has them.
         given_x0: the start that the caller gave, where the run starts at a better point that was known before; the
             start itself is in `arguments`.
@@ -124,7 +124,7 @@ class RunSpec:
 
     @cached_property
     def naming(self) -> Naming:
-        """How a person calls a point."""
+        """The naming of points."""
         if self.parameters is not None:
             return Naming(self.names or [], Parameters.from_plain(self.parameters))
         return Naming(self.names or parameter_names(len(self.arguments["x0"])))
@@ -141,7 +141,7 @@ class RunSpec:
         return self.optimizer == other.optimizer and start == other.arguments["x0"]
 
     def differences(self, saved: RunSpec) -> str:
-        """What differs from that of a journal, for a person to read; empty if nothing does. Names do not matter."""
+        """The differences from a journal's specification, for a person to read. Names do not matter."""
         ours, theirs = self._flat(), saved._flat()
         if "x0" in ours and ours["x0"] == saved.given_x0:
             theirs["x0"] = saved.given_x0
@@ -150,13 +150,13 @@ class RunSpec:
         return "; ".join(parts) + (f"; and {len(names) - 3} more" if len(names) > 3 else "")
 
     def starting_at(self, x: Array | None) -> RunSpec:
-        """The same from another start; None: from the one that the caller gave."""
+        """The same with another start; None: the caller's start."""
         given = self.given_x0 or self.arguments["x0"]
         x0, given_x0 = (given, None) if x is None else (x.tolist(), given)
         return replace(self, arguments={**self.arguments, "x0": x0}, given_x0=given_x0)
 
     def with_objective_of(self, other: RunSpec) -> RunSpec:
-        """The same with another one's objective, as far as the search does not depend on it."""
+        """The same with another one's objective, except for the parts that the search depends on."""
         if self.training is None or other.training is None:
             return self
         search = {name: part for name, part in self.training.items() if name not in OF_OBJECTIVE}
@@ -164,7 +164,7 @@ class RunSpec:
         return replace(self, training=search | objective)
 
     def _flat(self) -> dict[str, Any]:
-        """Everything by its name, what is known of the training first."""
+        """All parts by name, the training first."""
         flat: dict[str, Any] = {**(self.training or {})}
         flat |= {"optimizer": self.optimizer, "sign": self.sign, "penalty": self.penalty, "quorum": self.quorum}
         flat |= {"baseline": self.baseline}
@@ -178,7 +178,7 @@ class RunSpec:
 
 
 def take_ungiven(optimizer: Optimizer, arguments: dict[str, Any]) -> None:
-    """For a fresh one: what its caller did not give is what these arguments, of one like it, have."""
+    """Fill the options that a new optimiser's caller omitted from these arguments."""
     own = optimizer.arguments()
     ungiven = {name: each for name, each in arguments.items() if name not in optimizer.given and name != "x0"}
     if own != {**own, **ungiven}:
@@ -186,13 +186,13 @@ def take_ungiven(optimizer: Optimizer, arguments: dict[str, Any]) -> None:
 
 
 def start_again(optimizer: Optimizer, arguments: dict[str, Any]) -> None:
-    """Make it a fresh one with these arguments."""
+    """Initialise the optimiser again with these arguments."""
     kind = type(optimizer)
     optimizer.__dict__.update(kind.from_arguments(kind.__name__, arguments).__dict__)
 
 
 def parameter_names(d: int) -> list[str]:
-    """Those of parameters that have none of their own."""
+    """The default names of parameters."""
     return [f"x{i}" for i in range(d)]
 
 

@@ -1,25 +1,25 @@
-"""Where a journal is kept: one SQLite file, rows with checksums, one writer at a time, readers at any time.
+"""The storage of a journal: one SQLite file, rows with checksums, one writer at a time, any number of readers.
 
-    facts         what the run is: the fields of `RunSpec`
+    facts         the specification of the run: the fields of `RunSpec`
     starts, ends  each process that worked on it: when, where, how it ended
-    batches       what was asked together, where the optimiser stood, and its memo of what was slow to compute
+    batches       queries that were asked together, the iterate, and the optimiser's memo of slow computations
     queries       each query when it is asked
     attempts      evaluations that failed and were tried again
     evaluations   each value or failure when it arrives, in the order of arrival
     moves         iterations that went on early
-    iterations    what the optimiser knew when it made a step
-    actions       what people did to the run: paused it, told or corrected a value, made a remark (since version 2)
-    beliefs       what the model said after an update, as JSON; see `gibo.runs.views` (since version 3)
+    iterations    the optimiser's record of each step
+    actions       actions of people: pause, a told or corrected value, a remark (since version 2)
+    beliefs       the model's predictions after an update, as JSON; see `gibo.runs.views` (since version 3)
     details       an evaluation's measured quantities, noise, repeats and block, if any, as JSON (since version 3)
-    views         what a page draws of the model after the last update, one row per kind, as JSON (since version 3)
+    views         data for the page's drawings of the model, one row per kind, as JSON (since version 3)
 
-Vectors are JSON texts, which hold floats exactly; times are seconds since 1970; values are the objective's own, also
-where it is minimised. Rows of earlier versions are read as today's; see `gibo.runs.legacy`.
+Vectors are JSON texts, which keep floats exactly. Times are seconds since 1970. Values have the objective's sign, also
+if it is minimised. `gibo.runs.legacy` converts rows of earlier versions.
 
-Each row carries a checksum of its content and a tally counts the rows of each table, so damage that SQLite cannot see
-is seen here. SQLite's write-ahead log lets others read while a run is writing. Each transaction is on the disk when it
-returns, and in the main file soon after. Nothing but regular files is opened, no link is followed, and a file with a
-table, a view, a trigger or an index that gibo did not make is refused.
+Each row has a checksum of its content and a tally counts the rows of each table, which detects damage that SQLite does
+not. SQLite's write-ahead log lets others read while a run is writing. Each transaction is on the disk when it returns,
+and in the main file soon after. Only regular files are opened, no link is followed, and a file with a foreign table,
+view, trigger or index is refused.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ from gibo.runs.database import (
 from gibo.runs.lock import folder_lock
 
 APPLICATION = 0x6769626F  # "gibo", in the file's header
-# Kept on the disk so that what is being evaluated when it fills up can still be recorded.
+# Bytes kept on the disk so that running evaluations can still be recorded when it fills up.
 RESERVE = 1 << 20
-CHECKPOINT_AFTER = 0.05  # seconds after which what was recorded is moved from the write-ahead log to the main file
+CHECKPOINT_AFTER = 0.05  # seconds after which records are moved from the write-ahead log to the main file
 
 
 SCHEMA = 3
@@ -81,10 +81,10 @@ SINCE = {
     "beliefs": 3,
     "details": 3,
     "views": 3,
-}  # the version of the journal that began with a table; all others are in the first one, too
+}  # the first version of the journal with a table; the other tables exist since version 1
 MADE = {name: f"CREATE TABLE {name} ({columns}, crc INTEGER NOT NULL)" for name, columns in TABLES.items()}
 MADE["tally"] = "CREATE TABLE tally (content TEXT NOT NULL, crc INTEGER NOT NULL)"
-INDEXED = ("facts", "evaluations", "views")  # SQLite makes an index of its own for a key that is no whole number
+INDEXED = ("facts", "evaluations", "views")  # SQLite makes an index itself for a key that is no whole number
 COLUMNS = {table: [column.split()[0] for column in columns.split(", ")] for table, columns in TABLES.items()}
 
 
@@ -92,14 +92,14 @@ Row = tuple[Any, ...]
 
 
 def tables_of(version: int) -> set[str]:
-    """Those that a journal of this version has, besides the tally."""
+    """The tables of a journal of this version, besides the tally."""
     return {table for table in TABLES if SINCE.get(table, 1) <= version}
 
 
 class Store:
-    """Tables of rows in a folder's journal file; see the module's text. Made by `read` or `write`.
+    """Tables of rows in a folder's journal file; see the module's docstring. Use `read` or `write` to make one.
 
-    ``with store:`` is a transaction: what is inserted in it is on the disk when it is left, all of it or nothing.
+    ``with store:`` is a transaction: at its end either all of its rows are on the disk, or none.
     """
 
     def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
@@ -117,15 +117,15 @@ class Store:
 
     @classmethod
     def read(cls, folder: Path, whole: bool = True) -> Store:
-        """Open to read what is there at this moment, also while a run is writing; nothing is written.
+        """Open for reading the present content, also while a run is writing; writes nothing.
 
-        Unless it is to be found `whole`, each table is checked when it is read, and not before.
+        With `whole`, all tables are checked at once; otherwise each table is checked when it is read.
         """
         if not is_there(folder):
             raise InputError(f"{folder}: there is no run; expected a folder with {FILE}")
         with ExitStack() as closing, explained(folder):
             connection = connect_to_read(folder, closing)
-            connection.execute("BEGIN")  # all is read as it is now, whatever a run writes meanwhile
+            connection.execute("BEGIN")  # read the present state, even if a run writes meanwhile
             store = cls(folder, connection)
             store._check(whole)
             store._closing = closing.pop_all()
@@ -135,7 +135,7 @@ class Store:
     def write(
         cls, folder: Path, *, new: bool, patience: float = 0.0, waiting: Callable[[], None] | None = None
     ) -> Store:
-        """Open to write, alone; a new one is laid out with the first transaction."""
+        """Open for writing, as the only writer; the first transaction creates the tables of a new file."""
         with ExitStack() as closing, explained(folder):
             if new:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -143,7 +143,7 @@ class Store:
                 raise InputError(f"{folder}: there is no run; expected a folder with {FILE}")
             closing.enter_context(folder_lock(folder, patience, waiting))
             if new and is_there(folder):
-                raise InputError(f"{folder}: there is a run already; continue it, or name another folder")
+                raise InputError(f"{folder}: there is already a run; continue it, or name another folder")
             check_files(folder)
             store = cls(folder, connect(folder, closing))
             path = folder / FILE
@@ -160,7 +160,7 @@ class Store:
         return store
 
     def close(self) -> None:
-        """Let go of the file and of the lock."""
+        """Close the file and release the lock."""
         self._closing.close()
 
     def _lay_out(self) -> None:
@@ -168,11 +168,11 @@ class Store:
         self._connection.execute("BEGIN IMMEDIATE")
         self._connection.execute(MADE["tally"])
         self._connection.execute("INSERT INTO tally VALUES ('{}', ?)", (_checksum("tally", ["{}"]),))
-        # In the same transaction, which the first record commits: either the whole journal is there or nothing.
+        # In the same transaction as the first record: either the whole journal exists or nothing.
         self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
 
     def _upgrade(self, there: set[str]) -> None:
-        """Lay out today's tables, with the rows of an earlier version; in the transaction of the first record."""
+        """Create the present tables with the rows of an earlier version, in the transaction of the first record."""
         upgraded = self._upgraded(there) if there else {}
         for table in [table for table in TABLES if table not in there]:
             self._connection.execute(MADE[table])
@@ -185,21 +185,21 @@ class Store:
         self._connection.execute(f"PRAGMA user_version = {SCHEMA}")
 
     def _upgraded(self, there: set[str]) -> dict[str, list[Row]]:
-        """The rows of an earlier version, which has these tables, as today's."""
+        """The rows of an earlier version with these tables, as rows of the present version."""
         from gibo.runs.legacy import upgraded  # here, because only old journals need it
 
         with sound(self.folder):
             return upgraded({table: self._checked_rows(table) if table in there else [] for table in TABLES})
 
     def _check(self, whole: bool = True) -> None:
-        """That this is a journal of a version that is known, made by gibo alone, and whole: every row is read."""
+        """Check that this is a journal of a known version, made by gibo only, and complete; reads every row."""
         (application,) = self._connection.execute("PRAGMA application_id").fetchone()
         (found,) = self._connection.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION:
             raise JournalError(f"{self.folder / FILE}: not a journal of gibo")
         if found > SCHEMA or found < 1:
             raise JournalError(
-                f"{self.folder / FILE}: a journal of version {found}, and this gibo knows versions up to {SCHEMA}; "
+                f"{self.folder / FILE}: a journal of version {found}, but this gibo knows versions up to {SCHEMA}; "
                 "update gibo"
             )
         self._version = found
@@ -219,7 +219,7 @@ class Store:
             self._read = {table: self._checked_rows(table) for table in TABLES}
 
     def _check_objects(self, tables: set[str]) -> None:
-        """That the file has the tables that gibo makes and nothing else: views and triggers are programs."""
+        """Check that the file has only the tables of gibo, because views and triggers are programs."""
         expected: set[tuple[str, str, str | None]] = {("table", name, MADE[name]) for name in (*tables, "tally")}
         expected |= {("index", f"sqlite_autoindex_{name}_1", None) for name in INDEXED if name in tables}
         found = set(self._connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall())
@@ -231,7 +231,7 @@ class Store:
             raise damaged(self.folder, f"no such {missing[0][0]}: {missing[0][1]}")
 
     def _read_tally(self) -> set[str]:
-        """How many rows each table has; returns the tables that are counted."""
+        """Read the number of rows of each table; returns the counted tables."""
         ((content, crc),) = self._connection.execute("SELECT content, crc FROM tally").fetchall()
         if crc != _checksum("tally", [content]):
             raise damaged(self.folder, "its tally does not match its checksum")
@@ -243,7 +243,7 @@ class Store:
         path = self.folder / "reserve"
         found = regular(path)
         if found is None or found.st_size < RESERVE:
-            path.unlink(missing_ok=True)  # rather than write to it: it may be another file's second name
+            path.unlink(missing_ok=True)  # replace it instead of writing to it: it may be a hard link of another file
             with path.open("xb") as file:
                 file.write(b"\0" * RESERVE)
                 file.flush()
@@ -252,9 +252,9 @@ class Store:
     # -- rows ---------------------------------------------------------------------------------------------------------
 
     def rows(self, table: str) -> list[Row]:
-        """All rows of a table, by its first column; each was checked against its checksum."""
+        """All rows of a table, by its first column, each with a correct checksum."""
         if 0 < self._version < SCHEMA and not self._read and not self._connection.in_transaction:
-            self._read = self._upgraded(tables_of(self._version))  # what a first record changed was taken back
+            self._read = self._upgraded(tables_of(self._version))  # the first record was rolled back
         return self._read[table] if table in self._read else self._checked_rows(table)
 
     def _checked_rows(self, table: str) -> list[Row]:
@@ -269,7 +269,7 @@ class Store:
         return [row[:-1] for row in found]
 
     def count(self, table: str) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return self._tally[table] + self._inserted.get(table, 0)
 
     def insert(self, table: str, *values: Any) -> None:
@@ -279,25 +279,25 @@ class Store:
         self._inserted[table] = self._inserted.get(table, 0) + 1
 
     def delete(self, table: str, key: Any) -> None:
-        """Take the row out whose first column is this, if there is one, in a transaction."""
+        """Delete the row with this first column, if any, in a transaction."""
         deleted = self._connection.execute(f"DELETE FROM {table} WHERE {COLUMNS[table][0]} = ?", (key,)).rowcount
         self._inserted[table] = self._inserted.get(table, 0) - deleted
 
     def __enter__(self) -> None:
-        """Begin a transaction; one that was interrupted before it could be taken back is taken back now."""
+        """Begin a transaction; roll back an interrupted one first."""
         with explained(self.folder):
             self._still_there()
             self._read = {}
-            if self._connection.in_transaction and self._version:  # that of a new file has begun with its tables
+            if self._connection.in_transaction and self._version:  # the transaction of a new file began with its tables
                 self._connection.execute("ROLLBACK")
             if not self._connection.in_transaction:
                 self._connection.execute("BEGIN IMMEDIATE")
-            there = self._read_tally()  # who was interrupted while the last one was committed may not know of it
+            there = self._read_tally()  # an interrupt during the last commit may have hidden its success
             if len(there) < len(TABLES):
                 self._upgrade(there)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Commit what was inserted and how many rows there are: damage that empties a table is seen by that."""
+        """Commit the new rows and the row counts, which detect missing rows."""
         with explained(self.folder):
             try:
                 if error is not None:
@@ -308,25 +308,25 @@ class Store:
                 self._connection.execute("COMMIT")
                 self._tally, self._version = tally, SCHEMA
             except BaseException:
-                with suppress(sqlite3.Error):  # SQLite has done it itself after some errors
+                with suppress(sqlite3.Error):  # after some errors SQLite has already rolled back
                     self._connection.execute("ROLLBACK")
                 raise
             finally:
                 self._inserted = {}
             if time.monotonic() - self._checkpointed > CHECKPOINT_AFTER:
-                with suppress(sqlite3.Error):  # of a full disk, say; it is recorded nevertheless
+                with suppress(sqlite3.Error):  # for example a full disk; the record is complete nevertheless
                     self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
                 self._checkpointed = time.monotonic()
             self._log_size = (self.folder / f"{FILE}-wal").lstat().st_size
 
     def use_reserve(self) -> None:
-        """Give the disk's space back that was kept for what is being evaluated."""
+        """Release the space that was reserved for running evaluations."""
         with explained(self.folder):
-            self._still_there()  # or it would be another run's
+            self._still_there()  # otherwise it could be another run's
             (self.folder / "reserve").unlink(missing_ok=True)
 
     def _still_there(self) -> None:
-        """A file that was deleted or replaced can be written to, and nobody would ever see it."""
+        """Raise if the file was deleted or replaced, because records would be lost without a notice."""
         if self._file is None:
             raise JournalError(f"{self.folder}: the journal was opened for reading")
         path, log = self.folder / FILE, self.folder / f"{FILE}-wal"
@@ -336,7 +336,7 @@ class Store:
         if self._log_size and log_found is None:
             raise JournalError(f"{log}: it was deleted or replaced during the run")
         if log_found is not None and log_found.st_size < self._log_size:
-            raise JournalError(f"{log}: it was cut off during the run; what was recorded last may be lost")
+            raise JournalError(f"{log}: it was truncated during the run; the last records may be lost")
 
 
 def _checksum(table: str, values: Sequence[Any]) -> int:

@@ -1,7 +1,7 @@
-"""A run as a table, a row for each query: for data frames and files, and values from a CSV file.
+"""A run as a table with a row per query, for data frames and files; and values from a CSV file.
 
-`gibo export`, `gibo serve` and the page write the same CSV format, and `gibo import` reads it: a head with the columns'
-names, commas between the cells. A text that a spreadsheet would execute gets an apostrophe in front.
+`gibo export`, `gibo serve` and the page write the same CSV format, and `gibo import` reads it: a first line with the
+columns' names, cells separated by commas. A text that a spreadsheet would execute gets a leading apostrophe.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Columns = dict[str, list[Any]]
 FORMATS = ("csv", "json", "parquet")
 FRAMES = ("pandas", "polars")
 BEFOREHAND, AFTERWARDS = ("id", "iteration", "kind"), ("value", "failure", "seconds", "asked", "told", "seed")
-# Written where an evaluation has them, and read.
+# Columns that are written if an evaluation has them, and read.
 KNOWN = ("noise", "repeats", "block")
 SEPARATORS = (",", ";", "\t")
-EXECUTED = ("=", "+", "-", "@", "\t", "\r")  # at the start of a text, by a spreadsheet
+EXECUTED = ("=", "+", "-", "@", "\t", "\r")  # first characters of a text that a spreadsheet executes
 
 
 class Line(NamedTuple):
-    """A query, what became of it (None: it is pending), and when it was asked and told, in seconds since 1970."""
+    """A query, its outcome (None: pending), and the times of ask and tell in seconds since 1970."""
 
     query: Query
     outcome: Outcome | None
@@ -42,9 +42,9 @@ class Line(NamedTuple):
 
 
 def columns_of(lines: Sequence[Line], naming: Naming) -> Columns:
-    """The parameters by their names, values as the lines have them; what is not known is None.
+    """The columns of the lines by name, parameters first; unknown cells are None.
 
-    Noise, repeats and block come next, where an evaluation has them, and numbers in the info, such as a return, last.
+    Noise, repeats and block follow if an evaluation has them, and then numbers of the info, such as a return.
     """
     columns: Columns = {name: [] for name in (*BEFOREHAND, *map(column_of, naming.names), *AFTERWARDS)}
     infos: list[dict[str, float]] = []
@@ -73,13 +73,13 @@ def column_of(parameter: str) -> str:
 
 
 def rows_of(columns: Columns) -> list[list[Any]]:
-    """As rows; the first one holds the columns' names, and what is not known is an empty text."""
+    """The columns as rows; the first one has the names, and unknown cells are empty."""
     cells = zip(*columns.values(), strict=True)
     return [list(columns), *(["" if cell is None else cell for cell in row] for row in cells)]
 
 
 def data_frame(columns: Columns, library: str | None = None) -> Any:
-    """A data frame of pandas, or of polars where only that is installed; or of the one that is named."""
+    """A data frame of pandas, or of polars if only polars is installed; `library` chooses one."""
     if library is not None:
         one_of("library", library, FRAMES)
     for name in FRAMES if library is None else (library,):
@@ -91,7 +91,7 @@ def data_frame(columns: Columns, library: str | None = None) -> Any:
 
 
 def encoded(columns: Columns, format: str) -> bytes:
-    """As the content of a file. Neither a terminal nor a spreadsheet obeys the texts of a CSV file."""
+    """The content of a file. Texts in a CSV file are safe for a terminal and a spreadsheet."""
     one_of("format", format, FORMATS)
     if format == "json":
         records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -107,13 +107,13 @@ def encoded(columns: Columns, format: str) -> bytes:
     except MissingExtraError:
         try:
             file.write(data_frame(columns, "pandas").to_parquet(index=False))
-        except ImportError:  # pandas leaves it to another library
+        except ImportError:  # pandas needs another library for it
             raise missing_extra("a parquet file needs polars, or pandas with pyarrow", "data") from None
     return file.getvalue()
 
 
 def format_of(path: Path | None) -> str:
-    """By the ending of a file's name; csv without one."""
+    """The format by the ending of a file's name; csv without one."""
     ending = "" if path is None else path.suffix.lower().removeprefix(".")
     if ending not in ("", *FORMATS):
         raise InputError(f"--out: expected a name that ends in .{', .'.join(FORMATS)}, got {shown(path and path.name)}")
@@ -125,7 +125,7 @@ def _harmless(text: str) -> str:
 
 
 def read_values(path: Path, names: Sequence[str]) -> list[tuple[dict[str, float], float | Outcome]]:
-    """Points by the names of their parameters, and their values, from a CSV file; rows without a value are left out.
+    """Points by the names of their parameters, and their values, from a CSV file; rows without a value are skipped.
 
     A row with a noise, repeats or a block gives an `Outcome`.
 
@@ -162,7 +162,7 @@ def read_values(path: Path, names: Sequence[str]) -> list[tuple[dict[str, float]
 
 
 def _details(where: str, row: dict[str, str], separator: str) -> dict[str, Any]:
-    """Noise, repeats and block of a row, where it has them; a block that looks like a number is one."""
+    """Noise, repeats and block of a row, if any; a block that can be read as a number is a number."""
     found: dict[str, Any] = {name: row[name] for name in KNOWN if row.get(name)}
     for name in found:
         if name == "block":

@@ -1,12 +1,12 @@
-"""What a run's model says, as plain data: the process that holds a run records it, and a page shows it.
+"""The predictions of a run's model as plain data, which the run's process records and a page shows.
 
 A belief is made after each update. Its fields are those of `gibo.optimizers.log.Belief`, with ``low`` and ``high`` for
 the interval; it is in the objective's own sign and in the units of the optimiser's vector:
 
-    x, value, deviation, low, high       the recommended point, its believed value and that value's 90 % interval
+    x, value, deviation, low, high       the recommended point, the model's value there and its 90 % interval
     iterate, gradient, gradient_deviation    the iterate after the update, and the gradient there
     lengthscale, noise                   hyperparameters; noise is a variance
-    units                                how the model sees values, in the optimiser's sign
+    units                                the transformation of values, in the optimiser's sign
 
 Views are made after some updates, and the last ones are kept. They are in the objective's own sign:
 
@@ -43,19 +43,19 @@ from gibo.runs.spec import Naming
 
 VECTORS = ("x", "iterate", "gradient", "gradient_deviation", "lengthscale")
 NUMBERS = ("value", "deviation", "low", "high", "noise")
-POSITIONS, GRID = 25, 15  # of a slice, and along each side of a contour
+POSITIONS, GRID = 25, 15  # points of a slice, and along each side of a contour
 MOST_SLICES, CONTOURED = 30, 6  # parameters
-# A box that is wider than this many scales is not shown whole: a model of a small part of it has nothing to say there.
+# A box wider than this many scales is not shown whole, because the model knows only a small part of it.
 WIDEST, REACH = 20.0, 3.0
-DRAWN = "%.5g"  # of the numbers that are recorded to be drawn
+DRAWN = "%.5g"  # digits of the numbers that are recorded for drawings
 
 
 class Update(NamedTuple):
-    """What the model said after the update of this number, when so many evaluations were told.
+    """The model's predictions after the update of this number, with the number of evaluations.
 
     Attributes:
         belief: None if the journal has it already, and for an optimiser without a model.
-        views: by their kinds; those that the journal has stay where there are no new ones.
+        views: new views by kind; the journal keeps the others.
     """
 
     number: int
@@ -65,7 +65,7 @@ class Update(NamedTuple):
 
 
 def belief_to_plain(belief: Belief, sign: float) -> dict[str, Any]:
-    """In the objective's own sign: −1 where it is minimised."""
+    """The belief in the objective's sign; −1 to minimise."""
     low, high = sorted((sign * belief.interval[0], sign * belief.interval[1]))
     own = {"value": sign * belief.value, "low": low, "high": high, "gradient": sign * belief.gradient}
     plain: dict[str, Any] = to_plain({**vars(belief), **own})
@@ -74,7 +74,7 @@ def belief_to_plain(belief: Belief, sign: float) -> dict[str, Any]:
 
 
 def checked_belief(body: Any, d: int) -> dict[str, Any]:
-    """The same, checked: a file may hold anything."""
+    """The same data after a check, because a file may contain anything."""
     if not isinstance(body, dict) or not isinstance(body.get("units"), dict):
         raise InputError("a belief has names")
     for name in VECTORS:
@@ -85,9 +85,9 @@ def checked_belief(body: Any, d: int) -> dict[str, Any]:
 
 
 def views_of(optimizer: Optimizer, sign: float, naming: Naming) -> dict[str, Any]:
-    """See the module's text; what cannot be computed is left out."""
+    """The views, see the module's docstring; a view that cannot be computed is omitted."""
     found: dict[str, Any] = {}
-    with suppress(GiboError):  # the numbers of a model may be extreme; a run must not end for its picture
+    with suppress(GiboError):  # the numbers of a model may be extreme, and a picture must not end a run
         found["model"] = model_view(optimizer, sign, naming)
     with suppress(GiboError):
         found["believed"] = believed_view(optimizer, sign)
@@ -95,7 +95,7 @@ def views_of(optimizer: Optimizer, sign: float, naming: Naming) -> dict[str, Any
 
 
 def believed_view(optimizer: Optimizer, sign: float) -> dict[str, Any] | None:
-    """What is believed of the start and of the recommended point; None before any value."""
+    """The model's estimates of the start and of the recommended point; None before any value."""
     if not optimizer.log.valued:
         return None
     best = optimizer.best
@@ -118,7 +118,7 @@ def model_view(optimizer: Optimizer, sign: float, naming: Naming) -> dict[str, A
         return None
     x, d, scale, (low, high) = best.x, optimizer.d, optimizer.scale, _drawn(optimizer, model, best.x)
     shown = list(range(d))
-    if d > MOST_SLICES:  # those within whose scale the mean changes most
+    if d > MOST_SLICES:  # the parameters with the largest change of the mean within one scale
         ends = model.mean(x + np.concatenate([-np.diag(scale), np.diag(scale), np.zeros((1, d))]))
         shown = np.argsort(-np.abs(ends[:-1] - ends[-1]).reshape(2, d).max(axis=0))[:MOST_SLICES].tolist()
     slices = []
@@ -139,7 +139,7 @@ def model_view(optimizer: Optimizer, sign: float, naming: Naming) -> dict[str, A
 
 
 def _slice(model: Model, x: Array, i: int, at: Array, scale: float, sign: float) -> dict[str, Any]:
-    """Along parameter i of x (d,), where the optimiser's vector has the entries `at` (n,)."""
+    """The slice along parameter i through x (d,), at the entries `at` (n,) of the optimiser's vector."""
     n, gp, units = len(at), model.gp, model.units
     Z = np.tile(x, (n + 3, 1))
     Z[:, i] = [*at, x[i] - scale, x[i], x[i] + scale]
@@ -164,7 +164,7 @@ def _slice(model: Model, x: Array, i: int, at: Array, scale: float, sign: float)
 
 
 def _drawn(optimizer: Optimizer, model: Model, x: Array) -> tuple[Array, Array]:
-    """Between which entries of the vector each parameter is drawn: (d,) and (d,)."""
+    """The limits of the drawing for each entry of the vector: (d,) and (d,)."""
     scale, seen = optimizer.scale, np.array([e.x for e in optimizer.log.valued[-model.gp.n :]])
     low = np.minimum(seen.min(axis=0), x - REACH * scale)
     high = np.maximum(seen.max(axis=0), x + REACH * scale)
@@ -176,7 +176,7 @@ def _drawn(optimizer: Optimizer, model: Model, x: Array) -> tuple[Array, Array]:
 
 
 def _positions(naming: Naming, i: int, low: float, high: float, count: int) -> Array:
-    """Evenly spaced entries of the vector; of whole numbers those there are."""
+    """Evenly spaced entries of the vector; for whole numbers the existing ones."""
     at, parameters = np.linspace(low, high, count), naming.parameters
     if parameters is None or parameters[naming.names[i]].kind != "integer":
         return at

@@ -116,7 +116,7 @@ def test_an_optimizer_that_computes_its_past_again_keeps_it(tmp_path):
     iterations(run, 1)
     ask(run)
     before = content(run)
-    with pytest.raises(QueryError, match="query 0: its iteration is over, and this optimiser computes what followed"):
+    with pytest.raises(QueryError, match="query 0: its iteration has ended, and this optimiser computes later queries"):
         correct(run, 0, 1.0, reason="too late")
     assert content(run) == before
 
@@ -143,7 +143,7 @@ def test_what_led_to_queries_is_not_taken_back(tmp_path):
         undo(run)
     with pytest.raises(QueryError, match=f"query {first.id} was not told yet"):
         correct(run, first.id, 1.0, reason="no")
-    with pytest.raises(InputError, match="say why"):
+    with pytest.raises(InputError, match="give a reason"):
         correct(run, 0, 1.0, reason=" ")
 
 

@@ -47,7 +47,7 @@ FORBIDDEN = {
     "acquisition": {"gibo.map_fit"},
     "kernels": {"gibo.means"},
     "priors": {"gibo.kernels", "gibo.means"},
-    "means": {"gibo.kernels", "gibo.priors"},
+    "means": {"gibo.priors"},
 }
 
 # What only those load who ask for it.

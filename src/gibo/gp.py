@@ -34,7 +34,7 @@ from gibo._linalg import Array, Factor
 from gibo.blocks import BlockTerm
 from gibo.errors import InputError, NumericalError
 from gibo.kernels import Kernel
-from gibo.means import Mean
+from gibo.means import Fitted, Mean, Regression, ShiftedAndScaled
 from gibo.observations import Observations, checked
 
 
@@ -96,7 +96,8 @@ class GaussianProcess:
         kernel: covariance function of the objective.
         noise: variance of the noise on an observed value; 0 makes the posterior mean interpolate.
         mean: the constant prior mean; or a `gibo.means.Mean`; or ``"estimated"``: its most likely value given the data
-            and the kernel, ``1ᵀK⁻¹y / 1ᵀK⁻¹1`` (generalised least squares).
+            and the kernel, ``1ᵀK⁻¹y / 1ᵀK⁻¹1`` (generalised least squares); or a `gibo.means.Fitted`, whose shift and
+            factor are estimated in the same way.
         blocks: the common shift of evaluations of one block; see `gibo.blocks`.
 
     Example:
@@ -111,7 +112,7 @@ class GaussianProcess:
 
     kernel: Kernel
     noise: float
-    mean: float | Literal["estimated"] | Mean = 0.0
+    mean: float | Literal["estimated"] | Mean | Fitted = 0.0
     observations: Observations | None = None
     factor: Factor | None = None
     blocks: BlockTerm | None = None
@@ -119,7 +120,7 @@ class GaussianProcess:
     def __post_init__(self) -> None:
         instance("kernel", self.kernel, Kernel, "a kernel such as SquaredExponential()")
         object.__setattr__(self, "noise", positive("noise", self.noise, or_zero=True))
-        if not isinstance(self.mean, Mean) and not (isinstance(self.mean, str) and self.mean == "estimated"):
+        if not isinstance(self.mean, (Mean, Fitted)) and not (isinstance(self.mean, str) and self.mean == "estimated"):
             object.__setattr__(self, "mean", finite("mean", self.mean))
             moderate("mean", np.array(self.mean))
         moderate("noise", np.array(self.noise))
@@ -235,7 +236,7 @@ class GaussianProcess:
     @cached_property
     def prior_mean(self) -> float:
         """The constant prior mean m, given or estimated; 0 if m is a function."""
-        if isinstance(self.mean, Mean):
+        if isinstance(self.mean, (Mean, Fitted)):
             return 0.0
         if self.mean != "estimated":
             return float(self.mean)
@@ -246,10 +247,26 @@ class GaussianProcess:
         return float(b @ self.observations.targets(0.0)) / float(b @ one)
 
     @cached_property
+    def mean_function(self) -> Mean | None:
+        """The prior mean m if it is a function, a fitted one with its shift and factor; None if it is constant."""
+        if not isinstance(self.mean, Fitted):
+            return self.mean if isinstance(self.mean, Mean) else None
+        if self.observations is None or not self.n:
+            return ShiftedAndScaled(self.mean.mean, 0.0, 0.0)
+        targets = linalg.solve_lower(conditioned(self)[1].L, self.observations.targets(0.0))
+        return self.regression.function(self.mean.mean, targets)
+
+    @cached_property
+    def regression(self) -> Regression:
+        """The fit of a fitted mean to the data."""
+        data, factor = conditioned(self)
+        assert isinstance(self.mean, Fitted)
+        return Regression.of(self.mean.mean, data, factor.L)
+
+    @cached_property
     def a(self) -> Array:
         """``a = K⁻¹ (observations − prior mean)``."""
-        data, factor = conditioned(self)
-        return linalg.solve(factor.L, self._residuals(data))
+        return linalg.solve(conditioned(self)[1].L, self.residuals)
 
     def predict(self, x: npt.ArrayLike) -> Prediction:
         """Mean and variance of the objective at x: numbers for (d,), arrays (p,) for (p, d)."""
@@ -268,7 +285,7 @@ class GaussianProcess:
         """Posterior of the objective's gradient at x (d,). Müller et al. 2021, eq. (3)."""
         t = self._points(as_vector("x", x))[0][0]
         H = self.prior_gradient_covariance(len(t))
-        slope = self.mean.gradient(t[None])[0] if isinstance(self.mean, Mean) else 0.0
+        slope = 0.0 if self.mean_function is None else self.mean_function.gradient(t[None])[0]
         if self.observations is None or self.factor is None:
             return Jacobian(np.zeros(len(t)) + slope, H)
         D = self.cross_gradient(t)
@@ -300,12 +317,16 @@ class GaussianProcess:
 
     def mean_at(self, points: Array) -> Array:
         """The prior mean (p,) at points (p, d)."""
-        return self.mean(points) if isinstance(self.mean, Mean) else np.full(len(points), self.prior_mean)
+        m = self.mean_function
+        return np.full(len(points), self.prior_mean) if m is None else m(points)
 
-    def _residuals(self, data: Observations) -> Array:
-        if not isinstance(self.mean, Mean):
+    @cached_property
+    def residuals(self) -> Array:
+        """Observations − prior mean (N,)."""
+        data, m = conditioned(self)[0], self.mean_function
+        if m is None:
             return data.targets(self.prior_mean)
-        return np.concatenate([(data.g - self.mean.gradient(data.G)).ravel(), data.y - self.mean(data.X)])
+        return np.concatenate([(data.g - m.gradient(data.G)).ravel(), data.y - m(data.X)])
 
     def cross(self, x: Array) -> Array:
         """Covariance (N, p) of the observations with the objective's values at x (p, d)."""
@@ -328,16 +349,19 @@ class GaussianProcess:
 
     @cached_property
     def log_likelihood(self) -> float:
-        """Log marginal likelihood of the data. Rasmussen and Williams 2006, eq. (2.30)."""
+        """Log marginal likelihood of the data. Rasmussen and Williams 2006, eq. (2.30).
+
+        With the log-prior of the factor b of a fitted mean, precision p: ``targetsᵀa = residualsᵀa + p·b²``.
+        """
         data, factor = conditioned(self)
-        fit = float(self._residuals(data) @ self.a)
+        fit = float((data.targets(0.0) if isinstance(self.mean, Fitted) else self.residuals) @ self.a)
         return -0.5 * (fit + linalg.log_determinant(factor.L) + len(self.a) * math.log(2.0 * math.pi))
 
     def log_likelihood_slopes(self) -> dict[str, Any]:
         """Derivatives of `log_likelihood` by the logarithms of all `hyperparameters`, by name.
 
-        ``½ tr((a aᵀ − K⁻¹) ∂K)``, Rasmussen and Williams 2006, eq. (5.9). An estimated mean maximises the
-        likelihood, so it contributes nothing.
+        ``½ tr((a aᵀ − K⁻¹) ∂K)``, Rasmussen and Williams 2006, eq. (5.9). An estimated mean or factor maximises
+        the likelihood, so it contributes nothing.
         """
         data, factor = conditioned(self)
         W = np.outer(self.a, self.a) - linalg.inverse(factor.L)

@@ -18,7 +18,6 @@ from gibo._linalg import Array, cholesky, inverse_upper, minimize
 from gibo.errors import InputError, NumericalError
 from gibo.gp import GaussianProcess, conditioned
 from gibo.kernels import squared_distance
-from gibo.means import Mean
 from gibo.observations import Observations
 from gibo.priors import Prior
 
@@ -109,7 +108,7 @@ def _log_prior(gp: GaussianProcess, priors: Mapping[str, Any]) -> float:
 def likelihood_of_values(gp: GaussianProcess, data: Observations) -> tuple[float, dict[str, Any]]:
     """`log_likelihood` and `log_likelihood_slopes` of a model given values alone, in half the time.
 
-    For a constant mean and a model without blocks. Distances are computed once. With the diagonal matrix D
+    For a model without blocks. Distances are computed once. With the diagonal matrix D
     of the noise, ``K = s2·psi + D``, ``a = K⁻¹ r`` and ``P = K⁻¹``, of which the upper triangle is all that is needed,
 
         tr((a aᵀ − P) ∂K/∂log s2) = aᵀ(K − D)a − tr(P(K − D)) = aᵀr − aᵀDa − n + tr(PD)
@@ -136,7 +135,7 @@ def likelihood_of_values(gp: GaussianProcess, data: Observations) -> tuple[float
     inverse_trace, square = float((scale * diagonal).sum()), float(a.dot(scale * a))
     noise = gp.noise + model.jitter  # the jitter is not scaled, so its rest belongs to `further`, like known noise
     further = data.known_noise + model.jitter * (1.0 - scale)
-    by_s2 = float(a.dot(data.targets(model.prior_mean))) - noise * square - n + noise * inverse_trace
+    by_s2 = float(a.dot(model.residuals)) - noise * square - n + noise * inverse_trace
     by_s2 += float(further.dot(diagonal - a * a))
     by_noise = gp.noise * (square - inverse_trace)
     by_ell = -2.0 * kernel.variance * along
@@ -195,7 +194,7 @@ class _Space:
     def log_posterior(self, z: Array) -> tuple[float, Array]:
         """The log-posterior and its gradient."""
         gp, (data, _) = self._bare(z), conditioned(self.gp)
-        if data.g.size or isinstance(gp.mean, Mean) or gp.blocks is not None:
+        if data.g.size or gp.blocks is not None:
             model = gp.given(data)
             return log_posterior(model, self.priors), self._gradient(model.log_likelihood_slopes(), z)
         value, gradient = likelihood_of_values(gp, data)

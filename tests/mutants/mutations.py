@@ -49,6 +49,14 @@ MUTATIONS: list[Mutation] = [
         mean_function_without_slope=("D.T @ self.a + slope, schur", "D.T @ self.a, schur"),
     ),
     *of(
+        "src/gibo/means.py",
+        "tests/test_means.py",
+        mean_fitted_without_a_prior_of_the_factor=("self.P.T @ self.P + np.diag(self.precision)", "self.P.T @ self.P"),
+        mean_fitted_shift_at_the_centre=("level - b * self.centre / self.spread", "level"),
+        mean_fitted_for_any_warp=("(w**2).sum(axis=0) - np.einsum(", "(w**2).sum(axis=0) + np.einsum("),
+        mean_of_a_kernel_without_its_slope=("(slopes.sum(axis=1)[:, None] * X - slopes @ points)", "(slopes @ points)"),
+    ),
+    *of(
         "src/gibo/kernels.py",
         "tests/test_kernels.py",
         kernel_slope_sign=("return -self.dk_da(A, B)", "return self.dk_da(A, B)"),
@@ -177,12 +185,15 @@ MUTATIONS: list[Mutation] = [
         scale_corrected_by_thirty=("= math.log(10.0), 4.6", "= math.log(30.0), 4.6"),
         prior_stays_when_rescaled=("ell.median * math.exp(self.log_factor)", "ell.median"),
         jacobian_in_units_of_scale=("slope = spread / self.scale\n", "slope = spread\n"),
-        warp_of_any_likelihood=("scores = slopes - 0.5 * (", "scores = slopes + 0.5 * ("),
-        warp_without_its_spread=("- len(y) * math.log(units.spread) for", "for"),
+        warp_of_any_likelihood=(
+            "for units in candidates]) - 0.5 * squares",
+            "for units in candidates]) + 0.5 * squares",
+        ),
     ),
     *of(
         "src/gibo/optimizers/units.py",
         "tests/optimizers/test_units.py",
+        warp_without_its_spread=(" - len(y) * math.log(self.spread)", ""),
         warp_inverse=("knee - self.width * np.expm1(below)", "knee - self.width * below"),
         warp_slope=("-0.5 * np.log1p(((y - self.centre)", "-np.log1p(((y - self.centre)"),
         mean_is_the_median=("np.sqrt(variance)[..., None] * NODES", "0.0 * np.sqrt(variance)[..., None] * NODES"),

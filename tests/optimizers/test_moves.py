@@ -150,6 +150,6 @@ def test_lengthscales_and_their_prior_are_rescaled_by_ten_at_most(by, most):
         iterate_once(optimizer)
         factor = min(by**k, most) if by > 1.0 else max(by**k, most)
         np.testing.assert_allclose(optimizer._surrogate.hyperparameters.lengthscale, factor * first)
-        prior = optimizer._surrogate._priors()["lengthscale"]
+        prior = optimizer._surrogate.priors()["lengthscale"]
         assert isinstance(prior, SharedLogNormal)
         assert prior.median == pytest.approx(factor * optimizer.settings.lengthscale.median)

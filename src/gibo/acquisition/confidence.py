@@ -11,7 +11,6 @@ from gibo import _linalg as linalg
 from gibo._checks import finite, instance
 from gibo._linalg import Array
 from gibo.gp import GaussianProcess
-from gibo.means import Mean
 
 
 class Moments(NamedTuple):
@@ -50,8 +49,8 @@ class PosteriorAtPoint:
     def __call__(self, x: Array) -> Moments:
         gp, s2 = self._gp, self._gp.kernel.variance
         m, slope = gp.prior_mean, np.zeros(len(x))
-        if isinstance(gp.mean, Mean):
-            m, slope = float(gp.mean(x[None])[0]), gp.mean.gradient(x[None])[0]
+        if gp.mean_function is not None:
+            m, slope = float(gp.mean_function(x[None])[0]), gp.mean_function.gradient(x[None])[0]
         if gp.observations is None or gp.factor is None:
             return Moments(m, gp.prior_variance, slope, np.zeros(len(x)))
         L, a = gp.factor.L, gp.a

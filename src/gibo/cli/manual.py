@@ -121,6 +121,9 @@ def _add_init(commands: Any) -> None:
     init.add_argument("--baseline", type=int, metavar="N", help="evaluate the start again every N iterations")
     init.add_argument("--method", metavar="NAME", help=f"{methods_text()} (default: gibo)")
     init.add_argument("--seed", type=int, metavar="N", help="seed of all random choices (default: 0)")
+    init.add_argument(
+        "--prior-run", metavar="RUN", help="an earlier run, of a simulator: its values are the model's prior mean"
+    )
 
 
 def _add_ask(ask: argparse.ArgumentParser) -> None:
@@ -216,7 +219,8 @@ def _described_by_file(arguments: argparse.Namespace) -> Description:
         if getattr(arguments, name) is not None:
             raise InputError(f"--{name}: with --parameters, state it in the file")
     method = arguments.method and load_method(arguments.method)
-    options = {name: getattr(arguments, name) for name in ("minimize", "budget", "target", "baseline", "seed")}
+    given = ("minimize", "budget", "target", "baseline", "seed", "prior_run")
+    options = {name: getattr(arguments, name) for name in given}
     return read_description(arguments.parameters, method=method, **options)
 
 
@@ -243,6 +247,7 @@ def _described(arguments: argparse.Namespace) -> Description:
         budget=arguments.budget,
         target=arguments.target,
         baseline=arguments.baseline,
+        prior_run=arguments.prior_run,
     )
 
 

@@ -17,6 +17,7 @@ from gibo._checks import shown
 from gibo._linalg import Array, single_thread
 from gibo.errors import InputError, NumericalError
 from gibo.gp import Jacobian
+from gibo.means import Fitted
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Iteration
 from gibo.optimizers.model import Model, Surrogate
@@ -92,6 +93,11 @@ class ModelBased(Optimizer):
     def model(self) -> Model | None:
         with single_thread():
             return self._model() if self.log.valued else None
+
+    @property
+    def uses_mean(self) -> bool:
+        """Whether the settings have a fitted mean, such as that of a simulator, and it explains the present values."""
+        return isinstance(self.settings.mean, Fitted) and self._surrogate.uses_mean
 
     def trend(self) -> float | None:
         """The slope of the values of the window in time, in its standard errors.

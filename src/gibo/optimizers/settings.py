@@ -30,7 +30,7 @@ from gibo._linalg import Array
 from gibo._serialize import Serializable, check_serializable, from_plain
 from gibo.errors import InputError
 from gibo.kernels import kernel_name
-from gibo.means import Mean
+from gibo.means import Fitted, Mean
 from gibo.optimizers.moves import BoundStep, GradientStep, Move
 from gibo.optimizers.queries import Informative, Queries
 from gibo.optimizers.scale import ScaleRule, ScaleSearch
@@ -92,7 +92,9 @@ class Settings(Serializable):
         noise: variance of the noise on a value, a number or a prior.
         mean: the model's prior mean: a number; ``"estimated"`` by generalised least squares; or a function with a
             gradient, `gibo.means.LinearMean`, `QuadraticMean` or your own. ``"published"`` does the same as the paper's
-            published code: estimated in fits, 0 in the inference of the gradient.
+            published code: estimated in fits, 0 in the inference of the gradient. `gibo.means.Fitted` is a function
+            whose shift and factor are estimated, such as that of an earlier run, ``gibo.means.from_run(...)``. It is
+            used while it makes the values in the window likelier.
         standardize: shift and scale values before the model uses them, see `gibo.optimizers.units`.
         warp: also warp values if that makes them likelier.
         fit: when to fit hyperparameters with a prior. ``"each"``: in each iteration, from `fit_from` values on;
@@ -131,7 +133,7 @@ class Settings(Serializable):
     shared_log_sd: float = 1.0
     variance: Prior | float = LogNormal(1.0, 0.7)
     noise: Prior | float = LogNormal(1.0, 1.5)
-    mean: float | Literal["estimated", "published"] | Mean = "estimated"
+    mean: float | Literal["estimated", "published"] | Mean | Fitted = "estimated"
     standardize: bool = True
     warp: bool = True
     fit: Literal["each", "full", "never"] = "each"
@@ -176,10 +178,15 @@ class Settings(Serializable):
             check_serializable("scale_rule", rule)
         if self.warp and not self.standardize:
             raise InputError("warp: values are warped before they are standardised; set warp=False or standardize=True")
-        if isinstance(self.mean, Mean):
+        if isinstance(self.mean, Fitted):
+            check_serializable("mean", self.mean.mean)
+        elif isinstance(self.mean, Mean):
             check_serializable("mean", self.mean)
             if self.warp:
-                raise InputError("mean: a mean that is a function cannot be warped; set warp=False")
+                raise InputError(
+                    "mean: a mean that is a function of known size cannot be warped; set warp=False, or let the data "
+                    "determine its shift and factor, with gibo.means.Fitted(mean)"
+                )
         elif not isinstance(self.mean, str) or self.mean not in ("estimated", "published"):
             put("mean", finite("mean", self.mean))
         for name in ("fit_from", "M", "M_first", "N_m", "N_g"):
@@ -263,8 +270,9 @@ class Settings(Serializable):
             N_g=max(1, count("N_g")),
             fit_from=max(1, count("fit_from")),
         )
-        if isinstance(self.mean, Mean):
-            self.mean.check(d)
+        function = self.mean.mean if isinstance(self.mean, Fitted) else self.mean
+        if isinstance(function, Mean):
+            function.check(d)
         if isinstance(ell, tuple) and len(ell) != d:
             raise InputError(f"lengthscale: expected a number or {d} numbers, one per parameter, got {len(ell)}")
         return resolved

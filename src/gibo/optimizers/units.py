@@ -102,6 +102,10 @@ class Units(NamedTuple):
             return -0.5 * np.log1p(((y - self.centre) / self.width) ** 2)
         return np.zeros_like(y)
 
+    def log_density(self, y: Array) -> float:
+        """What the logarithm of a density of u is short of that of y."""
+        return float(self.log_slope(y).sum()) - len(y) * math.log(self.spread)
+
     def invert(self, u: Array) -> Array:
         """y of u."""
         v: Array = self.shift + self.spread * u
@@ -143,8 +147,8 @@ class InUnits(Mean):
 
     mean: Mean
     scale: Array
-    shift: float
-    spread: float
+    shift: float = 0.0
+    spread: float = 1.0
 
     def __call__(self, X: Array) -> Array:
         m: Array = (self.mean(X * self.scale) - self.shift) / self.spread

@@ -119,6 +119,7 @@ class Facts:
         lower, upper = optimizer.bounds or (np.full(d, -math.inf), np.full(d, math.inf))
         expected = getattr(getattr(getattr(optimizer, "settings", None), "lengthscale", None), "median", None)
         values, begun = [e.value for e in told], optimizer.begun
+        of_rest = isinstance(optimizer, ModelBased) and optimizer.uses_mean  # the variance is that of the rest
         first = [
             event for event in optimizer.log.events if isinstance(event, Asked) and event.queries[0].iteration == 0
         ]
@@ -134,7 +135,7 @@ class Facts:
             steps=[step.step.tolist() for step in steps[-RECENT:]],
             lengthscale=steps[-1].lengthscale.tolist() if steps else None,
             expected=expected,
-            signal=signal(steps[-1].variance, steps[-1].noise) if steps else None,
+            signal=signal(steps[-1].variance, steps[-1].noise) if steps and not of_rest else None,
             trend=optimizer.trend() if isinstance(optimizer, ModelBased) else None,
             **of_values([(e.iteration, e.kind, e.value, np.array_equal(e.x, optimizer.start)) for e in told], begun),
             batch=sum(len(event.queries) for event in first),

@@ -21,6 +21,8 @@ from gibo.optimizers.settings import Settings
 from gibo.optimizers.state import Bounds
 from gibo.parameters import Parameters
 from gibo.parameters.named import read_toml
+from gibo.runs.earlier import mean_of
+from gibo.runs.spec import Naming
 
 # The entries of a file besides [parameters], with their types.
 TYPES: dict[str, type | tuple[type, ...]] = {
@@ -34,6 +36,7 @@ TYPES: dict[str, type | tuple[type, ...]] = {
     "limits": dict,
     "careful": bool,
     "largest_step": (int, float),
+    "prior_run": str,
 }
 
 
@@ -67,6 +70,7 @@ class Description:
         limits: limits of measured quantities by name: "lower", "upper" or both.
         careful: whether queries keep to the limits.
         largest_step: the largest change of a parameter in a step, in units of its scale.
+        prior_run: the folder of an earlier run with the same names, of a simulator; see `gibo.means.from_run`.
         parameters: the source of the numbers, if the parameters have kinds such as log scales and whole numbers.
     """
 
@@ -85,6 +89,7 @@ class Description:
     limits: Mapping[str, Any] | None = None
     careful: bool = False
     largest_step: float | None = None
+    prior_run: str | None = None
     parameters: Parameters | None = None
 
     @classmethod
@@ -107,6 +112,7 @@ class Description:
         options["bounds"] = Bounds(self.lower, self.upper) if bounded else None
         settings = instance("settings", self.settings, (Mapping, NoneType), "settings by their names")
         own = {
+            "prior_run": self.prior_run,
             "settings": _settings(settings) if settings else None,
             "limits": with_care(self._pairs(), self.careful),
             "largest_step": self.largest_step,
@@ -115,6 +121,9 @@ class Description:
             if option is not None and self.method != "gibo":
                 raise InputError(f"{name}: only the method gibo has this option, {self.method} does not")
             options |= {} if option is None else {name: option}
+        if (run := options.pop("prior_run", None)) is not None:
+            mean = mean_of(run, Naming(list(names), self.parameters), np.array(self.scale))
+            options["settings"] = replace(options.get("settings", Settings()), mean=mean)
         return kind(self.start, **options)
 
     def _pairs(self) -> dict[str, tuple[Any, Any]] | None:

@@ -205,7 +205,7 @@ def test_without_onnx_the_extra_is_named():
     ("export", "message"),
     [
         (lambda: to_c("policy.json"), "such as load_policy gives"),
-        (lambda: to_c(make(), name="1st"), "name that a C function"),
+        (lambda: to_c(make(), name="1st"), "valid name of a C function"),
         (lambda: to_c(make(), precision="half"), "'double', 'float'"),
         (lambda: to_c(Policy(Linear(1, 1), [1e300], DiscreteActions(2)), precision="float"), "too large"),
         (lambda: save_c(make(), "/nowhere/policy.h"), "cannot be written"),

@@ -361,7 +361,7 @@ def test_it_can_be_pickled_without_its_environment(source, policy):
 def test_a_given_environment_is_not_sent_elsewhere():
     with pytest.raises(InputError, match="stays in its process; give it an id or a function"):
         pickle.dumps(Task(Drift()))
-    with pytest.raises(InputError, match="it cannot make another"):
+    with pytest.raises(InputError, match="cannot create another"):
         Task(Drift()).make()
 
 
@@ -381,7 +381,7 @@ def test_wrong_settings_are_refused(arguments, words):
 
 
 def test_options_for_an_environment_that_is_made_are_refused():
-    with pytest.raises(InputError, match="this environment is already made"):
+    with pytest.raises(InputError, match="this environment already exists"):
         Task(Drift(), environment_options={"length": 3})
 
 

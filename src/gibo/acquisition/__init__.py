@@ -1,1 +1,1 @@
-"""Which query tells most: Gradient Information and its maximisation."""
+"""Acquisition functions: Gradient Information, and their maximisation."""

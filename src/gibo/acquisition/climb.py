@@ -1,8 +1,8 @@
-"""The maximum of an acquisition function over a box: the best of several starts, and L-BFGS-B from there.
+"""Maximises an acquisition function over a box: L-BFGS-B from the best of several starts.
 
-An acquisition function says how much a query at x promises. To be maximised it needs a value for many points at once
-and its exact gradient at one; `GradientInformation` and `LogExpectedImprovement` are two, and any object of the user's
-own that has both methods is another.
+An acquisition function rates a query at x. It needs a method for the values at many points and one for the value and
+exact gradient at one point. `GradientInformation` and `LogExpectedImprovement` are two; any object with both methods is
+another.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAXIMUM_STEPS = 60
 
 
 class Acquisition(Protocol):
-    """What `climb` asks of an acquisition function."""
+    """The interface of acquisition functions for `climb`."""
 
     def __call__(self, x: Array, /) -> Any:
         """Its values (p,) at points (p, d)."""
@@ -38,15 +38,15 @@ def climb(
     scale: float | Array = 1.0,
     maximum_steps: int = MAXIMUM_STEPS,
 ) -> tuple[Array, float]:
-    """The highest point of the box that is found, and the value there.
+    """The highest point that is found in the box, and its value.
 
     All starts are evaluated in one batch; from the best one of each group L-BFGS-B climbs to a local maximum.
 
     Args:
-        acquisition: see the module's text; of about unit size, because it is climbed until it gains less than 1e-6.
+        acquisition: see the module's docstring; of about unit size, because a climb ends at gains below 1e-6.
         groups: starts inside the box, each group an array (p, d) with p ≥ 1; more groups, more climbs.
         lower, upper: (d,) the box.
-        scale: of the parameters, such as their lengthscales: climbs are quicker in units in which all matter alike.
+        scale: of the parameters, such as their lengthscales; climbs are faster in such units.
         maximum_steps: of one climb.
 
     Example:
@@ -60,7 +60,7 @@ def climb(
         array([0.3, 0.3])
     """
     starts = np.concatenate(groups)
-    # A single start needs no comparison, and a climb ends no lower than where it starts.
+    # A single start needs no comparison, and a climb never ends below its start.
     values = np.asarray(acquisition(starts)) if len(starts) > 1 else np.array([-np.inf])
     first = int(values.argmax())
     best, highest = starts[first], float(values[first])

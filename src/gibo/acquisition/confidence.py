@@ -1,4 +1,4 @@
-"""The posterior at one point with its gradient, and the lower confidence bound: high where a high value is sure."""
+"""The posterior at one point with its gradient, and the lower confidence bound."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PosteriorAtPoint:
         if data is None or len(data.G) or gp.drifts:
             return
         self._ell = gp.kernel.ell(data.X.shape[1])
-        self._centre = data.X.mean(axis=0)  # so that what cancels in |z|² + |u|² − 2 z·u is small
+        self._centre = data.X.mean(axis=0)  # so that the cancellation in |z|² + |u|² − 2 z·u is small
         self._Z = (data.X - self._centre) / self._ell
         self._squares = np.einsum("nd,nd->n", self._Z, self._Z)
 

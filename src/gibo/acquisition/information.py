@@ -2,7 +2,7 @@
 
 Symbols (those of `gibo.gp`, and)
 ---------------------------------
-t (d,)      the current iterate, whose gradient is to be learnt
+t (d,)      the current iterate, at which the gradient is inferred
 u (d,)      a candidate x relative to t in lengthscales, ``u = (x − t)/ell``
 k (N,)      covariance of the observations with a value at x;  ``w = L⁻¹ k``
 c (d,)      covariance of ∇J(t) and J(x) given the data,  ``c = ∂k(t, x)/∂t − Vᵀ w``
@@ -65,18 +65,18 @@ class _Sites(NamedTuple):
 
 
 class GradientInformation:
-    """How much an observation at x would tell about the gradient at t: the decrease of ``tr Var[∇J(t)]``.
+    """The information of an observation at x about the gradient at t: the decrease of ``tr Var[∇J(t)]``.
 
     Args:
         gp: the model, conditioned or not.
         at: the point t (d,) whose gradient matters.
-        block: of the coming queries, if the model has blocks; None is a new one, or, if they are ordered in time, now.
+        block: block of the next queries, if the model has blocks; None: a new block, or the present time.
 
     Example:
         >>> from gibo import GaussianProcess, GradientInformation, SquaredExponential
         >>> gp = GaussianProcess(SquaredExponential(lengthscale=1.0), noise=0.01).condition([[0.0]], [0.3])
         >>> gi = GradientInformation(gp, at=[0.0])
-        >>> round(gi([1.0]), 3), round(gi([0.0]), 3)     # a value at t itself says nothing about its slope
+        >>> round(gi([1.0]), 3), round(gi([0.0]), 3)     # a value at t has no information about the slope at t
         (0.57, 0.0)
 
     Reference: Müller et al. 2021, eq. (4), there as an expected difference of traces.

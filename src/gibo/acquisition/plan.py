@@ -1,7 +1,7 @@
-"""The M queries that tell most about the gradient, planned before any of them is evaluated.
+"""The M queries with most information about the gradient, planned before the first one is evaluated.
 
-Symbols are those of `gibo.acquisition.information`. Gradient Information does not depend on the observed values, so the
-queries of a plan are exactly those that one would ask by telling a value and asking again.
+The symbols are those of `gibo.acquisition.information`. Gradient Information does not depend on the observed values, so
+that the queries of a plan equal those of telling one value at a time and asking again.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def plan(
     maximum_steps: int = MAXIMUM_STEPS,
     basis: Array | None = None,
 ) -> Plan:
-    """The next M queries in the box, each the most informative one given those before it.
+    """The next M queries in the box, each the most informative one given the earlier ones.
 
-    α does not depend on the observed values, so these are exactly the queries that one would ask by telling a value
-    and asking again, M times; all of them may run at once. The plan ends early, after at least one query, when a query
+    α does not depend on the observed values, so that these queries equal those of M single asks; all of them may run in
+    parallel. The plan ends early, after at least one query, when a query
     would remove less than `least_share` of the gradient's remaining uncertainty; or with the first one after it whose α
     is below `least_gain`. (That is the rule of the published code of Müller et al. 2021: the change of the acquisition,
     which counts all data there, is the α of the last query.) A query's climb has at most `maximum_steps`. For the

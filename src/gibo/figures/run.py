@@ -1,4 +1,4 @@
-"""A run of any kind as a figure: from its result, or from its journal alone, also while it is running."""
+"""A figure of a run of any kind, from its result or from its journal, also during the run."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from gibo.runs.result import Result
 from gibo.runs.spec import RunSpec
 from gibo.web.snapshot import snapshot
 
-NORMAL_90 = 1.6449  # standard deviations of a normal distribution that hold 90 %
-NAMED = 6  # lengthscales that have their own names; of more, the median and where most of them lie
+NORMAL_90 = 1.6449  # standard deviations of the 90 % interval of a normal distribution
+NAMED = 6  # number of lengthscales drawn by name; for more, the median and an 80 % band
 
-# The highest return that there can be.
+# The highest possible return.
 MAXIMA = {
     "CartPole-v0": 200.0,
     "CartPole-v1": 500.0,
@@ -45,7 +45,7 @@ def run_figure(
     Args:
         result: of a run of GIBO.
         path: of the file; its ending gives the format (.png, .svg, .pdf).
-        truth: the objective without noise, if there is such a thing: drawn at the iterates.
+        truth: the objective without noise, if it exists; drawn at the iterates.
         optimum: its best value, if known.
         title: of the figure.
 
@@ -63,7 +63,7 @@ def run_figure(
     if truth is not None and not callable(truth):
         raise InputError(f"truth: expected a function of a vector, got {describe(truth)}")
     if not len(history.evaluations) or not np.isfinite(history.value).any():
-        raise InputError("result: it has no finished iteration with a value to draw; run it with a larger budget")
+        raise InputError("result: no finished iteration has a value to draw; run it with a larger budget")
     with pyplot() as plt:
         figure, axes = _panels(plt, 3)
         axes[0].set_ylabel("value")
@@ -93,9 +93,9 @@ def _at(truth: Callable[[Array], float], x: Array) -> float:
 
 
 def journal_figure(folder: Path, path: Path) -> list[Path]:
-    """The same from a run's journal, with what the model said of the recommended point.
+    """The same from a run's journal, with the model's predictions of the recommended point.
 
-    Of a run of gibo train the values are the environment's returns. An optimiser without a model has values alone.
+    For a run of gibo train, the values are the environment's returns. An optimiser without a model has only values.
 
     Args:
         folder: of the run.
@@ -150,26 +150,26 @@ def _draw_values(axes: Any, values: Array, is_iterate: Any, minimize: bool) -> N
 
 
 def _draw_beliefs(axes: Any, folder: Path, spec: RunSpec, values: Array) -> None:
-    """Of the recommended point, as the run went on and now."""
+    """Draw the model's predictions of the recommended point, during the run and now."""
     training = spec.training or {}
     if training.get("reward_shift"):
-        return  # what the optimiser sees is no return then
+        return  # the optimiser's value is no return then
     unit, most = float(training.get("reward_scale", 1.0)), MAXIMA.get(training.get("environment", ""), np.inf)
     found = snapshot(folder)
     beliefs, last = found["beliefs"], found["belief"]
     at, mean = np.array(beliefs["evaluations"]), np.array(beliefs["value"], dtype=np.float64) / unit
     half = NORMAL_90 * np.array(beliefs["sd"], dtype=np.float64) / unit
-    room = np.nanmax(values) - np.nanmin(values)  # a model that knows nothing yet would dwarf all else
+    room = np.nanmax(values) - np.nanmin(values)  # the wide band of an uninformed model would hide everything else
     low = np.maximum(mean - half, np.nanmin(values) - room)
     high = np.minimum(np.minimum(mean + half, np.nanmax(values) + room), most)
     if len(at):
-        label = "the model's belief of the recommended point, 90 %"
+        label = "value of the recommended point by the model, 90 %"
         axes.plot(at, np.minimum(mean, most), "--", color=GREEN, linewidth=1.2, label=label)
         axes.fill_between(at, np.minimum(low, high), high, color=GREEN, alpha=0.15, linewidth=0)
     if last is not None and last["value"] is not None:
         value, sd = min(last["value"] / unit, most), NORMAL_90 * (last["sd"] or 0.0) / unit
         ends = [[min(sd, value - np.nanmin(values) + room)], [min(sd, most - value, np.nanmax(values) + room - value)]]
-        label = f"believed of the recommended point: {value:.4g}"
+        label = f"value of the recommended point by the model: {value:.4g}"
         axes.errorbar([len(values) + 0.5], [value], yerr=np.maximum(ends, 0.0), fmt="D", color=ORANGE, label=label)
 
 

@@ -1,4 +1,4 @@
-"""How all figures look: colours, lines, and how a figure gets into files."""
+"""The style of all figures, and writing them to files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def pyplot() -> Iterator[Any]:
             raise InputError(f"a figure could not be written: {error}") from error
 
 
-MOST_ENTRIES = 6  # of a legend
+MOST_ENTRIES = 6  # characters of a legend's line
 
 
 def plain_ticks(axis: Any) -> None:
@@ -60,11 +60,12 @@ def plain_ticks(axis: Any) -> None:
 
 
 def legend_below(figure: Any, axes: Any = None) -> None:
-    """What has a label in these axes (all if None), below them.
+    """A legend below these axes (all if None).
 
-    Long labels are broken, the figure grows by what they need, and of more than six the last ones are counted.
+    Long labels are wrapped, the figure grows with the legend, and after six labels only the number of the others is
+    shown.
     """
-    import textwrap  # here, because few need it
+    import textwrap  # imported here, because rarely needed
 
     width, height = figure.get_size_inches()
     found = [each.get_legend_handles_labels() for each in (figure.axes if axes is None else axes)]
@@ -80,7 +81,7 @@ def legend_below(figure: Any, axes: Any = None) -> None:
 
 
 def smoothed(values: Array) -> tuple[Array, int]:
-    """The running mean of values in their order, around each, and of how many: a tenth of them; of few, themselves."""
+    """The running mean of values over a tenth of them, and its width; few values are returned unchanged."""
     if len(values) < 8:
         return values, 1
     width = max(3, len(values) // 10 | 1)
@@ -91,7 +92,7 @@ def smoothed(values: Array) -> tuple[Array, int]:
 
 
 def save(figure: Any, plt: Any, path: Path) -> list[Path]:
-    """As PNG and SVG; the ending of `path`, if it is one of these, is left out."""
+    """Write PNG and SVG; one of these endings of `path` is dropped."""
     path.parent.mkdir(parents=True, exist_ok=True)
     stem = path.stem if path.suffix in (".png", ".svg") else path.name
     paths = [path.with_name(stem + ".png"), path.with_name(stem + ".svg")]

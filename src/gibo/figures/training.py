@@ -1,4 +1,4 @@
-"""Learning curves of runs beside each other, from their journals alone, also while they are running."""
+"""Learning curves of several runs from their journals, also during the runs."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ from gibo.outcome import ITERATE, Evaluation
 from gibo.runs.curves import Row, learning_curve
 from gibo.runs.journal import Journal
 
-# One after the other; the lines tell them apart without colour.
+# Used in this order; the dashes distinguish them without colour.
 LINE_STYLES = [
     *(LineStyle(BLUE, "-"), LineStyle(ORANGE, "--"), LineStyle(GREEN, "-.")),
     *(LineStyle(PINK, ":"), LineStyle(SKY, (0, (5, 1))), LineStyle(GREY, "-")),
 ]
 
 
-MOST_AXES = 6  # that have axes of their own
+MOST_AXES = 6  # number of parameters with their own axes
 
 
 class Trial(NamedTuple):
     """A trial's learning curve, see `gibo.runs.curves`, over the evaluations or episodes spent.
 
     Attributes:
-        environment: what was trained; "" for an objective of one's own.
-        method: how, as a person calls it.
+        environment: the trained environment; "" for another objective.
+        method: the name of the method.
         of_iterates: see `gibo.runs.curves.Curve`.
-        episodes: (n,) spent when the return was seen, its own included.
+        episodes: (n,) number of episodes up to this return, inclusive.
         returns: (n,)
         spent: episodes so far.
-        best_at, best: (m,) episodes spent when a value was better than all before, and that value.
-        parameters: (n,) of each parameter at the iterates, in the user's units; empty where the run has no names.
+        best_at, best: (m,) number of episodes at each new best value, and this value.
+        parameters: (n,) values of each parameter at the iterates, in the user's units; empty for a run without names.
         logs: the parameters that are on a log scale.
     """
 
@@ -67,16 +67,16 @@ class Trial(NamedTuple):
     logs: frozenset[str] = frozenset()
 
     def at(self, episodes: Array) -> Array:
-        """The last return seen by then; NaN before the first one, and where the trial has not come to yet."""
+        """The last return until then; NaN before the first one and after the trial's last one."""
         i = np.searchsorted(self.episodes, episodes, side="right") - 1
         known = (i >= 0) & (episodes <= self.spent)
         return np.where(known, self.returns[np.maximum(i, 0)], np.nan)
 
 
 def training_figure(runs: Mapping[str, Sequence[Path]], path: Path) -> list[Path]:
-    """A line per run: the mean over its trials, with a band of one standard deviation; of a single trial each return.
+    """A line per run: the mean over its trials with a band of one standard deviation; a single trial's returns.
 
-    Below it the best value so far, and the parameters at the iterates, where all runs have the same few.
+    Below it are the best value so far, and the parameters at the iterates if all runs have the same few parameters.
 
     Args:
         runs: the folders of each run's trials, by the name that the run has in the legend.
@@ -148,14 +148,14 @@ def _draw(axes: Any, curves: list[Trial], style: LineStyle, label: str) -> None:
     mean, sd = np.nanmean(returns, axis=0), np.nanstd(returns, axis=0)
     label = f"{label}, mean ± standard deviation of {len(curves)} trials{note}"
     axes.plot(episodes, mean, color=color, linestyle=line, label=label)
-    low, high = np.nanmin(returns, axis=0), np.nanmax(returns, axis=0)  # a band goes no farther than any trial did
+    low, high = np.nanmin(returns, axis=0), np.nanmax(returns, axis=0)  # a band ends where the shortest trial ends
     axes.fill_between(
         episodes, np.maximum(mean - sd, low), np.minimum(mean + sd, high), color=color, alpha=0.15, linewidth=0
     )
 
 
 def read_curve(folder: Path) -> Trial | None:
-    """A trial, from its journal; None if there is no point of its curve yet."""
+    """A trial from its journal; None if its curve has no point yet."""
     with Journal.read(folder) as journal:
         spec, queries = journal.spec(), [query for query, _ in journal.queries().values()]
         told = {e.id: e for e, _ in journal.evaluations()}
@@ -178,5 +178,5 @@ def read_curve(folder: Path) -> Trial | None:
 
 
 def _return(e: Evaluation) -> float | None:
-    """None for a failed evaluation; the value where it is no episode."""
+    """The return; None for a failed evaluation; the value if it is no episode."""
     return None if e.failure is not None else float(e.outcome.info.get("return", e.value))

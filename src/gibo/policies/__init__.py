@@ -1,4 +1,4 @@
-"""Policies and the environments they act in: a Gymnasium environment as an objective.
+"""Policies, and Gymnasium environments as objectives.
 
 ::
 

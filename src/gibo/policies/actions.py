@@ -1,4 +1,4 @@
-"""How the numbers that a policy computes become actions. Nothing here needs Gymnasium."""
+"""Converts the outputs of a policy to actions; does not need Gymnasium."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ContinuousActions(Serializable):
     """Arrays of real numbers between bounds; the outputs, one per entry, are clipped to them.
 
     Attributes:
-        low: the lower bounds, in the shape of an action; −inf where there is none.
+        low: the lower bounds, in the shape of an action; −inf for a missing bound.
         high: the upper bounds, in the same shape.
         dtype: the type of an action's numbers: "float32", "float64" or "float16".
 
@@ -82,8 +82,8 @@ class ContinuousActions(Serializable):
 class DiscreteActions(Serializable):
     """The whole numbers start, start + 1, …, start + n − 1.
 
-    Of two actions the sign of one output decides: the second action if it is positive, else the first. Of any other
-    number of actions, each has an output, and the largest decides; the first of them if there are several.
+    With two actions, the sign of one output decides: the second action if it is positive, else the first. Otherwise
+    each action has an output, and the largest one decides; the first of equal ones.
 
     >>> DiscreteActions(2).outputs, DiscreteActions(3).outputs
     (1, 3)

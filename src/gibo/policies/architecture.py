@@ -1,11 +1,11 @@
-"""What a policy computes from a state, without its parameters: how many there are and where each one sits.
+"""The function of a policy without its parameters: their number and their positions in the vector.
 
 Symbols
 -------
 k : int      numbers in a state (`inputs`)
-m : int      numbers that come out (`outputs`)
+m : int      numbers in the output (`outputs`)
 d : int      number of parameters
-theta : (d,) all parameters in one vector: layer after layer; of each layer first W row by row, and then b
+theta : (d,) all parameters in one vector, layer after layer; in each layer W row by row, and then b
 W : (h, k)   weights of a layer with k inputs and h outputs
 b : (h,)     its biases
 """
@@ -27,12 +27,12 @@ from gibo.errors import InputError
 
 Nonlinearity: TypeAlias = Literal["tanh", "relu"]
 
-LARGEST_POLICY = 10**7  # far beyond what can be searched; a slip, or somebody's bad will
+LARGEST_POLICY = 10**7  # far more than a search can handle; an error, or a forged file
 FORMS = '"linear", "affine", "mlp:16,16" or "mlp:16,16:relu"'
 
 
 class Layer(NamedTuple):
-    """One layer, ``W s + b``; b is None where there are no biases."""
+    """One layer, ``W s + b``; b is None without biases."""
 
     W: Array
     b: Array | None
@@ -40,11 +40,11 @@ class Layer(NamedTuple):
 
 @dataclass(frozen=True)
 class Architecture:
-    """What `Linear`, `Affine` and `MLP` have in common.
+    """The base of `Linear`, `Affine` and `MLP`.
 
     Attributes:
         inputs: k, the numbers in a state.
-        outputs: m, the numbers that come out.
+        outputs: m, the numbers in the output.
     """
 
     inputs: int
@@ -55,7 +55,7 @@ class Architecture:
     def __post_init__(self) -> None:
         for name in ("inputs", "outputs"):
             object.__setattr__(self, name, positive_int(name, getattr(self, name)))
-        if not isinstance(self, MLP):  # which has more to say first
+        if not isinstance(self, MLP):  # whose checks come first
             self._check_size()
 
     def _check_size(self) -> None:
@@ -78,10 +78,10 @@ class Architecture:
         return type(self).__name__.lower()
 
     def initial(self, seed: int | None = None) -> Array:
-        """Parameters to start from: zeros.
+        """The initial parameters: zeros.
 
-        With a seed, the weights of hidden layers are drawn from N(0, 1/k), where k are the layer's inputs; the rest is
-        zero, and so are the outputs. At all zeros no hidden weight has an influence, to first order.
+        With a seed, the weights of hidden layers are drawn from N(0, 1/k), where k is the number of the layer's inputs;
+        the others are zero, and so are the outputs. If all are zero, hidden weights have no first-order effect.
 
         >>> MLP(inputs=1, outputs=1, hidden=(2,)).initial(seed=0).round(2)
         array([ 0.13, -0.13,  0.  ,  0.  ,  0.  ,  0.  ,  0.  ])
@@ -103,7 +103,7 @@ class Architecture:
         return self.split(as_vector("theta", theta, self.d))
 
     def split(self, theta: Array) -> list[Layer]:
-        """`layers` as views of parameters that were checked before."""
+        """`layers` as views of checked parameters."""
         layers, start = [], 0
         for k, h in pairwise(self.sizes):
             W = theta[start : start + h * k].reshape(h, k)

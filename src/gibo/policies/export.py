@@ -1,8 +1,9 @@
 """A policy without Python: a C header for a microcontroller, an ONNX file for an inference engine.
 
-Both compute what `Policy` computes: the normalisation of states goes into the first layer, the outputs are clipped to
-the actions' bounds, of discrete actions the largest output decides (of two the sign of one). Sums may be added up in
-another order, so numbers agree up to rounding, and a discrete action may differ where two outputs are that close.
+Both compute the same as `Policy`: the first layer includes the normalisation of states, the outputs are clipped to the
+actions' bounds, and the largest output chooses a discrete action (with two actions, the sign of one output). Sums may
+have another order, so that numbers agree up to rounding, and a discrete action may differ if two outputs are that
+close.
 """
 
 from __future__ import annotations
@@ -23,25 +24,25 @@ from gibo.policies.policy import Policy, write_whole
 
 Precision: TypeAlias = Literal["double", "float"]
 
-# Of ONNX: old enough for the engines in use, new enough for all that is needed here.
+# Version of ONNX: old enough for common engines, new enough for all operators used here.
 OPSET, IR_VERSION = 13, 8
 
 
 def to_c(policy: Policy, name: str = "gibo_policy", precision: Precision = "double") -> str:
-    """A header in C99, which is also C++, that needs nothing but ``math.h``.
+    """A header in C99, which is also C++, that needs only ``math.h``.
 
     It defines, for continuous and discrete actions::
 
         static void gibo_policy(const double *observation, double *action);
         static int gibo_policy(const double *observation);
 
-    and ``GIBO_POLICY_OBSERVATIONS`` and ``GIBO_POLICY_ACTIONS``, how many numbers these hold (row by row, where they
-    have several dimensions). It allocates nothing and keeps no state.
+    and ``GIBO_POLICY_OBSERVATIONS`` and ``GIBO_POLICY_ACTIONS``, the sizes of these arrays (row by row for several
+    dimensions). It allocates no memory and keeps no state.
 
     Args:
         policy: the policy.
-        name: of the function.
-        precision: "double", or "float" for a machine that has no fast doubles.
+        name: name of the function.
+        precision: "double", or "float" for a machine without fast doubles.
 
     Example:
         >>> from gibo.policies import Affine, DiscreteActions
@@ -51,7 +52,7 @@ def to_c(policy: Policy, name: str = "gibo_policy", precision: Precision = "doub
     """
     _check(policy, precision)
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,60}", name, flags=re.ASCII):
-        raise InputError(f"name: expected a name that a C function can have, such as gibo_policy, got {shown(name)}")
+        raise InputError(f"name: expected a valid name of a C function, such as gibo_policy, got {shown(name)}")
     layers, actions = _layers(policy), policy.actions
     continuous = isinstance(actions, ContinuousActions)
     guard = f"{name.upper()}_H"
@@ -94,19 +95,19 @@ def to_c(policy: Policy, name: str = "gibo_policy", precision: Precision = "doub
 def save_c(
     policy: Policy, path: str | os.PathLike[str], name: str = "gibo_policy", precision: Precision = "double"
 ) -> None:
-    """Write what `to_c` gives to a file, such as ``policy.h``."""
+    """Write the result of `to_c` to a file, such as ``policy.h``."""
     write_whole(path, to_c(policy, name, precision).encode("ascii"))
 
 
 def to_onnx(policy: Policy, precision: Precision = "double") -> Any:
     """An ``onnx.ModelProto``; needs the extra: ``pip install '.[onnx]'``.
 
-    Its input ``observation`` holds n observations, shape (n, …); its output ``action`` n actions in their own shape and
+    Its input ``observation`` has n observations, shape (n, …). Its output ``action`` has n actions in their shape and
     type, or n whole numbers (int64).
 
     Args:
         policy: the policy.
-        precision: of what is computed and of the input: "double", or "float" for engines that know no doubles.
+        precision: of the computation and the input: "double", or "float" for engines without doubles.
     """
     _check(policy, precision)
     try:
@@ -120,7 +121,7 @@ def to_onnx(policy: Policy, precision: Precision = "double") -> Any:
     names = ["observation"]
 
     def then(operator: str, *inputs: npt.NDArray[Any], **attributes: Any) -> None:
-        """One more node: it takes the last result and these constants."""
+        """Add a node that takes the last result and these constants."""
         given = [names[-1]]
         for value in inputs:
             given.append(f"c{len(constants)}")
@@ -172,7 +173,7 @@ def to_onnx(policy: Policy, precision: Precision = "double") -> Any:
 
 
 def save_onnx(policy: Policy, path: str | os.PathLike[str], precision: Precision = "double") -> None:
-    """Write what `to_onnx` gives to a file, such as ``policy.onnx``."""
+    """Write the result of `to_onnx` to a file, such as ``policy.onnx``."""
     write_whole(path, to_onnx(policy, precision).SerializeToString())
 
 
@@ -195,7 +196,7 @@ def _c_squash(policy: Policy, precision: str) -> str:
 
 
 def _c_actions(policy: Policy, h: str, precision: str) -> list[str]:
-    """From the outputs to the action."""
+    """The code from the outputs to the action."""
     actions = policy.actions
     if not isinstance(actions, ContinuousActions):
         if actions.n == 2:
@@ -219,7 +220,7 @@ def _numbers(row: Array, precision: str) -> str:
 
 
 def _number(value: float, precision: str) -> str:
-    """A constant of C with all of its digits; always with a point or an exponent, so that it is no int."""
+    """A constant of C with all of its digits, with a point or an exponent, so that it is no int."""
     if precision == "double":
         return repr(float(value))
     text = f"{float(np.float32(value)):.9g}"
@@ -232,4 +233,4 @@ def _check(policy: Any, precision: Any) -> None:
     if precision == "float":
         for W, b in _layers(policy):
             if not (np.abs(W) <= np.finfo(np.float32).max).all() or not (np.abs(b) <= np.finfo(np.float32).max).all():
-                raise InputError('precision: the weights are too large for "float"; say "double"')
+                raise InputError('precision: the weights are too large for "float"; use "double"')

@@ -1,4 +1,4 @@
-"""Gymnasium's environments: made with errors that say what to do, their spaces read. Gymnasium is loaded when used."""
+"""Creates Gymnasium environments with clear errors, and reads their spaces. Gymnasium is loaded on first use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GL_PACKAGES = "libegl1 libgl1-mesa-dri libopengl0"
 
 
 def gymnasium() -> Any:
-    """The module, loaded at the first use."""
+    """The module gymnasium, loaded on first use."""
     try:
         return importlib.import_module("gymnasium")
     except ImportError as error:
@@ -25,7 +25,7 @@ def gymnasium() -> Any:
 
 
 def make(name: str, options: Mapping[str, Any]) -> Any:
-    """``gymnasium.make``; what goes wrong is an InputError or a MissingExtraError of one line."""
+    """``gymnasium.make`` with errors as an InputError or a MissingExtraError of one line."""
     gym = gymnasium()
     try:
         return gym.make(name, **options)
@@ -43,22 +43,22 @@ def make(name: str, options: Mapping[str, Any]) -> Any:
         raise InputError(f"environment {name!r}: {_one_line(str(error))}") from error
     except gym.error.Error as error:
         raise InputError(f"environment {name!r}: {_one_line(str(error))}") from error
-    except Exception as error:  # an environment's constructor may raise anything, first of all about its options
+    except Exception as error:  # an environment's constructor may raise anything, for example about its options
         given = f" with the options {shown(dict(options))}" if options else ""
         text = f"environment {name!r} cannot be made{given}: {_one_line(describe_error(error))}"
         if os.environ.get("MUJOCO_GL") and isinstance(error, (AttributeError, ImportError)):
-            text += f" ({gl_advice()})"  # MuJoCo is not even loaded without its libraries
+            text += f" ({gl_advice()})"  # MuJoCo cannot be loaded without its libraries
         raise InputError(text) from error
 
 
 def gl_advice() -> str:
-    """What MuJoCo needs to draw off-screen."""
+    """Advice for off-screen rendering with MuJoCo."""
     way = f"MUJOCO_GL is {os.environ.get('MUJOCO_GL', 'not set')}"
     return f"{way}; to render off-screen on Debian: apt-get install {GL_PACKAGES}, and set MUJOCO_GL=egl"
 
 
 def observation_shape(environment: Any) -> tuple[int, ...]:
-    """The shape of an observation; only a Box has one that a policy can use."""
+    """The shape of an observation; a policy can use only a Box."""
     space = _space(environment, "observation_space")
     if not isinstance(space, gymnasium().spaces.Box) or not np.prod(space.shape):
         raise InputError(

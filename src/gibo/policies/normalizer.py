@@ -1,13 +1,13 @@
-"""Statistics of the states that policies see, and what changes when a policy's normalisation follows them.
+"""Statistics of the states of a policy, and the conversion of its parameters when the normalisation changes.
 
 Symbols
 -------
 s : (k,)     a state: an observation, flattened
-count, mean, m2   how many states were seen, their mean (k,), and the sums of squared deviations from it (k,)
+count, mean, m2   the number of states, their mean (k,), and the sums of squared deviations from it (k,)
 std : (k,)   √(m2/count), with a floor
 
-A policy with a normalisation sees (s − mean)/std in place of s. When the normalisation changes, the same behaviour has
-other parameters; `reexpress` gives them. Behaviour is what an optimiser has values of, so its points move with it.
+A policy with a normalisation uses (s − mean)/std instead of s. When the normalisation changes, the same behaviour has
+other parameters; `reexpress` gives them. An optimiser's values belong to behaviours, so its points are converted, too.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from gibo._serialize import to_plain
 from gibo.errors import InputError, NumericalError
 from gibo.policies.architecture import Architecture
 
-# A state with a standard deviation of at most max(FLOOR, RELATIVE_FLOOR·|mean|) counts as one that does not vary: what
-# is left of it is rounding, and dividing by it would make that the largest input of all.
+# A state with a standard deviation of at most max(FLOOR, RELATIVE_FLOOR·|mean|) counts as constant: the rest is
+# rounding, and dividing by it would make it the largest input.
 FLOOR, RELATIVE_FLOOR = 1e-8, 1e-12
-LARGEST_COUNT = 2**53  # of states: beyond it a float cannot count
+LARGEST_COUNT = 2**53  # number of states, above which a float cannot count
 
-# States that a `Collector` holds before it takes them into its statistics.
+# Number of states that a `Collector` buffers before it merges them into its statistics.
 CHUNK = 128
 
 
 @dataclass(frozen=True, eq=False)
 class Normalization:
-    """A policy sees ``(s − mean)/std`` in place of the state s.
+    """A policy uses ``(s − mean)/std`` instead of the state s.
 
     Attributes:
         mean: (k,)
@@ -85,7 +85,7 @@ class Normalization:
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """Count, mean and sums of squared deviations of the states that were seen; a value: `merge` returns a new one.
+    """Count, mean and sums of squared deviations of states; immutable: `merge` returns a new one.
 
     Example:
         >>> a, b = Statistics.of([[0.0, 5.0], [2.0, 5.0]]), Statistics.of([[4.0, 5.0]])
@@ -109,16 +109,16 @@ class Statistics:
 
     @classmethod
     def empty(cls, k: int) -> Statistics:
-        """Of no states yet."""
+        """The statistics of no states."""
         return cls(0, np.zeros(positive_int("k", k)), np.zeros(k))
 
     @classmethod
     def of(cls, states: npt.ArrayLike) -> Statistics:
-        """Of states (n, k), each row one."""
+        """The statistics of states (n, k), one per row."""
         S = as_finite("states", states, ndim=2)
         if not len(S):
             return cls.empty(S.shape[1])
-        # Deviations from the first state: of a state that does not vary they are zero, without rounding.
+        # Deviations from the first state: they are exactly zero for a constant state.
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused
             deviations = S - S[0]
             shift = deviations.mean(axis=0)
@@ -153,8 +153,8 @@ class Statistics:
     def std(self) -> Array:
         """(k,) standard deviations, ``√(m2/count)``.
 
-        It is 1 for a state that does not vary: where it would be at most ``max(1e-8, 1e-12·|mean|)``, and before a
-        second state was seen.
+        It is 1 for a constant state, whose standard deviation is at most ``max(1e-8, 1e-12·|mean|)``, and for fewer
+        than two states.
         """
         std = np.sqrt(self.m2 / max(self.count, 1))
         std[std <= np.maximum(FLOOR, RELATIVE_FLOOR * np.abs(self.mean))] = 1.0
@@ -162,7 +162,7 @@ class Statistics:
 
     @property
     def normalization(self) -> Normalization:
-        """By this mean and this std; the identity if no state was seen."""
+        """The normalisation with this mean and std; the identity without states."""
         return Normalization(self.mean, self.std)
 
     def to_plain(self) -> dict[str, Any]:
@@ -180,7 +180,7 @@ class Statistics:
 
 
 class Collector:
-    """Statistics of observations that come one by one. It holds at most 128 of them.
+    """Statistics of observations that arrive one by one; buffers at most 128 of them.
 
     Args:
         shape: of an observation.
@@ -199,14 +199,14 @@ class Collector:
         self._statistics = Statistics.empty(self._chunk[0].size)
 
     def add(self, observation: Any) -> None:
-        """Take one more; its shape is not checked."""
+        """Add an observation; its shape is not checked."""
         self._chunk[self._held] = observation
         self._held += 1
         if self._held == CHUNK:
             self._fold()
 
     def statistics(self) -> Statistics:
-        """Of all observations so far."""
+        """The statistics of all observations so far."""
         if self._held:
             self._fold()
         return self._statistics
@@ -232,7 +232,7 @@ class Reexpression:
         d: number of parameters.
         units: outputs of the first layer.
         ratio: (k,) std'/std.
-        shift: (k,) (mean' − mean)/std; None for a linear policy, which has no biases to take it.
+        shift: (k,) (mean' − mean)/std; None for a linear policy, which has no biases.
     """
 
     d: int
@@ -272,9 +272,9 @@ class Reexpression:
 def reexpress(architecture: Architecture, old: Normalization, new: Normalization) -> Reexpression:
     """The map of parameters that keeps a policy's behaviour when its normalisation changes from old to new.
 
-    With biases, in an affine policy or a multi-layer perceptron, the behaviour stays the same exactly. A linear policy
-    has none to take the change of the mean: its weights are rescaled, so that it reacts to a change of the state as
-    before, and its outputs differ by the constant ``W ((mean' − mean)/std)``. Where the mean stays, they do not.
+    With biases, in an affine policy or a multi-layer perceptron, the behaviour stays exactly the same. A linear policy
+    has no biases: its weights are rescaled, so that it reacts to a change of the state as before, but a change of the
+    mean changes its outputs by the constant ``W ((mean' − mean)/std)``.
 
     Example:
         >>> from gibo.policies.architecture import Affine

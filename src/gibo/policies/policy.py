@@ -1,7 +1,6 @@
 """A policy: an architecture with its parameters, its normalisation and its actions; and its file.
 
-The file is JSON and holds all that is needed to act: neither Gymnasium nor an optimiser is needed to load it, and
-nothing is unpickled.
+The file is JSON and complete: loading it needs neither Gymnasium nor an optimiser, and nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ VERSION = 1
 
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """From an observation to an action. A value: to change its parameters, make another one.
+    """A function from an observation to an action. It is immutable: to change its parameters, make another one.
 
     Attributes:
         architecture: `Linear`, `Affine` or `MLP`.
         theta: (d,) its parameters; see the architecture for their order.
-        actions: what the outputs become.
-        normalization: of the states; None for none.
+        actions: the actions that the outputs become.
+        normalization: of the states, or None.
         observation_shape: of an observation, which is flattened; by default (inputs,).
         act: calls the policy without checking the observation's shape, for loops.
 
@@ -93,11 +92,11 @@ class Policy:
         return [first, *rest]
 
     def __reduce__(self) -> Any:
-        """`act` is a closure: it is made anew rather than copied."""
+        """Make the closure `act` anew instead of copying it."""
         return Policy, (self.architecture, self.theta, self.actions, self.normalization, self.observation_shape)
 
     def to_plain(self) -> dict[str, Any]:
-        """Data that JSON can hold: what `save` writes."""
+        """The JSON data that `save` writes."""
         return {
             "format": POLICY_FORMAT,
             "version": VERSION,
@@ -133,7 +132,7 @@ class Policy:
             raise InputError(f"damaged: {error}") from None
         except KeyError as error:
             raise InputError(f"damaged: {error.args[0]} is missing") from None
-        except Exception as error:  # data of any shape may come from a file
+        except Exception as error:  # a file may contain data of any shape
             raise InputError(f"damaged: {describe_error(error)}") from error
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -152,7 +151,7 @@ class Policy:
 
 
 def load_policy(path: str | os.PathLike[str]) -> Policy:
-    """Read a policy that `Policy.save` wrote.
+    """Read a policy file of `Policy.save`.
 
     Raises:
         InputError: the file is missing, damaged, not a policy, or written by a newer gibo.
@@ -193,8 +192,8 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 # -- acting -----------------------------------------------------------------------------------------------------------
-# The bound function runs once per step of an environment, and a step of a simple one takes 10 µs. So the normalisation
-# is folded into the first layer beforehand, and nothing is checked.
+# The bound function runs once per step of an environment, and a simple environment takes 10 µs per step. So the first
+# layer includes the normalisation, and nothing is checked.
 
 
 def _bind(policy: Policy, shape: tuple[int, ...]) -> Act:

@@ -18,12 +18,12 @@ from gibo.policies.policy import Policy
 
 @dataclass(frozen=True, eq=False)
 class Episode:
-    """What happened in an episode.
+    """The result of an episode.
 
     Attributes:
-        value: the environment's own return, the sum of its rewards.
-        shaped: what an optimiser sees, the sum of (reward − reward_shift)·reward_scale.
-        steps: how many actions were taken.
+        value: the environment's return, the sum of its rewards.
+        shaped: the optimiser's value, the sum of (reward − reward_shift)·reward_scale.
+        steps: number of actions.
         terminated: it ended in a final state, in Gymnasium's sense.
         truncated: it was cut off, by the environment or at `max_steps`.
         statistics: of the states that the policy acted upon, if they were collected.
@@ -50,14 +50,14 @@ def rollout(
     """Run one episode, from `reset` until it is terminated or truncated.
 
     Args:
-        environment: with Gymnasium's `reset` and `step`. If it has no limit of its own, give `max_steps`.
+        environment: with Gymnasium's `reset` and `step`. If it has no time limit, give `max_steps`.
         policy: a `Policy`, or any function from an observation to an action.
-        seed: given to `reset`: the episode's randomness.
+        seed: for `reset`; determines the episode's randomness.
         max_steps: cut the episode off after this many steps.
         reward_shift: subtracted from every reward for `Episode.shaped`, such as a bonus for being alive.
-        reward_scale: positive; multiplies what is left.
-        collect: also take statistics of the states. A state counts if the policy acted upon it: the first one does,
-            the one after the last action does not.
+        reward_scale: positive; multiplies the shifted reward.
+        collect: also collect statistics of the states on which the policy acted: the first state counts, the state
+            after the last action does not.
 
     Raises:
         NumericalError: the return, or a state that counts in the statistics, is not finite.

@@ -36,35 +36,35 @@ from gibo.policies.normalizer import Normalization, Statistics
 from gibo.policies.policy import Policy
 from gibo.policies.rollout import Episode, rollout
 
-# From about this many weights in a layer BLAS uses several threads: slower, and the result depends on their number.
+# From about this many weights in a layer on, BLAS uses several threads, which is slower and changes the result.
 MANY_WEIGHTS = 4096
 
 
 class Task:
-    """The return of a policy in an environment, as a function of the policy's parameters. For `gibo.maximize`.
+    """The return of a policy in an environment as a function of the policy's parameters, for `gibo.maximize`.
 
     The same parameters and the same seed give the same outcome, bit for bit, in any process and after any other
-    evaluations, if the environment's `reset(seed=...)` keeps its promise.
+    evaluations, if the environment's `reset(seed=...)` determines its randomness.
 
-    An environment is made when it is needed and kept for the next evaluation; each process and each thread that
-    evaluates at the same time has its own. One that raised an exception is closed and not used again. A task made from
-    an id or from a function that can be pickled can be sent to other processes.
+    An environment is created when needed and kept for the next evaluation; each process and each concurrent thread has
+    its own. An environment that raised an exception is closed and not used again. A task from an id or from a picklable
+    function can be sent to other processes.
 
     Args:
-        environment: the id of a Gymnasium environment; or a function or class that makes one; or an environment, which
-            then stays in this process and is never closed here.
+        environment: the id of a Gymnasium environment; or a function or class that creates one; or an environment,
+            which stays in this process and is never closed by the task.
         policy: "linear", "affine", "mlp:16,16", "mlp:16,16:relu", or an architecture such as ``MLP(4, 1, (8,))``.
         episodes: per evaluation; the value is their mean.
         normalize_states: collect statistics of the states, in ``info["statistics"]`` of an outcome. The caller merges
             them and passes a normalisation with the next evaluations; the task itself never changes.
         reward_shift: subtracted from every reward, such as a bonus for being alive.
-        reward_scale: positive; multiplies what is left.
-        action_noise: standard deviation of Gaussian noise on continuous actions while parameters are searched, as a
-            share of half the range between an action's bounds, or in its own units where it has none. The objective is
-            then the return of the noisy policy, which is a smoother function of the parameters. The policy that is
-            found acts without noise, and `evaluate` adds none.
-        max_steps: cut episodes off after this many steps. Needed where the environment has no limit of its own.
-        environment_options: for ``gymnasium.make`` or for the function.
+        reward_scale: positive; multiplies the shifted reward.
+        action_noise: standard deviation of Gaussian noise on continuous actions during the search, as a share of half
+            the range between an action's bounds, or in the action's units without bounds. The objective is then the
+            return of the noisy policy, which is a smoother function of the parameters. The trained policy acts without
+            noise, and `evaluate` adds none.
+        max_steps: cut episodes off after this many steps. Required if the environment has no time limit.
+        environment_options: options for ``gymnasium.make`` or for the function.
 
     Raises:
         InputError: there is no such environment, or its spaces are not supported.
@@ -103,13 +103,13 @@ class Task:
         self._source = environment
         self._is_object = not isinstance(environment, (str, type)) and has_methods(environment, "step")
         if self._is_object and self.environment_options:
-            raise InputError("environment_options: only for an id or a function; this environment is already made")
+            raise InputError("environment_options: only for an id or a function; this environment already exists")
         if not self._is_object and not isinstance(environment, str) and not callable(environment):
             raise InputError(
                 f"environment: expected an id such as 'CartPole-v1', a function that makes an environment, or an "
                 f"environment, got {describe(environment)}"
             )
-        # Environments that are free at the moment, and the process that made them.
+        # Environments that are free now, and the process that created them.
         self._idle = [environment] if self._is_object else []
         self._process = os.getpid()
         self._wide = False
@@ -140,7 +140,7 @@ class Task:
         return self.architecture.d
 
     def x0(self, seed: int | None = None) -> Array:
-        """(d,) where to start: zeros.
+        """(d,) the start: zeros.
 
         With a seed, the hidden weights of a multi-layer perceptron are drawn at random; see `Architecture.initial`.
         """
@@ -153,12 +153,12 @@ class Task:
             theta: (d,) the parameters.
             seed: of this evaluation. Episode e gets ``SeedSequence((seed, e))``, and the noise on its actions
                 ``SeedSequence((seed, e, 2))``.
-            normalization: of the states; None for none.
+            normalization: of the states, or None.
 
         Returns:
             An `Outcome`. Its info: ``return``, the environment's own mean return; ``steps`` of all episodes together;
-            ``terminated``, how many of them ended in a final state; with `normalize_states` also ``statistics`` of all
-            states, for `Statistics.from_plain`.
+            ``terminated``, the number of them that ended in a final state; with `normalize_states` also ``statistics``
+            of all states, for `Statistics.from_plain`.
         """
         seeds = [(natural("seed", seed), e) for e in range(self.episodes)]
         policy = self.bind(theta, normalization)
@@ -167,7 +167,7 @@ class Task:
         )
 
     def outcome(self, played: Sequence[Episode]) -> Outcome:
-        """The outcome of several episodes together; see `__call__`."""
+        """The combined outcome of several episodes; see `__call__`."""
         info: dict[str, Any] = {
             "return": math.fsum(episode.value for episode in played) / len(played),
             "steps": sum(episode.steps for episode in played),
@@ -181,7 +181,7 @@ class Task:
     def evaluate(
         self, theta: npt.ArrayLike, episodes: int, seed: int = 0, normalization: Normalization | None = None
     ) -> list[Episode]:
-        """Episodes for judging parameters, not for learning: no statistics, and seeds from another stream.
+        """Episodes to test parameters, without statistics and with seeds from another stream.
 
         Episode e gets ``SeedSequence((seed, e, 1))``.
         """
@@ -191,11 +191,11 @@ class Task:
 
     def bind(self, theta: npt.ArrayLike, normalization: Normalization | None = None) -> Policy:
         """The policy with these parameters."""
-        # A Policy takes anything that is a vector, and what it holds is an array.
+        # A Policy accepts any vector and stores an array.
         return Policy(self.architecture, cast(Array, theta), self.actions, normalization, self.observation_shape)
 
     def with_action_noise(self, policy: Policy, entropy: tuple[int, ...]) -> Policy | Act:
-        """The policy with this task's action noise, drawn from the episode's numbers."""
+        """The policy with this task's action noise, drawn with the episode's seed."""
         if not isinstance(self.actions, ContinuousActions) or not self.action_noise:
             return policy
         outputs, clip = unbounded(policy), self.actions.bind(lambda u: u)
@@ -223,24 +223,22 @@ class Task:
     # -- the environments ---------------------------------------------------------------------------------------------
 
     def make(self, **options: Any) -> Any:
-        """A new environment of this task, for the caller to use and to close; options come on top of the task's own."""
+        """A new environment of this task, which the caller closes; options are added to the task's options."""
         if self._is_object:
-            raise InputError(
-                "this task was given an environment, so it cannot make another; give it an id or a function"
-            )
+            raise InputError("this task has one environment and cannot create another; give it an id or a function")
         merged = {**self.environment_options, **options}
         if isinstance(self._source, str):
             return gym_adapter.make(self._source, merged)
-        gym_adapter.gymnasium()  # says what to install
+        gym_adapter.gymnasium()  # the error says what to install
         try:
             return self._source(**merged)
         except GiboError:
             raise
-        except Exception as error:  # a stranger's function may raise anything
-            raise InputError(f"environment: it cannot be made: {describe_error(error)}") from error
+        except Exception as error:  # a foreign function may raise anything
+            raise InputError(f"environment: it cannot be created: {describe_error(error)}") from error
 
     def close(self) -> None:
-        """Close the environments that this task made in this process. It can still be used: then it makes new ones."""
+        """Close the environments of this task in this process. It can still be used and then creates new ones."""
         if self._is_object or self._process != os.getpid():
             return
         while self._idle:
@@ -254,7 +252,7 @@ class Task:
 
     @contextmanager
     def environment(self) -> Iterator[Any]:
-        """An environment for this thread alone. While the context lasts, wide policies use one BLAS thread."""
+        """An environment for this thread only. In this context, wide policies use one BLAS thread."""
         environment = self._take()
         try:
             with single_thread() if self._wide else nullcontext():
@@ -262,19 +260,19 @@ class Task:
         except BaseException:
             if self._is_object:
                 self._idle.append(environment)
-            else:  # in the middle of an episode, or broken
+            else:  # within an episode, or broken
                 with suppress(Exception):
                     environment.close()
             raise
         self._idle.append(environment)
 
     def _take(self) -> Any:
-        if self._process != os.getpid():  # after a fork the environments are still the parent's
+        if self._process != os.getpid():  # after a fork the environments belong to the parent
             if self._is_object:
                 raise InputError(_ONLY_HERE)
             self._idle, self._process = [], os.getpid()
         try:
-            return self._idle.pop()  # one step, also among threads
+            return self._idle.pop()  # atomic, also among threads
         except IndexError:
             if self._is_object:
                 raise InputError(

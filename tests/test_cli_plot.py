@@ -67,7 +67,12 @@ def test_a_run_of_ones_own_has_values_belief_uncertainty_and_lengthscales(tmp_pa
         "lengthscale\nin scales",
     ]
     said = labels(figure)
-    for part in ("value of an iterate", "failed", "recommended point by the model, 90 %", "recommended point by the model: "):
+    for part in (
+        "value of an iterate",
+        "failed",
+        "recommended point by the model, 90 %",
+        "recommended point by the model: ",
+    ):
         assert any(part in label for label in said), part
     (band,) = figure.axes[0].collections[:1]
     assert np.isfinite(band.get_paths()[0].vertices).all()

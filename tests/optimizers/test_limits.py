@@ -31,7 +31,7 @@ def differences(f, z, h=1e-5):
 def test_probabilities_are_those_of_sampling():
     z, rng = np.array([0.3, -0.2]), np.random.default_rng(0)
     (mean, variance), limits = quantity(1).predict(z), region()
-    c = mean + np.sqrt(variance) * rng.standard_normal(400_000)
+    c = mean + np.sqrt(variance + quantity(1).noise) * rng.standard_normal(400_000)
     assert limits.probabilities(z)["a"] == pytest.approx(((c > -0.7) & (c < 0.9)).mean(), abs=3e-3)
 
 
@@ -96,9 +96,9 @@ def test_around_an_iterate_only_what_a_query_adds_is_uncertain():
     kernel, X, data = gp.kernel, np.array([t, z]), gp.observations.X
     K = kernel.k(data, data) + gp.noise * np.eye(len(data))
     C = kernel.k(X, X) - kernel.k(X, data) @ np.linalg.solve(K, kernel.k(data, X))
-    sd = np.sqrt(C[1, 1] - C[0, 1] ** 2 / C[0, 0])
+    sd = np.sqrt(gp.noise + np.array([0.0, C[1, 1] - C[0, 1] ** 2 / C[0, 0]]))
     slack = Region({"a": [Side(gp, 0.9, -1.0, 0.8)]}).around(t).slack(X)
-    np.testing.assert_allclose(slack, 0.9 - gp.predict(X).mean - 0.8 * np.array([0.0, sd]), rtol=0.0, atol=1e-4)
+    np.testing.assert_allclose(slack, 0.9 - gp.predict(X).mean - 0.8 * sd, rtol=0.0, atol=1e-4)
 
 
 def test_careful_queries_leave_an_iterate_where_a_limit_only_just_holds():

@@ -3,7 +3,8 @@
 Symbols
 -------
 z            parameters in units of `scale`
-m(z), s(z)   mean and standard deviation of a quantity, without the noise of its measurements
+m(z), s(z)   mean and standard deviation of a measurement of a quantity. Its noise counts, because the model takes for
+             noise what it fails to follow of the quantity
 level        its limit; sign: 1 for a lower limit, −1 for an upper one
 beta         standard deviations that the quantity must stay away from its limit
 
@@ -22,7 +23,7 @@ import numpy as np
 
 from gibo._linalg import Array
 from gibo.acquisition.climb import Acquisition, climb
-from gibo.acquisition.confidence import LowerConfidenceBound, PosteriorAtPoint
+from gibo.acquisition.confidence import PosteriorAtPoint
 from gibo.gp import GaussianProcess
 
 NORMAL = NormalDist()
@@ -38,35 +39,46 @@ class Side:
     """One side of a limit; see the module's text."""
 
     def __init__(self, gp: GaussianProcess, level: float, sign: float, beta: float) -> None:
-        self.gp, self.level, self.sign = gp, level, sign
-        self.rest = level, sign, beta
-        self._bound, self._posterior = LowerConfidenceBound(gp, sign * beta), PosteriorAtPoint(gp)
+        self.gp, self.level, self.sign, self.beta = gp, level, sign, beta
+        self._posterior = PosteriorAtPoint(gp)
+
+    def around(self, t: Array) -> Side:
+        """The same if the quantity were known to be at t (d,) what its mean there says."""
+        return Side(self.gp.extend(t, self.gp.predict(t).mean, noise_scale=0.0), self.level, self.sign, self.beta)
 
     def slack(self, Z: Array) -> Array:
         """At points (p, d)."""
-        return self.sign * (self._bound(Z) - self.level)
+        room, s = self._room(Z)
+        return room - self.beta * s
 
     def slack_and_gradient(self, z: Array) -> tuple[float, Array]:
-        """At one point (d,)."""
-        bound, gradient = self._bound.value_and_gradient(z)
-        return self.sign * (bound - self.level), self.sign * gradient
+        """At one point (d,); ``∇s = ∇s²/(2·s)``."""
+        mean, variance, by_mean, by_variance = self._posterior(z)
+        s = math.sqrt(variance + self._noise)
+        slack = self.sign * (mean - self.level) - self.beta * s
+        return slack, self.sign * by_mean - (0.5 * self.beta / s) * by_variance
 
     def ratio(self, Z: Array) -> Array:
         """r at points (p, d)."""
-        mean, variance = (np.asarray(moment) for moment in self.gp.predict(Z))
-        return np.asarray(self.sign * (mean - self.level) / np.sqrt(np.maximum(variance, self._least_variance)))
+        room, s = self._room(Z)
+        return room / s
 
     def ratio_and_gradient(self, z: Array) -> tuple[float, Array]:
         """At one point (d,); ``∇r = sign·∇m/s − r·∇s²/(2·s²)``."""
         mean, variance, by_mean, by_variance = self._posterior(z)
-        variance = max(variance, self._least_variance)
-        sd = math.sqrt(variance)
-        r = self.sign * (mean - self.level) / sd
-        return r, self.sign * by_mean / sd - (0.5 * r / variance) * by_variance
+        variance += self._noise
+        s = math.sqrt(variance)
+        r = self.sign * (mean - self.level) / s
+        return r, self.sign * by_mean / s - (0.5 * r / variance) * by_variance
+
+    def _room(self, Z: Array) -> tuple[Array, Array]:
+        """``sign·(m − level)`` and s at points (p, d)."""
+        mean, variance = (np.asarray(moment) for moment in self.gp.predict(Z))
+        return self.sign * (mean - self.level), np.sqrt(variance + self._noise)
 
     @property
-    def _least_variance(self) -> float:
-        return 1e-12 * self.gp.kernel.variance
+    def _noise(self) -> float:
+        return self.gp.noise + 1e-12 * self.gp.kernel.variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,11 +97,7 @@ class Region:
         The search is at t already; what its queries risk is what they add to that. Without this no query leaves an
         iterate that lies where a limit only just holds with its probability, as the end of most moves does.
         """
-        sides = {
-            name: [Side(side.gp.extend(t, side.gp.predict(t).mean, noise_scale=0.0), *side.rest) for side in sides]
-            for name, sides in self.sides.items()
-        }
-        return Region(sides)
+        return Region({name: [side.around(t) for side in sides] for name, sides in self.sides.items()})
 
     def slack(self, Z: Array) -> Array:
         """The least slack at points (p, d)."""

@@ -32,8 +32,8 @@ from gibo.outcome import Evaluation, Outcome
 
 # For the spread, the distance of the first measurement from the limit counts as so many deviations.
 SLACK_COUNTS = 2.0
-# A factor on standard deviations, because models fitted to few values are overconfident. Chosen on the quadratics of the
-# study of limits (machines).
+# A factor on standard deviations, because models fitted to few values are overconfident. Chosen on the quadratics of
+# the study of limits (machines).
 CAUTION = 1.5
 # Before its first fit a quantity is taken to have this lengthscale in units of `scale`, and its measurements this noise
 # variance: then the first careful queries go less than a scale. With these, and noise in s(z), careful searches on ten

@@ -22,6 +22,7 @@ from gibo._checks import (
     as_list,
     as_number,
     as_vector,
+    describe,
     describe_error,
     finite,
     instance,
@@ -34,8 +35,8 @@ from gibo._linalg import Array
 from gibo._serialize import to_plain
 from gibo.errors import InputError
 
-# Part of the message about a value of a wrong type.
-NO_NUMBER = ": expected a number, got"
+# The beginning of a message about what an objective returned.
+OBJECTIVE = "the objective's "
 # Largest number of characters of a message, of a traceback, and of an info as JSON.
 LONGEST_FAILURE = 4_000
 LONGEST_TRACEBACK = 20_000
@@ -212,7 +213,7 @@ def checked(given: Any, d: int, what: str = "value", seconds: float = 0.0) -> Ou
     if outcome.value is None:
         if outcome.failure is not None:
             return replace(Outcome.failed(_failure(outcome.failure, what), seconds), **details)
-        raise InputError(f"{what}{NO_NUMBER} None; if the evaluation gave no value, report it as failed")
+        raise InputError(f"{what}: expected a number, got None; if the evaluation gave no value, report it as failed")
     value = as_number(what, outcome.value) + 0.0  # not −0.0, which a database does not keep
     if not math.isfinite(value):
         raise InputError(f"{what}: expected a finite number, got {value}; report a failed evaluation as failed")
@@ -262,12 +263,18 @@ def told_outcome(d: int, value: Any, gradient: Any, gradient_noise: Any, failed:
     return checked(Outcome(value, gradient, gradient_noise, **given), d)
 
 
+def is_mistake(failure: str) -> bool:
+    """Whether a failure is a mistake in the objective's program, and not a number that is infinite or too large."""
+    is_number = any(text in failure for text in (": expected a finite", ": expected finite", f"{LARGEST:g} in size"))
+    return failure.startswith(OBJECTIVE) and not is_number
+
+
 def as_block(name: str, block: Any) -> str | float:
     """A block: a text, or a number of moderate size."""
-    if isinstance(block, (bool, np.bool_)):
-        raise InputError(f"{name}: expected a text or a number, got {block}")
     if isinstance(block, str):
-        return _name(name, block, "a text or a number")
+        return as_name(name, block, "a text or a number")
+    if isinstance(block, (bool, np.bool_)) or not isinstance(block, numbers.Real):
+        raise InputError(f"{name}: expected a text or a number, got {describe(block)}")
     number = _moderate_number(name, block)
     return int(number) if isinstance(block, numbers.Integral) else number
 
@@ -289,7 +296,7 @@ def _checked_details(outcome: Outcome, where: str) -> dict[str, Any]:
     if len(items) > MOST_MEASURED:
         raise InputError(f"{where}measured: expected at most {MOST_MEASURED} quantities, got {len(items)}")
     quantities = {
-        _name(f"{where}measured", name, "a name"): _moderate_number(f"{where}measured: {shown(name)}", number)
+        as_name(f"{where}measured", name, "a name"): _moderate_number(f"{where}measured: {shown(name)}", number)
         for name, number in items
     }
     noise = None if outcome.noise is None else positive(f"{where}noise", outcome.noise, or_zero=True)
@@ -300,7 +307,8 @@ def _checked_details(outcome: Outcome, where: str) -> dict[str, Any]:
     return {"measured": quantities, "noise": noise, "repeats": repeats, "block": block}
 
 
-def _name(name: str, text: Any, what: str) -> str:
+def as_name(name: str, text: Any, what: str) -> str:
+    """A name, or what else a short printable text stands for."""
     if not isinstance(text, str) or not 0 < len(text) <= LONGEST_NAME or not text.isprintable() or text != text.strip():
         raise InputError(f"{name}: expected {what} of at most {LONGEST_NAME} printable characters, got {shown(text)}")
     return str(text)

@@ -9,6 +9,7 @@ import gibo
 from gibo import InputError, Journal, Outcome
 from gibo.cli import main
 from gibo.web.bench import ManualBench
+from gibo.web.snapshot import snapshot
 
 FILE = """
 minimize = false
@@ -105,3 +106,89 @@ def test_measured_quantities_are_told_by_programs(tmp_path):
             bench.tell({"id": query["id"], "value": 1.0})
         bench.tell(json.loads(json.dumps({"id": query["id"], "value": 1.0, "measured": {"load": 0.1}})))
         assert bench.ask()["queries"][0]["kind"] == "query"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "text"),
+    [
+        (Outcome(1.0, noise=-1.0), "the objective's noise: expected a non-negative finite number, got -1.0; later in"),
+        (Outcome(1.0, repeats=0), "the objective's repeats: expected a whole number of at least 1, got 0"),
+        (Outcome(1.0, block=True), "the objective's block: expected a text or a number, got bool True"),
+        (Outcome(1.0, block=[1]), r"the objective's block: expected a text or a number, got list \[1\]"),
+        (Outcome(1.0, measured=[1.0]), "the objective's measured: expected numbers by name"),
+        (
+            Outcome(1.0, measured={"load": "high"}),
+            "the objective's measured: 'load': expected a number, got str 'high'",
+        ),
+        (Outcome(1.0, measured={"lode": 1.0}), "the objective's measured: 'load' has a limit"),
+        (Outcome(1.0, values=[1.0]), "the objective's values: give them without value and repeats"),
+    ],
+)
+def test_a_mistake_of_the_objective_is_said_before_anything_is_spent(outcome, text, tmp_path):
+    with pytest.raises(InputError, match=text):
+        gibo.maximize(lambda x: outcome, [0.0], budget=5, limits={"load": (None, 0.5)}, journal=tmp_path)
+    with Journal.read(tmp_path) as journal:
+        assert journal.evaluations() == []
+
+
+@pytest.mark.parametrize("options", [{}, {"workers": 2}], ids=["here", "workers"])
+def test_later_in_a_run_it_is_a_failed_evaluation(options):
+    def sometimes(x, seed):
+        value = -float(((x - 1.0) ** 2).sum())
+        if x.any() and seed % 3 == 0:
+            return value  # its measurement is missing
+        return Outcome(value, measured={"load": np.nan if x.any() and seed % 3 == 1 else 0.1})
+
+    with pytest.warns(gibo.FailedEvaluationWarning):
+        result = gibo.maximize(sometimes, [0.0, 0.0], budget=20, limits={"load": (None, 0.5)}, **options)
+    assert result.evaluations == 20
+    reasons = {e.failure.partition(";")[0] for e in result.failures}
+    assert reasons == {
+        "the objective's measured: 'load' has a limit, and this evaluation has no measurement of it",
+        "the objective's measured: 'load': expected a finite number, got nan",
+    }
+
+
+def test_a_start_that_violates_is_said_at_once_and_until_a_better_point_is_recommended(tmp_path, capfd):
+    def violating(x):
+        return Outcome(-float(((x - 1.0) ** 2).sum()), measured={"load": 1.0 - 0.5 * float(x[0])})
+
+    def run(budget, limit=0.5, **options):
+        return gibo.maximize(violating, [0.0, 0.0], budget=budget, scale=0.3, limits={"load": (None, limit)}, **options)
+
+    first = run(4, -50.0, journal=tmp_path)
+    said = "The start violates a limit: load is 1, above its upper limit -50. The search looks for a point"
+    assert said in capfd.readouterr().err
+    assert said in first.advice[1].text
+    assert [each["code"] for each in snapshot(tmp_path)["advice"]] == ["start_violates"]
+    whole = run(60)
+    assert whole.limits["load"] > 0.95
+    assert "start_violates" not in [advice.code for advice in whole.advice]
+
+
+def test_the_page_has_the_limits(tmp_path):
+    gibo.maximize(machine, [0.0, 0.0], budget=12, scale=0.3, limits={"load": (None, 0.5)}, journal=tmp_path)
+    (limit,) = snapshot(tmp_path)["limits"]
+    assert (limit["name"], limit["lower"], limit["upper"]) == ("load", None, 0.5)
+    with Journal.read(tmp_path) as journal:
+        result = gibo.resume(tmp_path, machine, budget=12)
+        assert limit["probability"] == pytest.approx(result.limits["load"])
+        assert journal.spec().baseline is None
+    gibo.maximize(lambda x: -float(x @ x), [0.0], budget=5, journal=tmp_path / "plain")
+    assert snapshot(tmp_path / "plain")["limits"] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("largest_step = true", "largest_step: expected a number, got bool True"),
+        ("baseline = 'often'", "baseline: expected a whole number, got str 'often'"),
+        ("limits = 3", "limits: expected a table, got int 3"),
+        ("careful = 'yes'", "careful: expected true or false, got str 'yes'"),
+    ],
+)
+def test_a_file_with_a_wrong_entry(line, text, tmp_path, capsys):
+    file = tmp_path / "wrong.toml"
+    file.write_text(f"minimize = false\n{line}\n[parameters.gain]\nstart = 0.0\n")
+    assert main(["init", str(tmp_path / "run"), "--parameters", str(file)]) == 2
+    assert text in capsys.readouterr().err

@@ -86,9 +86,9 @@ def test_a_program_sees_and_tells_blocks(bench):
             served.tell({"id": query["id"], "value": 1.0 + query["id"], "block": day})
         (first, *_) = served.ask()["queries"]
         assert first["block"] == "tuesday"
-        with pytest.raises(InputError, match="block: expected a text or a number, got True"):
+        with pytest.raises(InputError, match="block: expected a text or a number, got bool True"):
             served.tell({"id": first["id"], "value": 1.0, "block": True})
-        with pytest.raises(InputError, match="block: expected a number, got list"):
+        with pytest.raises(InputError, match="block: expected a text or a number, got list"):
             served.tell({"id": first["id"], "value": 1.0, "block": [1]})
         served.tell({"id": first["id"], "value": 1.0})
     assert blocks_in(bench) == ["monday", 2, "tuesday", "tuesday"]

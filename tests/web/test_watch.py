@@ -215,7 +215,7 @@ def test_what_runs_where_and_what_comes_next(running):
 def test_advice_where_something_is_off(finished):
     s = snapshot(finished)
     with Reader(finished) as reader:
-        facts = reader.recorded.facts(60, [None] * 50, s["failures"], s["belief"], reader.recorded.last())
+        facts = reader.recorded.facts(60, [None] * 50, s["failures"], s["belief"], reader.recorded.last(), None)
     codes = [each["code"] for each in advice(s, [(float(i), None) for i in range(20)], facts)]
     assert "process_gone" not in codes
     gone = {**s, "state": "gone"}

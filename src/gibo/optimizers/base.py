@@ -197,7 +197,7 @@ class Optimizer(ABC):
         self.settle()
         self._check_proceeding()
         with single_thread():
-            self._update(_without_baseline(self.log.proceed()))
+            self._update(self.log.proceed())
 
     @property
     def evaluations(self) -> list[Evaluation]:
@@ -250,6 +250,10 @@ class Optimizer(ABC):
     def limits_at(self, x: Array) -> dict[str, float]:
         """The model's probability of each limit at x (d,), by the name of its quantity; empty without limits."""
         return {}
+
+    def violated_at_start(self) -> list[str]:
+        """Which limits the start violates, in words."""
+        return []
 
     def clip(self, x: Array) -> Array:
         """The nearest point within the bounds."""
@@ -404,15 +408,10 @@ class Optimizer(ABC):
         """Update if the whole batch is told."""
         if self.log.batch and not self.is_pending:
             with single_thread():
-                self._update(_without_baseline(self.log.close()))
+                self._update(self.log.close())
 
     def _check_proceeding(self) -> None:
         if not self.uses_late_values:
             raise InputError(f"{type(self).__name__} cannot continue before all values of an iteration have arrived")
         if not self.is_pending or self.told_share == 0.0:
             raise QueryError("no query of this iteration has been told; tell at least one first")
-
-
-def _without_baseline(batch: list[Evaluation]) -> list[Evaluation]:
-    """What an optimiser proposed itself."""
-    return [e for e in batch if e.kind != BASELINE]

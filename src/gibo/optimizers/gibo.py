@@ -213,6 +213,12 @@ class GIBO(ModelBased):
         probabilities = {} if region is None else region.probabilities(x / self.scale)
         return {name: probabilities.get(name, math.nan) for name in ([] if self.limits is None else self.limits.names)}
 
+    def violated_at_start(self) -> list[str]:
+        start = self._start()
+        if self.limits is None or self.limits.careful or start is None:  # a careful search refuses such a start
+            return []
+        return self.limits.violations(start.measured)
+
     def check_outcome(self, query: Query, outcome: Outcome) -> None:
         super().check_outcome(query, outcome)
         if self.limits is not None and query.kind != EXTERNAL:

@@ -28,7 +28,7 @@ from gibo.optimizers.failures import VARIANCE, failing
 from gibo.optimizers.model import Surrogate
 from gibo.optimizers.region import Region, Side
 from gibo.optimizers.settings import Settings
-from gibo.outcome import Evaluation, Outcome
+from gibo.outcome import Evaluation, Outcome, as_name
 
 # For the spread, the distance of the first measurement from the limit counts as so many deviations.
 SLACK_COUNTS = 2.0
@@ -128,9 +128,10 @@ def _checked(quantities: Any) -> tuple[tuple[str, float | None, float | None], .
         raise InputError('limits: expected (lower, upper) by name, such as {"torque": (None, 4.0)}; got none')
     checked = []
     for entry in entries:
-        if len(entry) != 3 or not isinstance(entry[0], str) or not entry[0]:
+        if len(entry) != 3 or not isinstance(entry[0], str):
             raise InputError(f"limits: expected (lower, upper) by name, got {shown(entry)}")
         name, *sides = entry
+        as_name("limits", name, "a name")
         lower, upper = (None if side is None else finite(f"limits: {shown(name)}", side) for side in sides)
         if lower is None and upper is None:
             raise InputError(f"limits: {shown(name)} has neither a lower nor an upper limit")

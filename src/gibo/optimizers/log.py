@@ -17,7 +17,7 @@ import numpy.typing as npt
 from gibo._checks import as_points
 from gibo._linalg import Array
 from gibo.errors import InputError, QueryError
-from gibo.outcome import EXTERNAL, Evaluation, Outcome, Query, read_only
+from gibo.outcome import BASELINE, EXTERNAL, Evaluation, Outcome, Query, read_only
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +211,8 @@ class Log:
         """Close the batch; returns its evaluations by id, without values for pending queries."""
         batch, self.batch = self.batch, ()
         missing = Outcome(None, failure="not told yet")
-        return [self.evaluations.get(i) or Evaluation(self.pending[i], missing) for i in batch]
+        closed = [self.evaluations.get(i) or Evaluation(self.pending[i], missing) for i in batch]
+        return [e for e in closed if e.kind != BASELINE]  # what the optimiser proposed itself
 
     def proceed(self) -> list[Evaluation]:
         """`close` although queries of the batch are pending."""

@@ -78,6 +78,7 @@ class Facts:
         iterates: the values of the iterates, in order.
         at_start: the values of the start.
         baseline: those among them of its repeated evaluations.
+        violated: which limits the start violates, in words, if it is the recommended point.
         since: the index of the first one of the values of the search from the present start.
         batch: number of evaluations of the first iteration; 0 before the first query is asked.
         evaluated: number of evaluated queries; the others in `count` are points that the run did not ask for.
@@ -106,6 +107,7 @@ class Facts:
     at_start: Sequence[float] = ()
     baseline: Sequence[float] = ()
     since: int = 0
+    violated: Sequence[str] = ()
     batch: int = 1
     evaluated: int = 0
     by_hand: bool = False
@@ -139,6 +141,7 @@ class Facts:
             trend=optimizer.trend() if isinstance(optimizer, ModelBased) else None,
             **of_values([(e.iteration, e.kind, e.value, np.array_equal(e.x, optimizer.start)) for e in told], begun),
             batch=sum(len(event.queries) for event in first),
+            violated=optimizer.violated_at_start() if known.get("recommended") == optimizer.start.tolist() else (),
             **known,
         )
 
@@ -162,6 +165,15 @@ def of_values(rows: Sequence[tuple[int, str, float | None, bool]], begun: int) -
     }
 
 
+def start_violates(violated: Sequence[str]) -> Advice:
+    """What to do about a start that violates limits."""
+    text = (
+        f"The start violates a limit: {', '.join(violated)}. The search looks for a point where all limits hold, and "
+        "recommends the start until it has found one. Begin at a point that satisfies them, or check the limits."
+    )
+    return Advice("start_violates", text)
+
+
 def alike(values: Sequence[float | None]) -> float | None:
     """The common value of all evaluations; None if values differ or are few."""
     known = [value for value in values if value is not None]
@@ -178,6 +190,8 @@ def remarks(facts: Facts) -> list[Advice]:
     found = [_failures(facts), all_alike(facts), scale_advice(facts), _ascent(facts), _bounds(facts), _drift(facts)]
     if found[1] is not None:  # equal values allow no other advice
         found[2:4] = []
+    if facts.violated:
+        found.insert(0, start_violates(facts.violated))
     return [advice for advice in found if advice is not None]
 
 

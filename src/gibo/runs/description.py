@@ -24,20 +24,22 @@ from gibo.parameters.named import read_toml
 from gibo.runs.earlier import mean_of
 from gibo.runs.spec import Naming
 
+NUMBER = (int, float)
 # The entries of a file besides [parameters], with their types.
 TYPES: dict[str, type | tuple[type, ...]] = {
     "minimize": bool,
     "method": str,
     "seed": int,
     "budget": int,
-    "target": (int, float),
+    "target": NUMBER,
     "baseline": int,
     "settings": dict,
     "limits": dict,
     "careful": bool,
-    "largest_step": (int, float),
+    "largest_step": NUMBER,
     "prior_run": str,
 }
+EXPECTED = {bool: "true or false", str: "a text", int: "a whole number", NUMBER: "a number", dict: "a table"}
 
 
 def read_description(path: Path, **options: Any) -> Description:
@@ -140,8 +142,8 @@ def _description(data: Mapping[str, Any], options: Mapping[str, Any]) -> Descrip
     if not isinstance(parameters, dict) or not parameters:
         raise InputError("expected a table [parameters.NAME] for each parameter, got none")
     for name, kind in TYPES.items():
-        if name in data and not isinstance(data[name], kind):
-            raise InputError(f"{name}: got {describe(data[name])}")
+        if name in data and (not isinstance(data[name], kind) or (kind is not bool and isinstance(data[name], bool))):
+            raise InputError(f"{name}: expected {EXPECTED[kind]}, got {describe(data[name])}")
         if name in data and name in options:
             raise InputError(f"{name}: the file already states it; omit the option")
     rest = {name: data[name] for name in TYPES if name in data} | dict(options)

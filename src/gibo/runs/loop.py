@@ -22,7 +22,8 @@ from typing import Any
 
 from gibo._checks import describe_error
 from gibo.errors import InputError, JournalError, RunError, printable
-from gibo.outcome import EXTERNAL, NO_NUMBER, Evaluation, Query
+from gibo.outcome import EXTERNAL, OBJECTIVE, Evaluation, Outcome, Query, is_mistake
+from gibo.runs.advice import start_violates
 from gibo.runs.control import Control
 from gibo.runs.options import RunOptions
 from gibo.runs.pools import Pool
@@ -182,8 +183,8 @@ class Loop:
 
     def receive(self, last: bool = False) -> int:
         """Record and tell the outcomes that have arrived; failed ones may be tried again. Returns their number."""
-        arrived = [e for e in self.pool.take() if e.id in self.running]  # a person told the others
-        if not self.optimizer.log.evaluations and arrived and NO_NUMBER in (arrived[0].failure or ""):
+        arrived = [self.completed(e) for e in self.pool.take() if e.id in self.running]  # a person told the others
+        if not self.optimizer.log.evaluations and arrived and is_mistake(arrived[0].failure or ""):
             # The very first evaluation: an error in the program; nothing is recorded.
             raise InputError(f"{arrived[0].failure}; later in a run such an evaluation would count as failed")
         settled: list[Evaluation] = []
@@ -200,7 +201,10 @@ class Loop:
             del self.running[e.id]
             if e.failure is not None:
                 self.warn(e, "passed over" if self.options.penalty is None else "given the penalty")
+        is_first = not self.optimizer.log.valued
         self.session.tell(settled)  # first, because nothing else can be lost
+        if is_first and (violated := self.optimizer.violated_at_start()):
+            sys.stderr.write(f"gibo: {start_violates(violated)}\n")
         if settled:
             self.show(settled)
         for e in failed:
@@ -210,6 +214,14 @@ class Loop:
             self.warn(e, "tried again")
             self.submit(e.query)
         return len(arrived)
+
+    def completed(self, e: Evaluation) -> Evaluation:
+        """The same, or a failure where something is missing that the optimiser needs besides a value."""
+        try:
+            self.optimizer.check_outcome(e.query, e.outcome)
+        except InputError as error:
+            return Evaluation(e.query, Outcome.failed(f"{OBJECTIVE}{error}", e.outcome.seconds))
+        return e
 
     def finish(self) -> str:
         """Wait for the running evaluations and record them, unless Ctrl-C comes; returns what could not be recorded."""

@@ -19,7 +19,7 @@ from uuid import uuid4
 from gibo._checks import describe_error, instance
 from gibo._linalg import Array
 from gibo.errors import InputError, RunError
-from gibo.outcome import Evaluation, Outcome, Query, checked
+from gibo.outcome import OBJECTIVE, Evaluation, Outcome, Query, checked
 from gibo.parameters import Parameters
 
 Objective = Callable[..., Any]
@@ -42,11 +42,11 @@ def evaluate(objective: Objective, query: Query, options: dict[str, Any], ticket
         return Outcome.failed(error, time.perf_counter() - started)
     seconds = time.perf_counter() - started
     try:
-        return checked(returned, len(query.x), "the objective's value", seconds)
+        return checked(returned, len(query.x), f"{OBJECTIVE}value", seconds)
     except InputError as error:
         return Outcome.failed(str(error), seconds)
     except Exception as error:  # the content of an Outcome is foreign
-        return Outcome.failed(f"the objective's outcome: {describe_error(error)}", seconds)
+        return Outcome.failed(f"{OBJECTIVE}outcome: {describe_error(error)}", seconds)
 
 
 class Named:

@@ -15,7 +15,8 @@ Views are made after some updates, and the last ones are kept. They are in the o
                            "scale": {"change", "deviation"}, "range": {"change", "deviation"}}, …], most important first
                "contours": [{"parameters": [i, j], "at": [[], []], "mean": [[]]}, …]},  mean[a][b] at at[0][a], at[1][b]
      "believed": {"evaluations": how many there were, "start", "best": {"x", "value", "low", "high"} or null,
-                  "limits": {name: probability that it holds at the recommended point}, if there are limits}}
+                  "limits": {name: probability that it holds at the recommended point}, if there are limits,
+                  "violated": which ones the start violates, in words, if it is the recommended point}}
 
 A slice is the model along one parameter through the recommended point: its mean and 90 % band. A contour is its mean
 over two parameters. A change is that of the mean, with the standard deviation of the difference.
@@ -101,7 +102,9 @@ def believed_view(optimizer: Optimizer, sign: float) -> dict[str, Any] | None:
     best = optimizer.best
     found = {"start": _plain(optimizer.at_start(), sign), "best": _plain(best, sign)}
     limits = {} if best is None else {name: p for name, p in optimizer.limits_at(best.x).items() if math.isfinite(p)}
-    return {"evaluations": len(optimizer.log.evaluations), **found, **({"limits": limits} if limits else {})}
+    violated = optimizer.violated_at_start() if best is not None and np.array_equal(best.x, optimizer.start) else []
+    of_limits = {"limits": limits, "violated": violated} if limits else {}
+    return {"evaluations": len(optimizer.log.evaluations), **found, **of_limits}
 
 
 def _plain(best: Best | None, sign: float) -> dict[str, Any] | None:

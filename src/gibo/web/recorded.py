@@ -109,6 +109,7 @@ class Recorded:
         failures: int,
         recommended: dict[str, Any] | None,
         last: dict[str, Any] | None,
+        believed: dict[str, Any] | None,
     ) -> Facts:
         """The facts for the rules of `gibo.runs.advice`, in the optimiser's units."""
         arguments, d = self.spec.arguments, len(self.spec.arguments["x0"])
@@ -135,6 +136,7 @@ class Recorded:
             expected=expected if isinstance(expected, float) else None,
             signal=signal(rows[-1][2] or 0.0, rows[-1][3] or 0.0) if rows else None,
             recommended=None if recommended is None else recommended["x"],
+            violated=(believed or {}).get("violated", ()),
         )
 
     def verdict(self, facts: Facts, believed: dict[str, Any], by_hand: bool) -> Advice:

@@ -169,7 +169,8 @@ class Reader:
         believed, last = views.get("believed", views.get("verdict")), self.recorded.last()
         recommended = self.recorded.recommended(last, believed, count > failures, state in ("running", "paused"))
         recent = self._recent()
-        facts = self.recorded.facts(count, [failure for _, failure in recent], failures, recommended, last)
+        failed = [failure for _, failure in recent]
+        facts = self.recorded.facts(count, failed, failures, recommended, last, believed)
         verdict = believed and self.recorded.verdict(facts, believed, by_hand=state == "waiting")
         found = {
             "format": FORMAT,

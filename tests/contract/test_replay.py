@@ -302,7 +302,7 @@ def test_those_that_draw_their_points_again_notice_other_points(make):
     for other in others.values():
         optimizer = make(X0, seed=3)
         optimizer.replay(before)
-        with pytest.raises(InputError, match="would ask other queries than it did"):
+        with pytest.raises(InputError, match="the replay asks other queries than recorded"):
             repeat(optimizer, replace(last, queries=(other, *last.queries[1:])))
 
 

@@ -176,8 +176,8 @@ def test_a_state_continues_bit_for_bit(options, asked, iterations):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"bounds": None}, "bounds: this method searches a whole box"),
-        ({"bounds": (0.0, np.inf)}, "bounds: this method searches a whole box"),
+        ({"bounds": None}, "bounds: this method searches a box"),
+        ({"bounds": (0.0, np.inf)}, "bounds: this method searches a box"),
         ({"fit_every": 0}, "fit_every: expected a whole number"),
         ({"kernel": "linear"}, "kernel: expected one of"),
         ({"noise": -1.0}, "noise: expected a positive"),

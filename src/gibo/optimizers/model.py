@@ -1,12 +1,12 @@
-"""The model of the objective that an optimiser carries: data in the user's units go in, beliefs in them come out.
+"""An optimiser's model of the objective: takes data and gives predictions in the user's units.
 
-Inside, the parameters are divided by `scale` (z = x/scale) and the model sees the values in `gibo.optimizers.units`.
+Inside, the parameters are divided by `scale` (z = x/scale) and values are transformed by `gibo.optimizers.units`.
 
     surrogate = surrogate.fit(window)      hyperparameters, from the present ones on
     model = surrogate.given(window)        the posterior given these evaluations
-    model.mean(X), model.jacobian(x)       what it says, in the user's units
+    model.mean(X), model.jacobian(x)       predictions in the user's units
 
-Both are values: nothing is carried along but the hyperparameters, so an optimiser's state is plain data.
+Both are immutable. Only the hyperparameters are kept, so that an optimiser's state is plain data.
 """
 
 from __future__ import annotations
@@ -33,22 +33,21 @@ from gibo.optimizers.units import InUnits, Units
 from gibo.outcome import Best, Evaluation
 from gibo.priors import Prior
 
-# The scale is corrected by a factor of ten either way at most. Memos of earlier versions went farther.
+# The scale is corrected by at most a factor of ten in either direction. Memos of earlier versions may have more.
 LARGEST_LOG_FACTOR, LARGEST_IN_MEMOS = math.log(10.0), 4.6
-# From this many values on a warp is looked for.
+# Number of values from which on warps are tried.
 LEAST_VALUES = 4
-# An entry of a gradient whose noise variance is this many times its prior variance says nothing. A gradient without any
+# An entry of a gradient is ignored if its noise variance is this many times its prior variance. A gradient without any
 # other entries is left out of the model.
 SAYS_NOTHING = 1e6
 # By how many nats a fitted mean must make the values likelier to be used. With 20 unrelated simulators of hills in 6
 # dimensions, 2 changed no median regret, and 0 raised that after 12 values by a third. With 20 good ones, 4 raised that
 # after 12 values from 0.06 to 0.5 (of 1.8 at the start). See the study of simulators (machines).
 MEAN_GAINS = 2.0
-# Standard deviations either way that hold 90 % of a normal distribution.
+# Half-width of the 90 % interval of a normal distribution, in standard deviations.
 Z90 = 1.6448536269514722
-# The value of a recommended point lies below the model's mean, because the point was chosen for that, and farther from
-# it than the model's standard deviation says, because the model was fitted. In standard deviations, and as a factor on
-# them.
+# The value of a recommended point lies below the model's mean, because the point was chosen for a high mean, and its
+# uncertainty is larger than the model's, because the model was fitted. In standard deviations, and as a factor on them.
 OPTIMISM, OVERCONFIDENCE = 0.5, 2.0
 
 
@@ -65,7 +64,7 @@ class Hyperparameters(NamedTuple):
 
     @classmethod
     def initial(cls, settings: Settings, d: int) -> Hyperparameters:
-        """Where they start: at their fixed values, or at their prior's mean."""
+        """The initial hyperparameters: fixed values, or the prior's mean."""
         ell, s2, noise = (
             np.asarray(h.mean if isinstance(h, Prior) else h, dtype=np.float64)
             for h in (settings.lengthscale, settings.variance, settings.noise)
@@ -75,7 +74,7 @@ class Hyperparameters(NamedTuple):
 
     @classmethod
     def of(cls, gp: GaussianProcess, d: int) -> Hyperparameters:
-        """Those of a model."""
+        """The hyperparameters of a model."""
         blocks = {} if gp.blocks is None else gp.blocks.hyperparameters
         return cls(gp.kernel.ell(d).copy(), gp.kernel.variance, gp.noise, gp.kernel.own, blocks)
 
@@ -89,20 +88,20 @@ class Model:
     scale: Array
 
     def mean(self, X: Array) -> Array:
-        """The believed mean of the objective's values at X (p, d)."""
+        """The predicted mean of the objective's values at X (p, d)."""
         mean, variance = (np.asarray(moment) for moment in self.gp.predict(X / self.scale))
         return self.units.mean(mean, variance + self.gp.noise, self.seen)
 
     def interval(self, x: Array) -> tuple[float, float]:
-        """Where the mean of the objective's values at x (d,) is believed to lie, with 90 % probability.
+        """The 90 % interval of the mean of the objective's values at x (d,).
 
-        For a point that was chosen because it looks high: see `OPTIMISM` and `OVERCONFIDENCE`.
+        For a point that was chosen for a high prediction: see `OPTIMISM` and `OVERCONFIDENCE`.
         """
         mean, variance = (float(moment) for moment in self.gp.predict(x / self.scale))
         deviations = np.array([0.0, *(-OPTIMISM + OVERCONFIDENCE * np.array([-Z90, Z90]))])
         lowest, highest = self.seen
         room = highest - lowest if math.isfinite(lowest) else math.inf
-        within = (lowest - room, highest + room)  # the inverse of a warp would reach farther than all values together
+        within = (lowest - room, highest + room)  # the inverse of a warp would reach far beyond all values
         u = mean + math.sqrt(variance) * deviations
         at, low, high = np.clip(self.units.mean(u, self.gp.noise, within), *within).tolist()
         low, high = min(at, low), max(at, high)
@@ -110,20 +109,20 @@ class Model:
 
     @property
     def seen(self) -> tuple[float, float]:
-        """The lowest and the highest value that the model was given."""
+        """The lowest and the highest value in the model."""
         if self.gp.observations is None or not self.gp.n:
             return -math.inf, math.inf
         y = self.units.invert(self.gp.observations.y)
         return float(y.min()), float(y.max())
 
     def at(self, x: Array) -> Best:
-        """A point (d,) with its believed value and 90 % interval."""
+        """A point (d,) with its predicted value and 90 % interval."""
         low, high = self.interval(x)
         value = float(self.mean(x[None])[0])
         return Best(x.copy(), value, (min(low, value), max(high, value)))
 
     def belief(self, best: Best, iterate: Array) -> Belief:
-        """What a journal records of this model, with the recommended point and the iterate."""
+        """The journal's record of this model, with the recommended point and the iterate."""
         mean, variance = (float(moment) for moment in self.gp.predict(best.x / self.scale))
         jacobian = self.jacobian(iterate)
         return Belief(
@@ -140,7 +139,7 @@ class Model:
         )
 
     def lower_bound(self, X: Array, caution: float) -> Array:
-        """Mean less `caution` standard deviations at X (p, d), as the model sees it: for comparisons."""
+        """Mean minus `caution` standard deviations at X (p, d), in the model's units: for comparisons."""
         mean, variance = self.gp.predict(X / self.scale)
         return np.asarray(mean - caution * np.sqrt(variance))
 
@@ -156,12 +155,12 @@ class Model:
 
     @property
     def data(self) -> Observations:
-        """What the model was given; an error if it was given nothing."""
+        """The data of the model; raises without data."""
         return conditioned(self.gp)[0]
 
     @property
     def evidence(self) -> float:
-        """How many nats likelier the values are under the model than under noise alone, at its likeliest.
+        """Log-likelihood of the values under the model minus that under the likeliest pure noise, in nats.
 
         For a model of values without gradients.
         """
@@ -172,8 +171,8 @@ class Model:
     def trend(self, times: Array) -> float:
         """The slope of the values in time, in its standard errors, for a model given values alone at these times (n,).
 
-        By generalised least squares with the covariance K of the model, beside a constant: ``tᵀK⁻¹r/√(tᵀK⁻¹t)``, where
-        t and the residuals r are orthogonal to 1 in K⁻¹. About standard normal where nothing drifts.
+        By generalised least squares with the covariance K of the model and a constant: ``tᵀK⁻¹r/√(tᵀK⁻¹t)``, where t
+        and the residuals r are orthogonal to 1 in K⁻¹. Approximately standard normal without a drift.
         """
         data, factor = conditioned(self.gp)
         residuals = data.y - self.gp.mean_at(data.X)
@@ -195,7 +194,7 @@ class Model:
         return Jacobian(internal.mean * slope, internal.covariance * np.outer(slope, slope))
 
     def extend(self, e: Evaluation) -> Model:
-        """With one more evaluation; where it failed, the model takes its own mean for the missing value."""
+        """The model with one more evaluation; a failed evaluation gets the model's mean as its value."""
         z = e.x / self.scale
         u = self.gp.predict(z).mean if e.value is None else self.units.apply(np.array(e.value))
         return replace(self, gp=self.gp.extend(z, u, **noise_of([e], float(self.units.inverse_slope(np.array(u))))))
@@ -203,14 +202,14 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class Surrogate:
-    """How the objective is modelled, with the present hyperparameters.
+    """The model's settings with the present hyperparameters.
 
     Attributes:
         settings: resolved, see `Settings.resolve`.
         scale: (d,) of the parameters.
-        hyperparameters: in the units that the model sees.
-        warning: why the last fit kept the old hyperparameters, or None.
-        log_factor: logarithm of the factor by which the lengthscales, and their prior, were rescaled.
+        hyperparameters: in the model's units.
+        warning: the reason why the last fit kept the old hyperparameters, or None.
+        log_factor: logarithm of the factor by which the lengthscales and their prior were rescaled.
         uses_mean: whether the settings' fitted mean made the values of the last fit likelier; see `MEAN_GAINS`. If
             nothing is fitted it is used from the start.
     """
@@ -248,7 +247,7 @@ class Surrogate:
         return 0.0 if mean == "published" else mean
 
     def given(self, evaluations: Sequence[Evaluation], N_g: int = 0) -> Model:
-        """The posterior given evaluations that have values, with the last N_g gradients among them."""
+        """The posterior given evaluations with values, and the last N_g gradients among them."""
         y = _values(evaluations)
         units = Units.of(y, self.settings.standardize)
         blocks = blocks_of(evaluations, self.settings)
@@ -257,7 +256,7 @@ class Surrogate:
             return Model(gp, units, self.scale)
         X, u = np.array([e.x for e in evaluations]) / self.scale, units.apply(y)
         rows: dict[str, Any] = noise_of(evaluations, units.spread) | ({} if blocks is None else {"blocks": blocks})
-        if N_g == 0 or not any(e.gradient is not None for e in evaluations):  # they would need warping, too
+        if N_g == 0 or not any(e.gradient is not None for e in evaluations):  # gradients would need warping, too
             model = Model(gp.condition(X, u, **rows), units, self.scale)
             return self._likeliest(model, y) if can_be_warped(evaluations) else model
         known = [(e.x, e.gradient, e.gradient_noise) for e in evaluations if e.gradient is not None]
@@ -268,13 +267,13 @@ class Surrogate:
         return Model(gp.condition(X, u, G, g, g_noise, **rows), units, self.scale)
 
     def fit(self, evaluations: Sequence[Evaluation]) -> Surrogate:
-        """MAP hyperparameters, from the present ones on; to the values alone.
+        """Fit MAP hyperparameters to the values only, starting at the present ones.
 
-        Exact gradients of a gentle slope beside a cliff would outweigh the values, and the lengthscales that they want,
-        and with them the steps, would be far too long.
+        Exact gradients of a gentle slope beside a cliff would outweigh the values, and lengthscales and steps would be
+        far too long.
         """
         if self.settings.standardize and len({e.value for e in evaluations}) == 1:
-            return self  # all the same, such as the highest score: any long lengthscale explains it, and says nothing
+            return self  # all equal, such as the highest score: any long lengthscale explains it
         gp = self.given(evaluations).gp
         if self.settings.mean == "published":
             gp = replace(gp, mean="estimated")
@@ -300,10 +299,10 @@ class Surrogate:
         N_g: int,
         block: float | None = None,
     ) -> GaussianProcess | None:
-        """The model given these evaluations and a value and a gradient at x, whatever they will be.
+        """The model given these evaluations and a future value and gradient at x.
 
-        What a query would tell about the gradient does not depend on them. None if a gradient with that noise says
-        nothing. If there are no evaluations, the units are those of the recent ones. `block` is that of the value.
+        The information of a query does not depend on their numbers. None if a gradient with that noise is ignored.
+        Without evaluations, the units are those of the recent ones. `block` is the block of the value.
         """
         model = self.given(evaluations, N_g)
         units = model.units if model.gp.n else Units.of(_values(recent), self.settings.standardize)
@@ -314,11 +313,11 @@ class Surrogate:
 
     @property
     def can_be_rescaled(self) -> bool:
-        """Whether the lengthscales have a prior that can move."""
+        """Whether the lengthscales have a prior that can be rescaled."""
         return hasattr(self.settings.lengthscale, "median")
 
     def rescaled(self, factor: float) -> Surrogate:
-        """With lengthscales, and their prior, that are so many times as long; within `LARGEST_LOG_FACTOR`."""
+        """The lengthscales and their prior multiplied by a factor, within `LARGEST_LOG_FACTOR`."""
         log_factor = float(np.clip(self.log_factor + math.log(factor), -LARGEST_LOG_FACTOR, LARGEST_LOG_FACTOR))
         ell = self.hyperparameters.lengthscale * math.exp(log_factor - self.log_factor)
         return replace(self, hyperparameters=self.hyperparameters._replace(lengthscale=ell), log_factor=log_factor)
@@ -340,7 +339,7 @@ class Surrogate:
         return found | ({"log_factor": self.log_factor} if self.log_factor else {})
 
     def recall(self, memo: dict[str, Any]) -> Surrogate:
-        """With those of a memo."""
+        """With the hyperparameters of a memo."""
         given, variance, noise, *more = memo["hyperparameters"]
         ell, warning = as_vector("memo: lengthscale", given, len(self.scale)), memo.get("warning")
         if not (ell > 0.0).all() or not (warning is None or isinstance(warning, str)):
@@ -361,7 +360,7 @@ class Surrogate:
         )
 
     def _likeliest(self, model: Model, y: Array) -> Model:
-        """With its values y shown in the likeliest way, if they may be warped; one factorisation serves all warps."""
+        """The model with the likeliest warp of its values y, if allowed; one factorisation serves all warps."""
         if not self.settings.warp or len(y) < LEAST_VALUES or not y.std() > 0.0:
             return model
         data, factor = conditioned(model.gp)
@@ -375,16 +374,16 @@ class Surrogate:
             m = (W @ e / (e @ e))[:, None] if model.gp.mean == "estimated" else model.gp.mean
             squares = ((W - m * e) ** 2).sum(axis=1)
         scores = np.array([units.log_density(y) for units in candidates]) - 0.5 * squares
-        best = int((scores >= scores.max() - 1e-9 * len(y)).argmax())  # the first: of those that change no value, none
+        best = int((scores >= scores.max() - 1e-9 * len(y)).argmax())  # the first of equal ones has no warp
         gp = replace(model.gp, observations=replace(data, y=U[best]))
         return Model(gp, candidates[best], model.scale)
 
     def _gradients(self, units: Units, given: list[Any]) -> tuple[Array, Array, Array, Array]:
-        """Of gradients (x, gradient, noise) those that say something, in z and u: where, what and their noise (m, d),
-        and which of those that are given they are.
+        """The informative gradients of (x, gradient, noise), in z and u: points, gradients and noise (m, d), and their
+        indices.
 
-        An entry g with noise v far above its prior variance H says g/v. So does (c/v)·g with the noise c < v, if c is
-        still far above H; and K, whose digits are relative to its largest entry, stays well conditioned.
+        An entry g with noise v far above its prior variance H carries the information g/v. The entry (c/v)·g with the
+        noise c < v carries the same if c is still far above H, and K stays well conditioned.
         """
         d = len(self.scale)
         x, g, v = np.array(given, dtype=np.float64).reshape(-1, 3, d).swapaxes(0, 1)
@@ -393,7 +392,7 @@ class Surrogate:
         c = np.minimum(v, SAYS_NOTHING * self.prior.kernel.gradient_variance(d))
         mean = self._prior(units).mean
         expected = mean.gradient(x / self.scale) if isinstance(mean, Mean) else 0.0
-        with np.errstate(invalid="ignore"):  # 0/0 where a gradient is exact
+        with np.errstate(invalid="ignore"):  # 0/0 if a gradient is exact
             g = expected + np.where(c < v, c / v, 1.0) * (g * slope - expected)
         speaks = (c == v).any(axis=1) & np.isfinite(g).all(axis=1)
         return x[speaks] / self.scale, g[speaks], c[speaks], speaks

@@ -1,6 +1,6 @@
-"""What optimisers with a model have in common: a window of evaluations, hyperparameters, a box, a recommended point.
+"""The base of optimisers with a model: a window of evaluations, hyperparameters, a box, a recommended point.
 
-The model is never carried along: whenever it is needed it is made from the window and the hyperparameters.
+The model is not kept: it is computed from the window and the hyperparameters when it is needed.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from gibo.optimizers.rows import check_time
 from gibo.optimizers.settings import Settings
 from gibo.outcome import BASELINE, Best, Evaluation, Outcome, Query
 
-# How probable it must be that another point is better than the start, to be recommended in its place.
+# Required probability that another point is better than the start, to recommend it.
 SURELY_BETTER = 0.95
-# And by how many nats the model must make the values likelier than noise alone: the point was chosen among many, and
-# the question is asked at any time. With both, 2 to 5 % of runs on pure noise leave the start; without this, 23 to
+# And the required evidence of the model against pure noise, in nats, because the point was chosen among many, and the
+# question is asked at any time. With both, 2 to 5 % of runs on pure noise leave the start; without this, 23 to
 # 38 %. See docs/algorithm.md.
 SURE_SIGNAL = 1.0
-# From this many values on a trend in time is looked for.
+# Number of values from which on a trend in time is estimated.
 LEAST_FOR_TREND = 20
 
 
 class ModelBased(Optimizer):
-    """Base of optimisers with a model; see the module's text. A subclass gives `_propose` and `_update`.
+    """Base of optimisers with a model; see the module's docstring. A subclass defines `_propose` and `_update`.
 
     Args:
         x0, scale, bounds, seed: see `Optimizer`.
@@ -60,7 +60,7 @@ class ModelBased(Optimizer):
         self._surrogate = Surrogate.initial(self.settings, self.scale)
 
     def default_settings(self) -> Settings:
-        """The settings of an optimiser that is given none."""
+        """The default settings."""
         return Settings()
 
     def check_outcome(self, query: Query, outcome: Outcome) -> None:
@@ -70,11 +70,11 @@ class ModelBased(Optimizer):
 
     @property
     def best(self) -> Best | None:
-        """The recommended point, with the believed mean of the objective's values there.
+        """The recommended point with the predicted mean of the objective's values there.
 
-        If `Settings.only_evaluated`: the evaluated point with the highest mean − caution standard deviations, but the
-        start until the values are surely more than noise and that point is surely better. Otherwise the iterate counts
-        as well, and the start is nothing special.
+        If `Settings.only_evaluated`: the evaluated point with the highest mean − caution standard deviations; but the
+        start until the values are surely more than noise and that point is surely better. Otherwise the iterate also
+        counts, and there is no rule for the start.
         Points outside the region in which limits hold, or measured to violate one, do not count. If the start is
         probably outside, too, the other point need not be surely better.
         """
@@ -128,7 +128,7 @@ class ModelBased(Optimizer):
         if self.settings.only_evaluated and start is None and self.begun and not in_doubt:
             best = self.start  # it was named, and is not evaluated yet
         elif self.settings.only_evaluated and start is not None and not in_doubt:
-            signal = len(judge.data.G) > 0 or judge.evidence >= SURE_SIGNAL  # gradients come with a noise that is known
+            signal = len(judge.data.G) > 0 or judge.evidence >= SURE_SIGNAL  # gradients have a known noise
             surely = signal and judge.probability_above(best, start.x) >= SURELY_BETTER
             best = best if surely else start.x
         return judge.at(best)
@@ -144,7 +144,7 @@ class ModelBased(Optimizer):
         return next((e for e in chain(again, since, reversed(valued)) if np.array_equal(e.x, self.start)), None)
 
     def _judged(self) -> list[Evaluation]:
-        """The window, with the start where points are compared with it."""
+        """The window, with the start if points are compared with it."""
         window, start = self._window(), self._start()
         return [start, *window] if self.settings.only_evaluated and start and start not in window else window
 
@@ -153,7 +153,7 @@ class ModelBased(Optimizer):
         return self._given(self._judged())
 
     def _region(self) -> Region | None:
-        """Where a recommended point may lie; None: anywhere."""
+        """The region for the recommended point; None: no restriction."""
         return None
 
     def _failed_since_window(self) -> bool:
@@ -162,7 +162,7 @@ class ModelBased(Optimizer):
     # -- the model ----------------------------------------------------------------------------------------------------
 
     def _window(self, size: int | None = None) -> list[Evaluation]:
-        """The last evaluations that have a value, by id; N_m of them."""
+        """The last N_m evaluations with a value, by id."""
         size = self.settings.sizes[2] if size is None else size
         return self.log.valued[-size:] if size > 0 else []
 
@@ -205,7 +205,7 @@ class ModelBased(Optimizer):
         return z if self.bounds is None else np.clip(z, self.bounds[0] / self.scale, self.bounds[1] / self.scale)
 
     def _record(self, model: Model, before: Array) -> None:
-        """Keep what was known when the iterate moved from `before` to where it is now."""
+        """Record the step from `before` to the present iterate."""
         internal = model.gp.jacobian(before / self.scale)
         jacobian, square = model.in_users_units(internal, before), model.units.spread**2
         ell, variance, noise, *_ = self._surrogate.hyperparameters

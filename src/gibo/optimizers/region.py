@@ -1,4 +1,4 @@
-"""Where limits hold, as models of the limited quantities believe.
+"""The region in which limits hold, according to the models of the limited quantities.
 
 Symbols
 -------
@@ -6,10 +6,10 @@ z            parameters in units of `scale`
 m(z), s(z)   mean and standard deviation of a measurement of a quantity. Its noise counts, because the model takes for
              noise what it fails to follow of the quantity
 level        its limit; sign: 1 for a lower limit, −1 for an upper one
-beta         standard deviations that the quantity must stay away from its limit
+beta         required distance of the quantity from its limit, in standard deviations
 
-A side of a limit holds at z with probability ``Phi(r(z))``, ``r = sign·(m − level)/s``. It is surely kept where its
-slack ``sign·(m − level) − beta·s`` is not negative: that is ``Phi(r) >= Phi(beta)``.
+A side of a limit holds at z with probability ``Phi(r(z))``, ``r = sign·(m − level)/s``. It counts as kept if its slack
+``sign·(m − level) − beta·s`` is not negative, which means ``Phi(r) >= Phi(beta)``.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from gibo.acquisition.confidence import PosteriorAtPoint
 from gibo.gp import GaussianProcess
 
 NORMAL = NormalDist()
-# Points of a ray from the iterate to a query that are looked at, if the query is outside.
+# Points on a ray from the iterate to a query that are tried if the query is outside.
 RAY = np.linspace(0.0, 1.0, 65)
 # The climb within the region: rounds, first weight of a violation, and its growth from round to round.
 ROUNDS, WEIGHT, GROWTH = 6, 10.0, 3.0
-# A violation that is left to the way back from the end of the climb.
+# A violation that the way back from the end of the climb can remove.
 TOLERANCE = 1e-3
 
 
 class Side:
-    """One side of a limit; see the module's text."""
+    """One side of a limit; see the module's docstring."""
 
     def __init__(self, gp: GaussianProcess, level: float, sign: float, beta: float) -> None:
         self.gp, self.level, self.sign, self.beta = gp, level, sign, beta
@@ -83,7 +83,7 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """Where all sides of all limits hold, each with its probability; sides by the name of their quantity."""
+    """The region in which all sides of all limits hold; sides by the name of their quantity."""
 
     sides: Mapping[str, Sequence[Side]]
 
@@ -105,7 +105,7 @@ class Region:
         return least
 
     def probabilities(self, z: Array) -> dict[str, float]:
-        """That each limit holds at z (d,); ``Phi(r_lower) + Phi(r_upper) − 1`` where it has both sides."""
+        """The probability of each limit at z (d,); ``Phi(r_lower) + Phi(r_upper) − 1`` for a limit with both sides."""
         return {
             name: max(0.0, sum(NORMAL.cdf(float(side.ratio(z[None])[0])) for side in sides) - (len(sides) - 1.0))
             for name, sides in self.sides.items()
@@ -116,8 +116,9 @@ class Region:
         return min(self.probabilities(z).values()) >= 0.5
 
     def nearest(self, z: Array, t: Array, lower: Array, upper: Array) -> Array:
-        """z if it is inside; else its mirror image behind t, which tells as much of the gradient at t; else the last
-        point of the ray from t to z before it leaves the region. If t is outside, the ray's point of most slack."""
+        """z if it is inside; else its mirror image at t, which has the same information about the gradient at t; else
+        the last point on the ray from t to z within the region. If t is outside, the point of the ray with the most
+        slack."""
         mirrored = np.clip(2.0 * t - z, lower, upper)
         slack = self.slack(np.array([z, mirrored]))
         if (slack >= 0.0).any():
@@ -125,7 +126,7 @@ class Region:
         return self.back(z, t)
 
     def back(self, z: Array, t: Array) -> Array:
-        """The last point of the ray from t to z before it leaves the region; see `nearest`."""
+        """The last point on the ray from t to z within the region; see `nearest`."""
         ray = t + RAY[:, None] * (z - t)
         slack = self.slack(ray)
         if slack[0] < 0.0:
@@ -134,16 +135,16 @@ class Region:
         return np.asarray(ray[outside[0] - 1] if len(outside) else z)
 
     def highest(self, bound: Acquisition, z: Array, candidates: Array, lower: Array, upper: Array, ell: Array) -> Array:
-        """The highest point of the bound in the part of the box that is inside, as far as it is found.
+        """The maximum of the bound in the part of the box within the region, as far as it is found.
 
         By augmented Lagrangians: in each round ``bound − Σ_j max(0, λ_j − ρ·slack_j)²/(2ρ)`` is climbed, and then
         ``λ_j := max(0, λ_j − ρ·slack_j)`` (Nocedal, Wright: Numerical Optimization, 2006, section 17.3). Where the box
         has no point inside: the point at which the limits most probably hold.
 
         Args:
-            bound: what is climbed.
-            z: (d,) where the climb starts, in the box.
-            candidates: (p, d) other points of the box, p ≥ 1. Where one is inside, the result is no lower.
+            bound: the function to maximise.
+            z: (d,) the start of the climb, in the box.
+            candidates: (p, d) other points of the box, p ≥ 1. If one is inside, the result is at least as high.
             lower, upper, ell: (d,) the box and the lengthscales.
         """
         sides, anchors = self._all, candidates[self.slack(candidates) >= 0.0]
@@ -157,7 +158,7 @@ class Region:
                 break
             multipliers = np.maximum(0.0, lagrangian.multipliers - lagrangian.weight * slack)
             if not multipliers.any():
-                break  # the highest point of the box is inside
+                break  # the maximum over the box is inside
             lagrangian = _Lagrangian(bound, sides, multipliers, GROWTH * lagrangian.weight)
             groups = [z[None]]
         if anchor is not None:
@@ -198,7 +199,7 @@ class _Probability:
     sides: Sequence[Side]
 
     def __call__(self, Z: Array) -> Array:
-        from scipy.special import log_ndtr  # here, because few need it
+        from scipy.special import log_ndtr  # imported here, because rarely needed
 
         return np.asarray(np.sum([log_ndtr(side.ratio(Z)) for side in self.sides], axis=0))
 

@@ -1,8 +1,8 @@
-"""How a fresh optimiser comes to stand where a log of events ends.
+"""Brings a new optimiser to the end of a log of events.
 
     load      takes in an event without computing anything
-    recall    takes in a batch and its memo, which holds what was slow to compute
-    repeat    does what was done, and computes it again
+    recall    takes in a batch and its memo with the results of slow computations
+    repeat    repeats the event with all its computations
 
 A replay loads the events up to the last memo, recalls that, and repeats those after it.
 """
@@ -23,11 +23,11 @@ from gibo.optimizers.state import understood
 from gibo.outcome import Query
 
 Optimizer = Any  # one of `gibo.optimizers.base`, which imports this module
-OTHER_QUERIES = "would ask other queries than it did: with another version of gibo or cma?"
+OTHER_QUERIES = "the replay asks other queries than recorded: another version of gibo or cma?"
 
 
 def replay(optimizer: Optimizer, events: Iterable[Event]) -> None:
-    """See the module's text."""
+    """Replay events; see the module's docstring."""
     events = list(events)
     last = last_whole(events)
     for i, event in enumerate(events):
@@ -59,7 +59,7 @@ def load(optimizer: Optimizer, event: Event) -> None:
 
 
 def recall(optimizer: Optimizer, asked: Asked) -> None:
-    """Stand where the optimiser stood when it had proposed this batch, by its memo."""
+    """Restore the state after the proposal of this batch from its memo."""
     memo = asked.memo or {}
     optimizer.log.ask(asked)
     optimizer._iteration = asked.queries[0].iteration
@@ -71,7 +71,7 @@ def recall(optimizer: Optimizer, asked: Asked) -> None:
 
 
 def repeat(optimizer: Optimizer, event: Event) -> None:
-    """Do what was done."""
+    """Repeat an event."""
     if isinstance(event, Told):
         optimizer.receive(event.query, event.outcome)
     elif isinstance(event, Proceeded):
@@ -95,7 +95,7 @@ def repeat(optimizer: Optimizer, event: Event) -> None:
 
 
 def _would_ask(optimizer: Optimizer, queries: Sequence[Query]) -> bool:
-    """Whether these are the next ones, but for rounding, which may differ between machines."""
+    """Whether these are the next queries, up to rounding, which may differ between machines."""
     proposed = optimizer._next_batch()
     return len(proposed) == len(queries) and all(
         kind == query.kind

@@ -1,7 +1,7 @@
-"""What a model is told of evaluations besides their points and values: their noise, and their blocks or times.
+"""Further data of evaluations for a model: their noise, and their blocks or times.
 
 Noise: a value that is the mean of r repeats has the noise variance ``noise/r``, where `noise` is the model's
-hyperparameter. A value with a noise variance v that the user knows has exactly that, ``v/spread²`` in the model.
+hyperparameter. A value with a known noise variance v has exactly this variance, ``v/spread²`` in the model.
 
 Blocks (`gibo.blocks`): a number for each evaluation. Those of the same `Evaluation.block` share one, others have one of
 their own. With ``Settings.blocks="iteration"`` the block of an iteration's queries is their seed.
@@ -24,8 +24,8 @@ from gibo.optimizers.settings import Settings
 from gibo.outcome import Evaluation, Outcome, Query
 from gibo.priors import LogNormal, Prior
 
-# Of the block term: shift as a share of the variance of the values, share of that of the objective, and the timescale
-# of a drift in evaluations.
+# Priors of the block term: shift as a share of the values' variance, share of the objective's variance, and the
+# timescale of a drift in evaluations.
 BLOCK_PRIORS: dict[str, Prior] = {"shift": LogNormal(0.3, 1.5), "share": LogNormal(0.1, 1.5)}
 DRIFT_PRIORS: dict[str, Prior] = {
     "shift": LogNormal(0.3, 1.5),
@@ -37,7 +37,7 @@ NEW_BLOCK = -0.5
 
 
 def noise_of(evaluations: Sequence[Evaluation], spread: float) -> dict[str, Array]:
-    """``noise_scale`` and ``known_noise`` of `GaussianProcess.condition`; nothing where every value is a usual one."""
+    """``noise_scale`` and ``known_noise`` of `GaussianProcess.condition`; empty if all values have the usual noise."""
     if all(e.noise is None and e.repeats == 1 for e in evaluations):
         return {}
     scale = np.array([1.0 / e.repeats if e.noise is None else 0.0 for e in evaluations])
@@ -46,12 +46,12 @@ def noise_of(evaluations: Sequence[Evaluation], spread: float) -> dict[str, Arra
 
 
 def can_be_warped(evaluations: Sequence[Evaluation]) -> bool:
-    """A known noise variance belongs to the values as they are, so values with one are not warped."""
+    """Whether values can be warped: a known noise variance belongs to unwarped values."""
     return all(e.noise is None for e in evaluations)
 
 
 def expecting_usual_noise(gp: GaussianProcess) -> GaussianProcess:
-    """The same posterior, where further values are expected to have the median noise of the present ones."""
+    """The posterior, with the median noise of the present values expected for further values."""
     data = gp.observations
     if data is None or not gp.n or ((data.noise_scale == 1.0) & (data.known_noise == 0.0)).all():
         return gp
@@ -59,12 +59,12 @@ def expecting_usual_noise(gp: GaussianProcess) -> GaussianProcess:
 
 
 def block_priors(settings: Settings) -> dict[str, Prior]:
-    """Of the hyperparameters of the model's block term; none without one."""
+    """The priors of the block term's hyperparameters; empty without a block term."""
     return DRIFT_PRIORS if settings.drift else BLOCK_PRIORS if settings.blocks is not None else {}
 
 
 def block_term(hyperparameters: dict[str, float], now: float) -> BlockTerm | None:
-    """The model's block term, which has these hyperparameters."""
+    """The model's block term with these hyperparameters."""
     if not hyperparameters:
         return None
     return BlockTerm(**hyperparameters, now=now if "timescale" in hyperparameters else None)
@@ -80,9 +80,9 @@ def blocks_of(evaluations: Sequence[Evaluation], settings: Settings) -> Array | 
 def blocks_to_come(
     evaluations: Sequence[Evaluation], pending: Sequence[Query], block: str | float | None, settings: Settings
 ) -> tuple[float | None, list[float | None]]:
-    """The numbers of the block of the next queries and of those of the queries that are pending.
+    """The block numbers of the next queries and of the pending queries.
 
-    None without blocks. With a drift they are None too: what is to come is evaluated now.
+    None without blocks, and with a drift, because future evaluations happen now.
     """
     if settings.drift or settings.blocks is None:
         return None, [None] * len(pending)
@@ -93,7 +93,7 @@ def blocks_to_come(
 
 
 def check_time(query: Query, outcome: Outcome, settings: Settings) -> None:
-    """That a value has its time, where the times of a drift are given."""
+    """Check that a value has its time, if the user gives the times of a drift."""
     is_missing = outcome.block is None and outcome.value is not None
     if settings.drift and settings.blocks == "given" and (is_missing or isinstance(outcome.block, str)):
         raise InputError(

@@ -1,4 +1,4 @@
-"""An optimiser as plain data, for JSON: the arguments of its constructor, and its log of events; and back."""
+"""Converts an optimiser to plain JSON data (the constructor's arguments and the log of events) and back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Bounds(NamedTuple):
-    """Bounds in a form that can be read in one way only; see `gibo._checks.as_bounds`."""
+    """Bounds in an unambiguous form; see `gibo._checks.as_bounds`."""
 
     lb: Any
     ub: Any
@@ -30,7 +30,7 @@ class Bounds(NamedTuple):
 
 @contextmanager
 def understood(otherwise: str) -> Iterator[None]:
-    """What cannot be made sense of, in this block, is an error that begins so; it may come from anywhere."""
+    """Report invalid data in this block as an error that begins with this text; the data may come from anywhere."""
     try:
         yield
     except GiboError:
@@ -40,12 +40,12 @@ def understood(otherwise: str) -> Iterator[None]:
 
 
 def arguments_of(optimizer: object) -> dict[str, Any]:
-    """What `make` needs to make one like this: each option from the attribute of its name."""
+    """The arguments for `make`: each option from the attribute of the same name."""
     kind = type(optimizer).__name__
     plain: dict[str, Any] = {}
     for name in option_names(type(optimizer)):
         if not hasattr(optimizer, name):
-            raise InputError(f"{kind}: keep the option {name!r} in an attribute of that name, to be saved with it")
+            raise InputError(f"{kind}: keep the option {name!r} in an attribute of that name, so that it can be saved")
         option = getattr(optimizer, name)
         if name == "bounds" and option is not None:
             option = {"lb": option[0], "ub": option[1]}
@@ -57,7 +57,7 @@ def arguments_of(optimizer: object) -> dict[str, Any]:
 
 
 def make(kind: type[T], arguments: dict[str, Any]) -> T:
-    """A fresh optimiser from what `arguments_of` gave; the data may come from anywhere."""
+    """A new optimiser from the result of `arguments_of`; the data may come from anywhere."""
     given: dict[str, Any] = from_plain(instance("arguments", arguments, dict, "a dictionary"))
     with understood(f"state: the arguments of {kind.__name__}"):
         if given.get("bounds") is not None:
@@ -66,7 +66,7 @@ def make(kind: type[T], arguments: dict[str, Any]) -> T:
 
 
 def option_names(kind: type[Any]) -> list[str]:
-    """The parameters of a constructor; where it hands ``**others`` on, also those of the class that it derives from."""
+    """The parameters of a constructor; if it has ``**others``, also those of its base class."""
     names: list[str] = []
     for cls in kind.__mro__:
         if "__init__" not in vars(cls):
@@ -84,8 +84,8 @@ def option_names(kind: type[Any]) -> list[str]:
 def events_to_plain(events: Sequence[Event]) -> list[list[Any]]:
     """For JSON: what a replay needs, and so the same for two optimisers that are told the same in another order.
 
-    Of the memos only the last one is kept; what is told between two updates stands in one order; how long an
-    evaluation took, and what else was seen in it, is left out.
+    Only the last memo is kept, values between two updates are sorted, and durations and infos of evaluations are
+    omitted.
     """
     last = last_whole(events)
     kept = [replace(e, memo=None) if isinstance(e, Asked) and i < last else e for i, e in enumerate(events)]
@@ -93,10 +93,9 @@ def events_to_plain(events: Sequence[Event]) -> list[list[Any]]:
 
 
 def _ordered(events: Sequence[Event]) -> Iterator[Event]:
-    """What is told between two updates: first points from elsewhere, then queries, each by id.
+    """Sort the values between two updates: first own points of the user, then queries, each by id.
 
-    So the last value of a batch comes last: the update that it leads to knows of the points that were told before it,
-    and not of those that were told after it.
+    The last value of a batch stays last: its update knows the points that were told before it, and not those after it.
     """
     row: list[Told] = []
     missing: set[int] = set()  # of the batch
@@ -119,7 +118,7 @@ def _by_id(row: list[Told]) -> list[Told]:
 
 def events_from_plain(data: Any, d: int) -> list[Event]:
     """The inverse of `events_to_plain` for an optimiser of d parameters; everything is checked."""
-    with understood("state: its events are not what state() gives"):
+    with understood("state: expected the events of state()"):
         return [_event_from_plain(name, content, d) for name, content in data]
 
 
@@ -163,10 +162,10 @@ def _event_from_plain(name: str, content: dict[str, Any], d: int) -> Event:
 
 
 def asked_from_plain(data: dict[str, Any], d: int) -> Asked:
-    """A batch and its memo, checked; what is in the memo is checked by the optimiser that recalls it."""
+    """A batch and its memo, checked; the optimiser that recalls the memo checks its content."""
     queries, memo = tuple(query_from_plain(query, d) for query in data["queries"]), data["memo"]
     if len({query.iteration for query in queries}) != 1 or any(query.kind == EXTERNAL for query in queries):
-        raise InputError("state: a batch has one or more queries, all of one iteration and none from elsewhere")
+        raise InputError("state: expected a batch of one or more queries of one iteration")
     if memo is not None and not isinstance(memo, dict):
         raise InputError(f"state: expected a memo or none, got {type(memo).__name__}")
     return Asked(queries, memo)
@@ -182,7 +181,7 @@ def query_from_plain(data: dict[str, Any], d: int) -> Query:
     x = read_only(as_vector("x", data["x"], d))
     numbers = [data[name] for name in ("id", "seed", "iteration")]
     if not all(type(n) is int and 0 <= n < 1 << 63 for n in numbers) or not isinstance(data["kind"], str):
-        raise InputError("state: a query's id, seed and iteration are whole numbers, its kind is a word")
+        raise InputError("state: expected whole numbers as a query's id, seed and iteration, and a word as its kind")
     block = None if data.get("block") is None else as_block("block", data["block"])
     return Query(data["id"], x, data["seed"], data["kind"][:40], data["iteration"], block)
 

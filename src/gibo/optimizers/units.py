@@ -1,20 +1,20 @@
-"""How a model sees values: shifted, scaled and, if the data say so, warped.
+"""The transformation of values for a model: shifted, scaled and, if that is likelier, warped.
 
 Symbols
 -------
-y        a value in the objective's own units (the optimiser maximises)
+y        a value in the objective's units (the optimiser maximises)
 T        a monotone map, the warp
-u        what the model sees, ``u = (T(y) − shift)/spread``: mean 0 and standard deviation 1 over the data
+u        the model's value, ``u = (T(y) − shift)/spread``: mean 0 and standard deviation 1 over the data
 
-Returns of episodes are skewed: a policy that fails early is hundreds below the others, and how far below says little.
-Three warps are tried (centre: the median of the data; w: a width):
+Returns of episodes are skewed: a policy that fails early is hundreds below the others, and the exact difference has
+little meaning. Three warps are tried (centre: the median of the data; w: a width):
 
     none         T(y) = y
     low(w)       y above centre − w; below it ``centre − w − w·log(1 + (centre − w − y)/w)``
     asinh(w)     ``centre + w·asinh((y − centre)/w)``
 
-The likeliest is used: the highest ``log p(u) + Σ log T'(y_i) − n·log spread``, a density of the values as they are, so
-that warps can be compared (Snelson, Rasmussen, Ghahramani: Warped Gaussian processes, NeurIPS 2003).
+The likeliest warp is used. ``log p(u) + Σ log T'(y_i) − n·log spread`` is a density of the original values, so that
+warps can be compared (Snelson, Rasmussen, Ghahramani: Warped Gaussian processes, NeurIPS 2003).
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ from gibo.means import Mean
 
 WarpKind = Literal["none", "low", "asinh"]
 
-# Widths that are tried: in root mean squares of what is above the median (low), in median absolute deviations (asinh).
+# Widths that are tried: in root mean squares of the values above the median (low), in median absolute deviations
+# (asinh).
 LOW_WIDTHS, ASINH_WIDTHS = (4.0, 2.0, 1.0, 0.5), (3.0, 1.0)
-# The least width in standard deviations of the values, for data of which half are the same.
+# The least width in standard deviations of the values, for data with many equal values.
 LEAST_WIDTH = 1e-3
-# Beyond this many widths the inverse of a warp is held constant: no run has seen such values.
+# Beyond this many widths the inverse of a warp is constant.
 STEEPEST = 50.0
 # Gauss-Hermite quadrature for the mean of a warped normal distribution.
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(16)
@@ -43,7 +44,7 @@ WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
 class Units(NamedTuple):
-    """A warp with its shift and spread; see the module's text."""
+    """A warp with its shift and spread; see the module's docstring."""
 
     shift: float = 0.0
     spread: float = 1.0
@@ -53,7 +54,7 @@ class Units(NamedTuple):
 
     @classmethod
     def of(cls, y: Array, standardize: bool) -> Units:
-        """Mean and standard deviation of y, without a warp; shift 0 and spread 1 if values are not changed."""
+        """Units from mean and standard deviation of y, without a warp; shift 0 and spread 1 for unchanged values."""
         if not standardize or not len(y):
             return cls(0.0, 1.0)
         largest = float(np.abs(y).max())
@@ -64,7 +65,7 @@ class Units(NamedTuple):
 
     @classmethod
     def candidates(cls, y: Array) -> Iterator[Units]:
-        """All warps of y with their shift and spread; none first."""
+        """All warps of y with their shift and spread; first without a warp."""
         yield cls.of(y, standardize=True)
         centre = float(np.median(y))
         least = LEAST_WIDTH * float(y.std())
@@ -119,14 +120,13 @@ class Units(NamedTuple):
         return v
 
     def inverse_slope(self, u: Array) -> Array:
-        """dy/du at u; the spread where there is no warp."""
+        """dy/du at u; the spread without a warp."""
         return self.spread * np.exp(-self.log_slope(self.invert(u)))
 
     def mean(self, u: Array, variance: Array | float, within: tuple[float, float] = (-np.inf, np.inf)) -> Array:
-        """The mean of y where u is normal with these means and variances.
+        """The mean of y if u is normal with these means and variances.
 
-        Where there is a warp, y is held `within` limits: beyond the data its inverse is a guess, and grows
-        exponentially.
+        With a warp, y is kept `within` limits, because the inverse is a guess beyond the data and grows exponentially.
         """
         if self.warp == "none":
             return self.invert(u)
@@ -143,7 +143,7 @@ class Units(NamedTuple):
 
 @dataclass(frozen=True)
 class InUnits(Mean):
-    """A mean of the user's x and y as the model sees it: ``(m(scale·z) − shift)/spread``."""
+    """A mean of the user's x and y in the model's units: ``(m(scale·z) − shift)/spread``."""
 
     mean: Mean
     scale: Array

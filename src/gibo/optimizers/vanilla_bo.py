@@ -1,16 +1,16 @@
-"""Bayesian optimisation over a box with expected improvement: the global method that GIBO is compared with.
+"""Bayesian optimisation over a box with expected improvement: the global baseline.
 
 One iteration:
 
     ask    [fit the hyperparameters]  →  the point of the box with the highest expected improvement     `_propose`
-    tell   its value; the model grows by it                                                             `_update`
+    tell   its value; the model is extended by it                                                       `_update`
 
-The model is conditioned on what was known at the last fit and then extended, evaluation by evaluation in the order of
-their ids, each in O(n²). That sequence depends on plain data only, so a loaded optimiser repeats it and continues bit
-for bit. Between two fits the model in memory is kept and extended; it is a cache and nothing else.
+The model is conditioned on the data of the last fit and then extended by each later evaluation, in the order of ids, in
+O(n²). This sequence depends only on plain data, so that a loaded optimiser repeats it and continues bit for bit. The
+model in memory between two fits is only a cache.
 
 Inside, the parameters are divided by `scale` (z = x/scale); the values are shifted and scaled (u = (y − shift)/spread)
-so that those of the last fit have mean 0 and standard deviation 1, if that was asked for.
+so that those of the last fit have mean 0 and standard deviation 1, if `standardize` is True.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gibo.priors import LogNormal, Prior
 
 
 class _Grown(NamedTuple):
-    """A model and the evaluations that are its rows."""
+    """A model and the evaluations of its rows."""
 
     model: Model
     rows: list[Evaluation]
@@ -45,21 +45,20 @@ class VanillaBO(Optimizer):
     The first query is x0. Every later one maximises ``E[max(J(x) − best, 0)]`` over the box, where best is the highest
     posterior mean at the points evaluated so far.
 
-    A failed query is passed over by fits and as a guess; so that it is not asked again, the model takes its own mean
-    there for the missing value. Points from elsewhere are used like queries; gradients are not used.
+    Fits and guesses skip a failed query; so that it is not asked again, the model uses its own mean there as the value.
+    Points that it did not ask for are used like queries; gradients are not used.
 
     Args:
         x0: (d,) the first query.
-        bounds: (lower, upper), finite: the box that is searched.
+        bounds: (lower, upper), finite: the search box.
         scale: positive; the change of a parameter that has a clear effect, roughly: one number or one per parameter.
         seed: of all random choices.
         kernel, lengthscale, variance, noise, mean: the model, in the same units and with the same defaults as in
             `gibo.Settings`; a number is fixed, a prior is fitted. The model sees all values; there is no window.
-        standardize: values are shifted and scaled before the model sees them, see `gibo.Settings`. By default they are,
-            unless variance or noise is a number, which then is one in the objective's own units.
-        fit_from: hyperparameters with a prior stay at its mean until this many values are there; by default
-            ``max(4, d//2)``.
-        fit_every: how many new values there are between two fits; in the beginning fewer, after each doubling.
+        standardize: shift and scale values, see `gibo.Settings`. By default True, unless variance or noise is a number,
+            which is then in the objective's units.
+        fit_from: number of values before which hyperparameters stay at their prior's mean; by default ``max(4, d//2)``.
+        fit_every: number of new values between two fits; at the beginning, a fit follows each doubling.
 
     Example:
         >>> from gibo import VanillaBO
@@ -95,7 +94,7 @@ class VanillaBO(Optimizer):
     ) -> None:
         super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
         if self.bounds is None or not np.isfinite(self.bounds).all():
-            raise InputError("bounds: this method searches a whole box; give finite bounds, (lower, upper)")
+            raise InputError("bounds: this method searches a box; give finite bounds, (lower, upper)")
         if standardize is None:
             standardize = isinstance(variance, Prior) and isinstance(noise, Prior)
         options: dict[str, Any] = {"lengthscale": lengthscale, "fit_from": fit_from}
@@ -107,7 +106,7 @@ class VanillaBO(Optimizer):
             standardize=standardize,
             **{name: option for name, option in options.items() if option is not None},
         ).resolve(self.d)
-        own = self.settings  # what was given, with the defaults filled in
+        own = self.settings  # the arguments, with the defaults
         self.kernel, self.lengthscale, self.variance, self.noise = own.kernel, own.lengthscale, own.variance, own.noise
         self.mean, self.standardize, self.fit_from = own.mean, own.standardize, own.fit_from
         self.fit_every = positive_int("fit_every", fit_every)
@@ -142,7 +141,7 @@ class VanillaBO(Optimizer):
 
     def at_start(self) -> Best | None:
         with single_thread():
-            model, rows = self._model()  # of all values: nothing is left behind
+            model, rows = self._model()  # all values; there is no window
             return model.at(self.x0) if rows else None
 
     def jacobian(self) -> Jacobian:
@@ -178,7 +177,7 @@ class VanillaBO(Optimizer):
         self._iteration += 1
 
     def _fit(self) -> None:
-        """Now and then: standardise anew, MAP hyperparameters from the present ones on, and start the model afresh."""
+        """From time to time: standardise again, fit MAP hyperparameters, and rebuild the model."""
         n = len(self.log.valued)
         due = self._fit_size + min(self.fit_every, max(self._fit_size, 1))
         priors = self.settings.priors
@@ -189,14 +188,14 @@ class VanillaBO(Optimizer):
             self._surrogate = self._surrogate.fit(self.log.valued)
 
     def _model(self) -> _Grown:
-        """The model given all that was told: what the last fit saw, then the others, one by one as they came.
+        """The model given all evaluations: those of the last fit, then the later ones, one by one.
 
-        It is kept between two fits and extended; that changes nothing but the time it takes.
+        It is cached and extended between two fits, which only saves time.
         """
         told = self.evaluations
         seen = [e for e in told if e.id < self._fit_below]
         conditioned = [e for e in seen if e.value is not None]
-        # Failures after the values that the fit saw.
+        # Failures after the values of the fit.
         order = [*conditioned, *(e for e in seen if e.value is None), *(e for e in told if e.id >= self._fit_below)]
         grown = self._grown
         if grown is None or any(a is not b for a, b in zip(grown.rows, order, strict=False)):
@@ -218,4 +217,4 @@ class VanillaBO(Optimizer):
         if not (type(below) is type(size) is int and 0 <= size <= below <= self.log.next_id):
             raise InputError(f"memo: a fit of {shown(size)} values with ids below {shown(below)} was not made")
         self._fit_below, self._fit_size = below, size
-        self._grown = None  # to be made from all values when it is needed next
+        self._grown = None  # rebuilt from all values at the next use

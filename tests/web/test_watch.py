@@ -23,6 +23,7 @@ from gibo.errors import InputError
 from gibo.parameters import Parameters, integer, linear, log
 from gibo.runs import manual
 from gibo.runs.control import ANY_TIME, control_of
+from gibo.runs.journal import Journal
 from gibo.runs.store import FILE
 from gibo.web.advice import advice
 from gibo.web.snapshot import Reader, Since, seen, snapshot
@@ -182,8 +183,7 @@ def test_trials_of_different_kinds_have_a_mean_each(tmp_path):
         assert groups == {prefix + name: [prefix + each for each in its] for name, its in expected.items()}
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system does not tell")
-def test_a_process_that_nobody_has_asked_how_it_ended_is_gone_too(tmp_path):
+def test_a_process_that_nobody_has_asked_how_it_ended_is_gone_too(tmp_path, monkeypatch):
     code = (
         "import sys, gibo; from gibo.runs.journal import Journal; from gibo.runs.spec import RunSpec\n"
         "Journal.create(sys.argv[1], RunSpec.of(gibo.GIBO([0.0]))).begin({})"
@@ -191,9 +191,13 @@ def test_a_process_that_nobody_has_asked_how_it_ended_is_gone_too(tmp_path):
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "run")]) as child:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         s = snapshot(tmp_path / "run")
-    assert s["state"] == "gone"
+    assert s["state"] == manual.status(tmp_path / "run").state == "gone"
     assert [each["code"] for each in s["advice"]] == ["process_gone"]
     assert "Start the run's program again" in s["next"]
+    with Journal.open(tmp_path / "run"):  # the same journal, held
+        assert snapshot(tmp_path / "run")["state"] == manual.status(tmp_path / "run").state == "running"
+    monkeypatch.setattr("platform.node", lambda: "elsewhere")  # where nothing is known of the process
+    assert snapshot(tmp_path / "run")["state"] == manual.status(tmp_path / "run").state == "running"
 
 
 def test_what_runs_where_and_what_comes_next(running):

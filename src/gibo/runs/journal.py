@@ -29,8 +29,7 @@ from gibo.runs import records
 from gibo.runs.database import is_there, sound
 from gibo.runs.events import NewStart, events_of
 from gibo.runs.legacy import current_facts
-from gibo.runs.lock import is_held
-from gibo.runs.records import BY_HAND, Action, Row, Start
+from gibo.runs.records import Action, Row, Start, state_of
 from gibo.runs.spec import AFTER, BLOCK, RunSpec
 from gibo.runs.store import COLUMNS, Store
 from gibo.runs.table import Columns, Line, columns_of, data_frame
@@ -276,13 +275,8 @@ class Journal:
         return starts[-1].options if starts else {}
 
     def state(self) -> str:
-        """ "waiting" for values, "ended", or, from the lock, "running" or "killed"."""
-        starts = self.starts()
-        if not starts or starts[-1].reason == BY_HAND:
-            return "waiting"
-        if starts[-1].ended is not None:
-            return "ended"
-        return "running" if is_held(self.folder) else "killed"
+        """What goes on in the run, see `gibo.runs.records.state_of`."""
+        return state_of(self.folder, self.starts(), self.actions())
 
     def evaluations(self) -> list[tuple[Evaluation, float]]:
         """All evaluations with their times, in the order of arrival; values have the objective's sign."""

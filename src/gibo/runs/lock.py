@@ -56,6 +56,7 @@ else:
 
 BUSY_PAUSE = 0.02
 SAY_AFTER = 1.0  # seconds of waiting
+INSTANT = 0.1  # seconds; `is_held` has a folder for less, so that long is always waited
 
 _descriptors: set[int] = set()  # descriptors that hold folders for this process
 
@@ -81,7 +82,7 @@ def folder_lock(folder: Path, patience: float = 0.0, waiting: Callable[[], None]
 
     Args:
         folder: an existing folder.
-        patience: seconds to wait.
+        patience: seconds to wait, at least 0.1.
         waiting: called once if the wait is not short.
     """
     started = time.monotonic()
@@ -91,7 +92,7 @@ def folder_lock(folder: Path, patience: float = 0.0, waiting: Callable[[], None]
             break
         except BlockingIOError:
             waited = time.monotonic() - started
-            if waited >= patience:
+            if waited >= max(patience, INSTANT):
                 raise InUseError(f"{folder}: in use by {_owner(folder)}; wait for it, or end it") from None
             if waited >= SAY_AFTER and waiting is not None:
                 waiting()
@@ -109,10 +110,10 @@ def folder_lock(folder: Path, patience: float = 0.0, waiting: Callable[[], None]
 def is_held(folder: Path) -> bool:
     """Whether a process holds a folder now; the check holds it for an instant."""
     try:
-        with folder_lock(folder):
-            return False
-    except InUseError:
+        _release(_held(folder))
+    except BlockingIOError:
         return True
+    return False
 
 
 def _owner(folder: Path) -> str:

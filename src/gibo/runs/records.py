@@ -25,13 +25,16 @@ import json
 import platform
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from gibo._checks import describe, finite
 from gibo.errors import InputError, QueryError
 from gibo.outcome import EXTERNAL
+from gibo.runs.lock import is_held
 from gibo.runs.spec import AFTER, RunSpec
 from gibo.runs.store import Store
 
@@ -87,6 +90,22 @@ def checked_start(start: Start) -> Start:
     if start.started is None or not known or not isinstance(start.reason, str | None):
         raise ValueError("not the record of a process")
     return start
+
+
+def state_of(folder: Path, starts: Sequence[Start], actions: Sequence[Action]) -> str:
+    """What goes on in a run: "waiting" (for somebody to tell), "running", "paused", "ended" or "gone".
+
+    It is gone if its process ended without a record; the folder's lock shows it, on the computer of that process.
+    """
+    if not starts or starts[-1].reason == BY_HAND:
+        return "waiting"
+    last = starts[-1]
+    if last.ended is not None:
+        return "ended"
+    if last.host == platform.node() and not is_held(folder):
+        return "gone"
+    pauses = [each.kind for each in actions if each.time >= last.started and each.kind in ("paused", "continued")]
+    return "paused" if pauses[-1:] == ["paused"] else "running"
 
 
 def action(at: Any, after: Any, kind: Any, body: Any) -> Action:

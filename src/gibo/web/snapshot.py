@@ -39,11 +39,9 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import platform
 import sqlite3
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,7 +57,7 @@ from gibo.runs.database import FILE, connect_to_read
 from gibo.runs.journal import Journal
 from gibo.runs.legacy import OLD_EXTERNAL
 from gibo.runs.pools import Underway
-from gibo.runs.records import BY_HAND, Action, Start, action
+from gibo.runs.records import Action, Start, action, state_of
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import SINCE
 from gibo.web.advice import advice, next_step
@@ -163,7 +161,7 @@ class Reader:
         starts = self._starts()
         count, failures = self._one("SELECT count(*), count(failure) FROM evaluations")
         actions, amended = self._actions()
-        state, reason = _state(starts, actions)
+        state = state_of(self.folder, starts, actions)
         budget = starts[-1].options.get("budget") if starts else None
         views, viewed = self.recorded.views()
         believed, last = views.get("believed", views.get("verdict")), self.recorded.last()
@@ -179,7 +177,7 @@ class Reader:
             "name": self.folder.resolve().name,
             "now": now,
             "state": state,
-            "reason": reason,
+            "reason": _reason(state, starts),
             "optimizer": spec.optimizer,
             "minimize": spec.sign < 0,
             "budget": budget,
@@ -215,10 +213,10 @@ class Reader:
         """The state of the run in a few fields."""
         starts = self._starts()
         count, failures = self._one("SELECT count(*), count(failure) FROM evaluations")
-        state, reason = _state(starts, self._actions()[0])
+        state = state_of(self.folder, starts, self._actions()[0])
         return {
             "state": state,
-            "reason": reason,
+            "reason": _reason(state, starts),
             "optimizer": self.spec.optimizer,
             "minimize": self.spec.sign < 0,
             "count": count,
@@ -363,29 +361,11 @@ class Reader:
         return {"per_minute": 60.0 / seconds, "seconds_left": left}
 
 
-def _state(starts: list[Start], actions: list[Action]) -> tuple[str, str | None]:
-    if not starts:
-        return "waiting", None
-    last = starts[-1]
-    if last.ended is not None:
-        return ("waiting", None) if last.reason == BY_HAND else ("ended", last.reason)
-    if last.host == platform.node() and not _lives(last.process):
-        return "gone", "its process ended without a record; the run can be continued"
-    pauses = [each.kind for each in actions if each.time >= last.started and each.kind in ("paused", "continued")]
-    return "paused" if pauses[-1:] == ["paused"] else "running", None
-
-
-def _lives(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    with suppress(OSError):  # a process that has ended keeps its number until its parent asks for the exit code
-        state = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[:1]
-        return state != [b"Z"]
-    return True
+def _reason(state: str, starts: list[Start]) -> str | None:
+    """Why the run ended."""
+    if state == "gone":
+        return "its process ended without a record; the run can be continued"
+    return starts[-1].reason if state == "ended" else None
 
 
 def _parameters(spec: RunSpec, start: list[float]) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
-from contextlib import redirect_stdout
+from contextlib import chdir, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from types import CodeType, FrameType
@@ -104,14 +104,13 @@ def main() -> None:
     parser.add_argument("--list", choices=WALKS, help="print the functions of this walk, as JSON")
     name = parser.parse_args().list
     if name is not None:
-        with redirect_stdout(StringIO()):
+        with tempfile.TemporaryDirectory() as folder, chdir(folder), redirect_stdout(StringIO()):
             functions = passed(WALKS[name])
         print(json.dumps(functions, indent=1))
         return
     for name in WALKS:
-        with tempfile.TemporaryDirectory() as folder:
-            program = [sys.executable, str(Path(__file__).resolve()), "--list", name]
-            done = subprocess.run(program, cwd=folder, check=True, capture_output=True, text=True)
+        program = [sys.executable, __file__, "--list", name]
+        done = subprocess.run(program, check=True, capture_output=True, text=True)
         functions = json.loads(done.stdout)
         nameless = sum(function.split(":")[1].endswith(">") for function in functions)
         print(

@@ -329,6 +329,7 @@ TARGETS = {
     "gibo.VanillaBO": make_optimizer(gibo.VanillaBO, lengthscale=0.3, variance=1.0, noise=0.01),
     "gibo.RandomSearch": make_optimizer(gibo.RandomSearch, batch=2),
     "gibo.Optimizer.tell": tell,
+    "gibo.Optimizer.start_at": lambda folder: Call(told()[0].start_at, {"x": X0}),
     "gibo.Optimizer.external": lambda folder: Call(told()[0].external, {"x": X0}),
     "gibo.Optimizer.from_state-GIBO": state(GIBO, settings=SETTINGS),
     "gibo.Optimizer.from_state-ARS": state(gibo.ARS),

@@ -17,7 +17,7 @@ from run_helpers import FORK, SETTINGS, forked, rows, state_of, told_in
 import gibo
 import gibo.runs.api
 import gibo.runs.store
-from gibo import ARS, CMAES, GIBO, Journal, Limits, Outcome, RandomSearch
+from gibo import ARS, CMAES, GIBO, Journal, Limits, Outcome, RandomSearch, Settings
 from gibo.runs import interventions, manual
 from gibo.runs.store import Store
 
@@ -31,12 +31,19 @@ def noisy(x, seed):
     if seed % 13 == 0:
         raise RuntimeError("it broke")
     value = -float(((x - 0.5) ** 2).sum()) + 0.1 * float(np.random.default_rng(seed).standard_normal())
-    return Outcome(value, measured={"load": float(x.sum())})
+    return Outcome(value, measured={"load": float(x.sum())}, block=seed % 5 or None)
+
+
+def with_baseline(seed):
+    optimizer = GIBO(X0, scale=0.3, seed=seed, settings=Settings(blocks="given"))
+    optimizer.baseline = 2
+    return optimizer
 
 
 OPTIMIZERS = {
     "GIBO": lambda seed: GIBO(X0, scale=0.3, seed=seed),
     "GIBO-limits": lambda seed: GIBO(X0, scale=0.3, seed=seed, limits=Limits({"load": (None, 0.4)}, careful=True)),
+    "GIBO-days": with_baseline,
     "ARS": lambda seed: ARS(X0, scale=0.3, seed=seed, directions=3),
     "CMAES": lambda seed: CMAES(X0, scale=0.3, seed=seed),
 }
@@ -120,10 +127,10 @@ def killed_at_random(make, seed, folder, kills, options):
 @pytest.mark.parametrize(
     ("make", "options", "kills"),
     [
-        *((OPTIMIZERS[name], {}, 10) for name in ("GIBO", "GIBO-limits", "CMAES")),
+        *((OPTIMIZERS[name], {}, 10) for name in ("GIBO", "GIBO-limits", "GIBO-days", "CMAES")),
         (OPTIMIZERS["GIBO"], {"workers": 2}, 6),
     ],
-    ids=["GIBO", "GIBO-limits", "CMAES", "GIBO-workers"],
+    ids=["GIBO", "GIBO-limits", "GIBO-days", "CMAES", "GIBO-workers"],
 )
 def test_a_run_that_is_killed_at_random_ends_as_one_that_was_not(make, options, kills, in_memory):
     killed, seed = 0, 0

@@ -52,9 +52,9 @@ def maximize(
     Args:
         objective: takes a vector (d,) and returns a number or a `gibo.Outcome`. If it has a parameter ``seed``, it gets
             a seed that depends only on the run's seed and the query. If it has a parameter ``kind``, it gets the kind
-            of the query, ``"iterate"`` (the optimiser's guess) or ``"query"`` (near it), so that it can spend more on
-            an iterate. An evaluation fails if it raises or returns no finite number. The run then continues, and the
-            search avoids regions where evaluations fail.
+            of the query, ``"iterate"`` (the optimiser's guess), ``"query"`` (near it) or ``"baseline"`` (the start
+            again), so that it can spend more on an iterate. An evaluation fails if it raises or returns no finite
+            number. The run then continues, and the search avoids regions where evaluations fail.
         x0: (d,) the start; or give `parameters`.
         budget: the largest number of evaluations; with a journal, including those of earlier starts.
         scale: the change of a parameter that has a clear effect, roughly; one number or one per parameter. None: 1.

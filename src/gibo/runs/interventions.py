@@ -6,15 +6,16 @@ the journal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gibo._checks import as_vector, instance
 from gibo._linalg import Array
 from gibo.errors import InputError
 from gibo.runs.journal import Journal
-from gibo.runs.records import BY_HAND
+from gibo.runs.records import BY_HAND, Action
 from gibo.runs.session import Session
+from gibo.runs.spec import Naming
 
 
 def abort(journal: Journal, point: Mapping[str, Any] | None = None, reason: str = "") -> dict[str, float]:
@@ -69,13 +70,14 @@ def start_of(journal: Journal) -> Array:
 
 def aborted_at(journal: Journal) -> dict[str, float] | None:
     """What to set on the machine, by name, if the run was aborted and nobody went on with it since."""
-    for done in reversed(journal.actions()):
-        if done.kind == "continued":
-            return None
-        if done.kind == "abort":
-            with journal.explained():
-                return journal.spec().naming(as_vector("x", done.body["x"]))
-    return None
+    with journal.explained():
+        return safe_point(journal.actions(), journal.spec().naming)
+
+
+def safe_point(actions: Sequence[Action], naming: Naming) -> dict[str, float] | None:
+    """See `aborted_at`, from what people did."""
+    last = next((each for each in reversed(actions) if each.kind in ("abort", "continued")), None)
+    return naming(as_vector("x", last.body["x"])) if last is not None and last.kind == "abort" else None
 
 
 def refuse_aborted(journal: Journal) -> None:

@@ -47,17 +47,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibo._checks import as_path, as_vector, instance, natural
+from gibo._checks import as_path, instance, natural
 from gibo.errors import GiboError, JournalError
 from gibo.outcome import EXTERNAL, ITERATE, QUERY
 from gibo.runs.advice import RECENT
 from gibo.runs.control import held_here
 from gibo.runs.curves import Curve, Row, learning_curve
 from gibo.runs.database import FILE, connect_to_read
+from gibo.runs.interventions import safe_point
 from gibo.runs.journal import Journal
 from gibo.runs.legacy import OLD_EXTERNAL
 from gibo.runs.pools import Underway
-from gibo.runs.records import Action, Start, action, state_of
+from gibo.runs.records import BODIES, Action, Start, action, state_of
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import SINCE
 from gibo.web.advice import advice, next_step
@@ -160,8 +161,8 @@ class Reader:
         spec, now = self.spec, time.time()
         starts = self._starts()
         count, failures = self._one("SELECT count(*), count(failure) FROM evaluations")
-        actions, amended = self._actions()
-        state = state_of(self.folder, starts, actions)
+        interventions, changes = self._actions("paused", "continued", "abort"), self._actions("undo", "correction")
+        state = state_of(self.folder, starts, interventions)
         budget = starts[-1].options.get("budget") if starts else None
         views, viewed = self.recorded.views()
         believed, last = views.get("believed", views.get("verdict")), self.recorded.last()
@@ -173,7 +174,7 @@ class Reader:
         found = {
             "format": FORMAT,
             "kind": "run",
-            "run": f"{self.file}-{starts[0].started if starts else 0}-{amended}",
+            "run": f"{self.file}-{starts[0].started if starts else 0}-{changes[-1].time if changes else 0}",
             "name": self.folder.resolve().name,
             "now": now,
             "state": state,
@@ -185,7 +186,7 @@ class Reader:
             "failures": failures,
             "parameters": _parameters(spec, self.recorded.start()[0]),
             "limits": self._limits(believed),
-            "aborted": self._aborted(actions),
+            "aborted": safe_point(interventions, spec.naming),
             "evaluations": self._evaluations(since.evaluations),
             "iterations": self._iterations(since.iterations),
             "beliefs": self.recorded.beliefs(since.beliefs),
@@ -205,7 +206,7 @@ class Reader:
             "versions": starts[-1].versions if starts else {},
             "starts": [start._asdict() for start in starts],
             "replay": self.last_episode(),
-            "actions": [each._asdict() for each in actions],
+            "actions": [each._asdict() for each in self._actions(*BODIES)],
         }
         return {**found, "next": next_step(found), "advice": advice(found, recent, facts)}
 
@@ -213,7 +214,7 @@ class Reader:
         """The state of the run in a few fields."""
         starts = self._starts()
         count, failures = self._one("SELECT count(*), count(failure) FROM evaluations")
-        state = state_of(self.folder, starts, self._actions()[0])
+        state = state_of(self.folder, starts, self._actions("paused", "continued"))
         return {
             "state": state,
             "reason": _reason(state, starts),
@@ -321,20 +322,17 @@ class Reader:
             for name, lower, upper in limits
         ]
 
-    def _aborted(self, actions: list[Action]) -> dict[str, float] | None:
-        """What to set on the machine, by name, if the run was aborted and did not go on."""
-        last = next((each for each in reversed(actions) if each.kind in ("abort", "continued")), None)
-        if last is None or last.kind == "continued":
-            return None
-        return self.spec.naming(as_vector("x", last.body["x"]))
-
-    def _actions(self) -> tuple[list[Action], int]:
-        """The last actions of people, and how often they changed a row; journals of version 1 have none."""
+    def _actions(self, *kinds: str) -> list[Action]:
+        """The last actions of these kinds, the oldest first; journals of version 1 have none."""
         if self._one("PRAGMA user_version")[0] < SINCE["actions"]:
-            return [], 0
-        rows = self._all("SELECT time, after, kind, body FROM actions ORDER BY number DESC LIMIT ?", RECENT)
-        (amended,) = self._one("SELECT count(*) FROM actions WHERE kind IN ('undo', 'correction')")
-        return [action(at, after, kind, json.loads(body)) for at, after, kind, body in reversed(rows)], amended
+            return []
+        rows = self._all(
+            f"SELECT time, after, kind, body FROM actions WHERE kind IN ({', '.join('?' * len(kinds))}) "
+            "ORDER BY number DESC LIMIT ?",
+            *kinds,
+            RECENT,
+        )
+        return [action(at, after, kind, json.loads(body)) for at, after, kind, body in reversed(rows)]
 
     def _asked(self, query: int) -> float | None:
         row = self._one("SELECT asked FROM batches WHERE first <= ? ORDER BY first DESC LIMIT 1", query)

@@ -150,7 +150,7 @@ MUTATIONS: list[Mutation] = [
         "tests/optimizers/test_gibo.py",
         "tests/optimizers/test_gibo_units.py",
         start_is_left_at_a_guess=("SURELY_BETTER = 0.95", "SURELY_BETTER = 0.5"),
-        start_is_left_on_noise=("SURE_SIGNAL = 1.0", "SURE_SIGNAL = -1e3"),
+        start_is_left_on_noise=("SURE_SIGNAL = math.log(10.0)", "SURE_SIGNAL = -1e3"),
         start_is_never_left=("best = best if surely else start.x", "best = start.x"),
         recommended_without_caution=("np.array(X), self.settings.caution)", "np.array(X), 0.0)"),
         recommended_with_the_iterate=("if not self.settings.only_evaluated and not", "if not"),

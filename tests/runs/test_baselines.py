@@ -59,8 +59,40 @@ def test_every_second_iteration_has_the_start_once(name, tmp_path):
 def test_a_search_without_a_model_is_not_disturbed(name):
     plain = gibo.run(SEARCHES[name](), lambda x: -float(x @ x), budget=40)
     result = gibo.run(SEARCHES[name](), lambda x: -float(x @ x), budget=40, baseline=1)
-    own = [e.x.tolist() for e in result._optimizer.evaluations if e.kind != "baseline"]
-    assert own == plain.history.x.tolist()[: len(own)]
+    own, all_own = (
+        [e.x.tolist() for e in each._optimizer.evaluations if e.kind != "baseline"] for each in (result, plain)
+    )
+    assert own == all_own[: len(own)]
+    assert len(all_own) == 39  # and the start once
+
+
+def far(x, seed):
+    return -1.0 - float((x**2).sum())
+
+
+@pytest.mark.parametrize("name", ["ARS", "CMAES", "RandomSearch"])
+def test_without_a_model_the_start_is_evaluated_once_beside_the_first_batch(name, tmp_path):
+    alone = [query.x.tolist() for query in SEARCHES[name]().ask()]
+    whole = gibo.run(SEARCHES[name](), far, budget=40, journal=tmp_path / "whole")
+    there = [e.id for e in whole._optimizer.evaluations if e.kind == "baseline"]
+    assert there == [len(alone)]
+    assert whole.history.x[: len(alone)].tolist() == alone
+    assert (whole.history.x[len(alone)].tolist(), whole.evaluations) == (X0, 40)
+    for budget in (1, len(alone), 23, 40):
+        parts = gibo.run(SEARCHES[name](), far, budget=budget, journal=tmp_path / "parts")
+    assert parts.history.x.tolist() == whole.history.x.tolist()
+    assert (parts.status, parts.advice) == (whole.status, whole.advice)
+    known = gibo.run(SEARCHES[name](), far, budget=40, data=[(X0, -1.0)])
+    assert all(e.kind != "baseline" for e in known._optimizer.evaluations)
+
+
+def test_an_earlier_run_without_a_model_goes_on_as_it_began(tmp_path, monkeypatch):
+    monkeypatch.setattr("gibo.runs.api.baseline_of", lambda optimizer, given: given)
+    gibo.run(SEARCHES["ARS"](), far, budget=7, journal=tmp_path)
+    monkeypatch.undo()
+    result = gibo.run(SEARCHES["ARS"](), far, budget=30, journal=tmp_path)
+    assert all(e.kind != "baseline" for e in result._optimizer.evaluations)
+    assert result.advice[0].code == "start_unknown"
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -148,8 +180,9 @@ def test_a_file_of_parameters_and_the_command_line_have_it(tmp_path, capsys):
 
 def test_a_run_keeps_to_it(tmp_path):
     gibo.maximize(machine, X0, budget=10, scale=0.3, baseline=1, journal=tmp_path)
-    with pytest.raises(InputError, match="baseline was 1, now None"):
-        gibo.maximize(machine, X0, budget=20, scale=0.3, journal=tmp_path)
+    with pytest.raises(InputError, match="baseline was 1, now 2"):
+        gibo.maximize(machine, X0, budget=20, scale=0.3, journal=tmp_path, baseline=2)
+    gibo.maximize(machine, X0, budget=15, scale=0.3, journal=tmp_path)
     result = gibo.resume(tmp_path, machine, budget=20)
     assert result.history.x.tolist() == gibo.maximize(machine, X0, budget=20, scale=0.3, baseline=1).history.x.tolist()
     for wrong in (0, -1, 1.5, True, "2"):

@@ -4,7 +4,6 @@ import json
 import os
 import random
 import signal
-import sqlite3
 import time
 import warnings
 from collections import Counter
@@ -12,14 +11,13 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from run_helpers import FORK, SETTINGS, forked, rows, state_of, told_in
+from run_helpers import FORK, SETTINGS, forked, state_of, told_in
 
 import gibo
 import gibo.runs.api
 import gibo.runs.store
-from gibo import ARS, CMAES, GIBO, Journal, Limits, Outcome, RandomSearch, Settings
+from gibo import ARS, CMAES, GIBO, Journal, Limits, Outcome, Settings
 from gibo.runs import interventions, manual
-from gibo.runs.store import Store
 
 pytestmark = pytest.mark.usefixtures("known_versions")
 
@@ -233,54 +231,6 @@ def test_a_run_survives_being_killed_at_any_statement_of_the_journal(in_memory):
     assert optimizer.state() == again.state()
 
 
-def test_a_transaction_that_was_not_finished_leaves_nothing(in_memory):
-    """Killed within the transaction that begins the journal: the next start begins anew."""
-
-    def die_in_the_middle(folder):
-        insert = Store.insert
-
-        def dying(self, table, *values):
-            insert(self, table, *values)
-            if table == "facts" and values[0] == "sign":
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        Store.insert = dying
-        quietly_run(OPTIMIZERS["ARS"](1), noisy, budget=9, journal=folder)
-
-    process = forked(die_in_the_middle, in_memory)
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
-    with pytest.raises(gibo.InputError, match="there is no run"):
-        Journal.read(in_memory)
-    quietly_run(OPTIMIZERS["ARS"](2), noisy, budget=9, journal=in_memory)  # another run may begin there
-    assert_same_as(in_memory, undisturbed(OPTIMIZERS["ARS"](2), budget=9), 9)
-
-
-def test_a_half_recorded_batch_is_not_there(in_memory):
-    def die_in_the_second_batch(folder):
-        insert = Store.insert
-
-        def dying(self, table, *values):
-            insert(self, table, *values)
-            if table == "queries" and values[0] == 6:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        Store.insert = dying
-        quietly_run(RandomSearch(X0, batch=4), noisy, budget=12, journal=folder)
-
-    process = forked(die_in_the_second_batch, in_memory)
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
-    assert (in_memory / "journal.sqlite-wal").exists()
-    with Journal.read(in_memory) as journal:
-        assert list(journal.queries()) == [0, 1, 2, 3]
-        assert len(journal.evaluations()) == 4
-        assert journal.starts()[0].ended is None
-    assert len(rows(in_memory, "batches")) == 1
-    quietly_run(RandomSearch(X0, batch=4), noisy, budget=12, journal=in_memory)
-    assert_same_as(in_memory, undisturbed(RandomSearch(X0, batch=4), budget=12), 12)
-
-
 def test_a_run_by_hand_that_was_killed_as_it_began_goes_on(in_memory):
     def die_in_the_middle(folder):
         Journal.begin = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
@@ -294,25 +244,6 @@ def test_a_run_by_hand_that_was_killed_as_it_began_goes_on(in_memory):
         assert interventions.abort(journal) == {"a": 0.0}
         interventions.go_on(journal)
     assert [query.id for query in manual.ask(in_memory).queries] == [query.id for query in queries[1:]]
-
-
-def test_what_a_killed_process_left_can_be_read_by_anything_that_reads_sqlite(in_memory):
-    def die_at_the_tenth(folder):
-        calls = []
-
-        def objective(x, seed):
-            calls.append(x)
-            if len(calls) == 10:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return noisy(x, 1)
-
-        gibo.run(RandomSearch(X0, batch=4), objective, budget=12, journal=folder)
-
-    forked(die_at_the_tenth, in_memory).join()
-    connection = sqlite3.connect(in_memory / "journal.sqlite")
-    assert connection.execute("SELECT count(*) FROM evaluations WHERE value IS NOT NULL").fetchone() == (9,)
-    assert connection.execute("SELECT query FROM evaluations ORDER BY number").fetchall() == [(i,) for i in range(9)]
-    connection.close()
 
 
 # -- a program of its own ---------------------------------------------------------------------------------------------

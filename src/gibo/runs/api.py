@@ -25,7 +25,7 @@ from gibo.runs.pools import Futures, InProcess, Named, Objective, Pool, asked_fo
 from gibo.runs.progress import progress_bar
 from gibo.runs.result import Result, Status
 from gibo.runs.session import Session
-from gibo.runs.spec import Naming, RunSpec
+from gibo.runs.spec import Naming, RunSpec, baseline_of
 from gibo.runs.workers import Workers
 
 NOTICE = "gibo: the run ends when the running evaluations have returned; Ctrl-C again ends it at once\n"
@@ -239,6 +239,8 @@ def _session(optimizer: Optimizer, options: RunOptions) -> Session:
     p = options.parameters
     naming = None if p is None else Naming(list(p), p)
     optimizer.baseline = options.baseline or optimizer.baseline
+    if not optimizer.log.events and options.training is None and options.reparametrizer is None:
+        optimizer.baseline = baseline_of(optimizer, optimizer.baseline)
     if options.journal is None:
         return Session(optimizer, options.sign, options.reparametrizer, naming=naming, penalty=options.penalty)
     spec = RunSpec.of(

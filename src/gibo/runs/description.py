@@ -67,7 +67,7 @@ class Description:
         seed: of all random choices.
         budget: number of evaluations after which you may stop, also for `gibo.resume`. None: unknown.
         target: value of the model at which you may stop.
-        baseline: number of iterations after which the start is evaluated again; None: never.
+        baseline: number of iterations after which the start is evaluated again; None: see `gibo.runs.options`.
         settings: fields of `gibo.Settings` that differ from the default.
         limits: limits of measured quantities by name: "lower", "upper" or both.
         careful: whether queries keep to the limits.

@@ -112,7 +112,7 @@ class RunOptions:
             where evaluations fail.
         baseline: every so many iterations the start is evaluated again, and the improvement is reported against that,
             for a machine that changes with time. These evaluations are spent from the budget; their kind is
-            ``"baseline"``. None: never.
+            ``"baseline"``. None: never, but once with the first batch where the method has no model of the start.
         quorum: the next iteration starts when this share of the values has arrived; the others are used when they
             arrive. Below 1 the result depends on the order of arrival. For evaluations of very uneven durations.
         max_failures: stop after this many failed evaluations in a row, in the order of their ids.

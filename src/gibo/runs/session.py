@@ -29,7 +29,7 @@ from gibo.outcome import EXTERNAL, Best, Evaluation, Query, as_point, checked
 from gibo.runs.fingerprint import differences
 from gibo.runs.journal import Journal, has_journal
 from gibo.runs.legacy import replay
-from gibo.runs.spec import Naming, RunSpec, parameter_names, take_ungiven
+from gibo.runs.spec import ONCE, Naming, RunSpec, parameter_names, take_ungiven
 from gibo.runs.views import Update, belief_to_plain, views_of
 
 VIEWS_AGE, VIEWS_SHARE = 1.0, 0.04  # seconds between two views of the model, and their share of the run's time
@@ -113,6 +113,9 @@ class Session:
         journal = Journal.open(folder)
         try:
             saved = journal.spec()
+            if spec.baseline in (None, ONCE):  # nobody gave one
+                optimizer.baseline = saved.baseline
+                spec = replace(spec, baseline=saved.baseline)
             if saved.is_search_of(spec):
                 saved = replace(saved, arguments=saved.fresh_optimizer().arguments())  # in the form of this version
                 take_ungiven(optimizer, saved.arguments)

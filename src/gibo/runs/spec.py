@@ -11,6 +11,7 @@ from gibo._checks import as_number, as_vector, finite, positive_int, shown
 from gibo._linalg import Array
 from gibo.errors import InputError
 from gibo.optimizers.base import Optimizer
+from gibo.optimizers.model_based import ModelBased
 from gibo.outcome import Best, Query
 from gibo.parameters import Parameters
 
@@ -18,6 +19,8 @@ from gibo.parameters import Parameters
 AFTER = "after"
 # And the block for which its queries were planned, if known.
 BLOCK = "block"
+# The baseline of a run that evaluates its start in the first iteration only.
+ONCE = 1 << 62
 # The facts of a training that determine its values.
 OF_OBJECTIVE = ("environment", "episodes", "reward_shift", "reward_scale", "action_noise", "max_steps")
 
@@ -76,7 +79,7 @@ class RunSpec:
         sign: 1 where the objective is maximised, −1 where it is minimised.
         names: names of the parameters; None without names.
         penalty: the value of a failed evaluation; None if it has no value.
-        baseline: every so many iterations the start is evaluated once more; None: never.
+        baseline: every so many iterations the start is evaluated once more; `ONCE`: in the first one; None: never.
         quorum: the share of an iteration's values after which the next iteration may start.
         training: the training as plain data, if known.
         parameters: `gibo.parameters.Parameters` as plain data, where the run has them.
@@ -167,7 +170,7 @@ class RunSpec:
         """All parts by name, the training first."""
         flat: dict[str, Any] = {**(self.training or {})}
         flat |= {"optimizer": self.optimizer, "sign": self.sign, "penalty": self.penalty, "quorum": self.quorum}
-        flat |= {"baseline": self.baseline}
+        flat |= {"baseline": "once" if self.baseline == ONCE else self.baseline}
         parameters, arguments = self.naming.parameters, dict(self.arguments)
         if parameters is not None:  # they say where the vector starts, its scale and its bounds, in the user's units
             arguments = {name: value for name, value in arguments.items() if name not in ("x0", "scale", "bounds")}
@@ -175,6 +178,11 @@ class RunSpec:
         flat |= arguments
         settings = flat.pop("settings", None)
         return flat | (settings if isinstance(settings, dict) else {})
+
+
+def baseline_of(optimizer: Optimizer, given: int | None) -> int | None:
+    """That of a new run: the given one. A search without a model believes nothing of its start, so it is evaluated."""
+    return given or (None if isinstance(optimizer, ModelBased) else ONCE)
 
 
 def take_ungiven(optimizer: Optimizer, arguments: dict[str, Any]) -> None:

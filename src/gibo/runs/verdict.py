@@ -123,8 +123,8 @@ def _baseline_now(facts: Facts) -> Sequence[float]:
 
 
 def _at_start(facts: Facts) -> str:
-    n = len(facts.baseline)
-    return f"at the start (evaluated again {_count(n, 'time')})" if n else "at the start"
+    n = min(len(facts.baseline), len(facts.at_start) - 1)  # the first value may be one of them
+    return f"at the start (evaluated again {_count(n, 'time')})" if n > 0 else "at the start"
 
 
 def _too_few(known: Sequence[float]) -> Advice:

@@ -6,6 +6,7 @@ import argparse
 import json
 import re
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,45 +51,92 @@ With a kind, a parameter can have a log scale or be a whole number; start and sc
 def add_commands(commands: Any) -> None:
     """Add these commands to the command line."""
     _add_init(commands)
-    for name, run, text, description in (
-        ("ask", _ask, "print the pending queries; the next ones follow when all have a value", ""),
-        ("tell", _tell, "record the value of a query, or correct it", ""),
-        (
-            "undo",
-            _undo,
-            "take back the last values",
-            "Take back the last values. This works until the next queries are asked. The queries are then pending "
-            "again, and points of your own are removed. The journal keeps the values that were taken back.",
-        ),
-        (
-            "import",
-            _import,
-            "add values of points of your own from a CSV file",
-            "Add values of points that the run did not ask for. The first line of the file has the names of the "
-            "parameters and value, as gibo export writes it; the columns noise, repeats and block are optional. Other "
-            "columns, rows without a value and rows that the run already has are skipped. If the file is imported "
-            "before the first gibo ask, the search starts at its best point.",
-        ),
-        (
-            "start",
-            _start,
-            "go on from another start",
-            "Let the search go on from another start. The queries that are pending are withdrawn. What was told stays "
-            "known. The new start is recommended until another point is surely better.",
-        ),
-        (
-            "abort",
-            _abort,
-            "end a run and print a safe point for the machine",
-            "End a run by hand and print the safe point to set on the machine: the start, or the point of --at. "
-            "The journal records it.",
-        ),
-        ("export", _export, "write all queries and values as a table", ""),
-    ):
+
+    def added(name: str, run: Callable[[argparse.Namespace], int], text: str, description: str = "") -> Any:
         command = commands.add_parser(name, help=text, description=description or text)
         command.set_defaults(run=run)
         command.add_argument("folder", type=Path, metavar="RUN")
-        _ADD_OPTIONS[name](command)
+        return command
+
+    ask = added("ask", _ask, "print the pending queries; the next ones follow when all have a value")
+    ask.add_argument("--json", action="store_true", help="JSON with all digits, for programs")
+
+    tell = added("tell", _tell, "record the value of a query, or correct it")
+    tell.add_argument("id", metavar="ID", help="the query's number; omit it with --at")
+    tell.add_argument("value", nargs="?", metavar="VALUE", help="the value of its evaluation")
+    tell.add_argument(
+        "--at", metavar="NAME=X,...", help="a point of your own: gibo tell RUN --at gain=2.5,delay=3 VALUE"
+    )
+    tell.add_argument(
+        "--correct",
+        metavar="REASON",
+        help="replace a wrong value; the journal keeps both values and the reason",
+    )
+    tell.add_argument(
+        "--failed",
+        nargs="?",
+        const="failed",
+        metavar="REASON",
+        help="the evaluation gave no value; the search continues without it",
+    )
+    tell.add_argument("--repeats", type=int, metavar="N", help="VALUE is the mean of N evaluations")
+    tell.add_argument("--noise", type=float, metavar="V", help="the variance of VALUE's noise, if known")
+    tell.add_argument(
+        "--block", metavar="NAME", help="a group of evaluations with a common shift, such as a day: a name or a number"
+    )
+    tell.add_argument(
+        "--measured", metavar="NAME=X,...", help="quantities measured with VALUE; quantities with limits are required"
+    )
+
+    undo = added(
+        "undo",
+        _undo,
+        "take back the last values",
+        "Take back the last values. This works until the next queries are asked. The queries are then pending "
+        "again, and points of your own are removed. The journal keeps the values that were taken back.",
+    )
+    undo.add_argument("count", nargs="?", type=int, default=1, metavar="N", help="number of values (default: 1)")
+    undo.add_argument("--reason", metavar="TEXT", help="why, for the record")
+
+    load = added(
+        "import",
+        _import,
+        "add values of points of your own from a CSV file",
+        "Add values of points that the run did not ask for. The first line of the file has the names of the "
+        "parameters and value, as gibo export writes it; the columns noise, repeats and block are optional. Other "
+        "columns, rows without a value and rows that the run already has are skipped. If the file is imported "
+        "before the first gibo ask, the search starts at its best point.",
+    )
+    load.add_argument("file", type=Path, metavar="FILE")
+    load.add_argument("--again", action="store_true", help="also import rows that the run already has")
+
+    start = added(
+        "start",
+        _start,
+        "go on from another start",
+        "Let the search go on from another start. The queries that are pending are withdrawn. What was told stays "
+        "known. The new start is recommended until another point is surely better.",
+    )
+    start.add_argument("--at", metavar="NAME=X,...", required=True, help="the new start")
+
+    abort = added(
+        "abort",
+        _abort,
+        "end a run and print a safe point for the machine",
+        "End a run by hand and print the safe point to set on the machine: the start, or the point of --at. "
+        "The journal records it.",
+    )
+    abort.add_argument("--at", metavar="NAME=X,...", help="the safe point (default: the start)")
+    abort.add_argument("--reason", metavar="TEXT", default="", help="why, for the record")
+    abort.add_argument("--revoke", action="store_true", help="continue an aborted run")
+
+    export = added("export", _export, "write all queries and values as a table")
+    export.add_argument(
+        "--format",
+        choices=("csv", "json", "parquet"),
+        help="(default: by the ending of the file, else csv); parquet needs polars, or pandas with pyarrow",
+    )
+    export.add_argument("--out", type=Path, metavar="FILE", help="write to this file (default: standard output)")
 
 
 def _add_init(commands: Any) -> None:
@@ -124,79 +172,6 @@ def _add_init(commands: Any) -> None:
     init.add_argument(
         "--prior-run", metavar="RUN", help="an earlier run, of a simulator: its values are the model's prior mean"
     )
-
-
-def _add_ask(ask: argparse.ArgumentParser) -> None:
-    ask.add_argument("--json", action="store_true", help="JSON with all digits, for programs")
-
-
-def _add_tell(tell: argparse.ArgumentParser) -> None:
-    tell.add_argument("id", metavar="ID", help="the query's number; omit it with --at")
-    tell.add_argument("value", nargs="?", metavar="VALUE", help="the value of its evaluation")
-    tell.add_argument(
-        "--at", metavar="NAME=X,...", help="a point of your own: gibo tell RUN --at gain=2.5,delay=3 VALUE"
-    )
-    tell.add_argument(
-        "--correct",
-        metavar="REASON",
-        help="replace a wrong value; the journal keeps both values and the reason",
-    )
-    tell.add_argument(
-        "--failed",
-        nargs="?",
-        const="failed",
-        metavar="REASON",
-        help="the evaluation gave no value; the search continues without it",
-    )
-    tell.add_argument("--repeats", type=int, metavar="N", help="VALUE is the mean of N evaluations")
-    tell.add_argument("--noise", type=float, metavar="V", help="the variance of VALUE's noise, if known")
-    tell.add_argument(
-        "--block", metavar="NAME", help="a group of evaluations with a common shift, such as a day: a name or a number"
-    )
-
-    tell.add_argument(
-        "--measured", metavar="NAME=X,...", help="quantities measured with VALUE; quantities with limits are required"
-    )
-
-
-def _add_undo(undo: argparse.ArgumentParser) -> None:
-    undo.add_argument("count", nargs="?", type=int, default=1, metavar="N", help="number of values (default: 1)")
-    undo.add_argument("--reason", metavar="TEXT", help="why, for the record")
-
-
-def _add_import(load: argparse.ArgumentParser) -> None:
-    load.add_argument("file", type=Path, metavar="FILE")
-    load.add_argument("--again", action="store_true", help="also import rows that the run already has")
-
-
-def _add_export(export: argparse.ArgumentParser) -> None:
-    export.add_argument(
-        "--format",
-        choices=("csv", "json", "parquet"),
-        help="(default: by the ending of the file, else csv); parquet needs polars, or pandas with pyarrow",
-    )
-    export.add_argument("--out", type=Path, metavar="FILE", help="write to this file (default: standard output)")
-
-
-def _add_start(start: argparse.ArgumentParser) -> None:
-    start.add_argument("--at", metavar="NAME=X,...", required=True, help="the new start")
-
-
-def _add_abort(abort: argparse.ArgumentParser) -> None:
-    abort.add_argument("--at", metavar="NAME=X,...", help="the safe point (default: the start)")
-    abort.add_argument("--reason", metavar="TEXT", default="", help="why, for the record")
-    abort.add_argument("--revoke", action="store_true", help="continue an aborted run")
-
-
-_ADD_OPTIONS = {
-    "ask": _add_ask,
-    "tell": _add_tell,
-    "undo": _add_undo,
-    "import": _add_import,
-    "start": _add_start,
-    "abort": _add_abort,
-    "export": _add_export,
-}
 
 
 def _init(arguments: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ import pytest
 import gibo
 from gibo.outcome import Best
 from gibo.parameters import Parameters, log
-from gibo.runs.advice import Facts, remarks
+from gibo.runs.advice import Facts, of_values, remarks
 from gibo.runs.spec import Naming
 from gibo.runs.verdict import Estimate, verdict
 
@@ -231,6 +231,41 @@ def test_rules_by_themselves():
     at_bound = remarks(facts(upper=[np.inf, 0.0]))
     assert [r.code for r in at_bound] == ["at_bound"]
     assert "delay (its upper bound 0)" in at_bound[0].text
+
+
+def believed(start, end):
+    """What a model believes of the start and of another point."""
+    points = np.zeros(2), np.ones(2)
+    return [Best(x, value, (value - 0.1, value + 0.1)) for x, value in zip(points, (start, end), strict=True)]
+
+
+def test_what_the_start_is_worth_now_is_the_witness_and_not_what_it_was():
+    """All values fall, as the machine wears; those of the start fall lower still."""
+    falling = [10.0 - 0.2 * i for i in range(27)]
+    last = [1.0, -0.1] * 6 + [1.0]  # on the average clearly above the start now; about half are below it
+    by_mean = facts(values=[*falling, *last], baseline=[9.0, 8.0, 7.0, 0.0, 0.0, 0.01], at_start=[9.0])
+    assert verdict(by_mean, *believed(0.0, 1.0)).code == "improved"
+    assert verdict(facts(values=[*falling, *last]), *believed(0.0, 1.0)).code == "no_improvement"
+    better = [0.1] * 12 + [-50.0]  # nine of ten are better than the start now
+    by_share = facts(values=[*falling, *better], baseline=[9.0, 8.0, 7.0, 0.0, 0.0, 0.01], at_start=[9.0])
+    assert verdict(by_share, *believed(0.0, 1.0)).code == "improved"
+    assert "at the start (evaluated again 6 times)" in verdict(by_share, *believed(0.0, 1.0)).text
+
+
+def test_after_a_new_start_only_what_followed_is_a_witness():
+    rows = [(0, "iterate", 1.0, False), (0, "query", 2.0, False), (2, "iterate", 3.0, True), (2, "baseline", 4.0, True)]
+    found = of_values([*rows, (2, "query", None, False), (2, "external", 5.0, False)], 2)
+    assert found == {
+        "values": [1.0, 2.0, 3.0, None, 5.0],
+        "since": 2,
+        "iterates": [3.0],
+        "at_start": [3.0, 4.0],
+        "baseline": [4.0],
+        "evaluated": 5,
+    }
+    rising = [float(i) for i in range(40)]
+    assert verdict(facts(values=rising), *believed(0.0, 30.0)).code == "improved"
+    assert verdict(facts(values=rising, since=36), *believed(0.0, 30.0)).text.startswith("4 values: too few")
 
 
 def test_a_bound_is_named_in_the_users_units():

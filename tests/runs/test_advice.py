@@ -243,11 +243,13 @@ def test_what_the_start_is_worth_now_is_the_witness_and_not_what_it_was():
     """All values fall, as the machine wears; those of the start fall lower still."""
     falling = [10.0 - 0.2 * i for i in range(27)]
     last = [1.0, -0.1] * 6 + [1.0]  # on the average clearly above the start now; about half are below it
-    by_mean = facts(values=[*falling, *last], baseline=[9.0, 8.0, 7.0, 0.0, 0.0, 0.01], at_start=[9.0])
+    baseline = [9.0, 8.0, 7.0, 0.0, 0.0, 0.01]
+    of_start = {"baseline": baseline, "at_start": [10.0, *baseline]}
+    by_mean = facts(values=[*falling, *last], **of_start)
     assert verdict(by_mean, *believed(0.0, 1.0)).code == "improved"
     assert verdict(facts(values=[*falling, *last]), *believed(0.0, 1.0)).code == "no_improvement"
     better = [0.1] * 12 + [-50.0]  # nine of ten are better than the start now
-    by_share = facts(values=[*falling, *better], baseline=[9.0, 8.0, 7.0, 0.0, 0.0, 0.01], at_start=[9.0])
+    by_share = facts(values=[*falling, *better], **of_start)
     assert verdict(by_share, *believed(0.0, 1.0)).code == "improved"
     assert "at the start (evaluated again 6 times)" in verdict(by_share, *believed(0.0, 1.0)).text
 

@@ -35,9 +35,16 @@ def add_commands(commands: Any) -> None:
     study.add_argument("--quick", action="store_true", help="run a small version, in less than a minute")
     study.add_argument("--dimensions", metavar="LIST", help="such as 4,8,12 (default: 4 to 36 by 4)")
     study.add_argument("--functions", type=int, metavar="N", help="per dimension (default: 40)")
-    study.add_argument("--trials", type=int, metavar="N", help="number of trials of lqr (default: 100) and of Gymnasium studies (default: 10)")
+    study.add_argument(
+        "--trials",
+        type=int,
+        metavar="N",
+        help="number of trials of lqr (default: 100) and of Gymnasium studies (default: 10)",
+    )
     study.add_argument("--budget", type=int, metavar="N", help="values per run (default: 300), or episodes per trial")
-    study.add_argument("--methods", metavar="LIST", help='methods, such as "GIBO;ARS" (default: all); judge: also module:Class')
+    study.add_argument(
+        "--methods", metavar="LIST", help='methods, such as "GIBO;ARS" (default: all); judge: also module:Class'
+    )
     study.add_argument("--tasks", metavar="LIST", help='for judge: some of its tasks, such as "lag-pi" (default: all)')
     study.add_argument("--judge", metavar="NAME", help="for judge: coco-noisy, coco, simopt, policies or gains")
     study.add_argument("--seed", type=int, metavar="N", help="seed of functions and methods (default: 0)")

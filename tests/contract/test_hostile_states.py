@@ -140,7 +140,7 @@ def test_the_state_that_is_spoilt_is_a_good_one(make):
 
 
 def test_a_state_is_refused_by_another_class():
-    with pytest.raises(InputError, match="it is one of 'ARS', not of GIBO"):
+    with pytest.raises(InputError, match="expected one of GIBO, got one of 'ARS'"):
         GIBO.from_state(ARS(X0).state())
 
 

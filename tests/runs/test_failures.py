@@ -56,7 +56,7 @@ def crash(number):
 
 DEATHS = {
     "exit": (lambda x: os._exit(3), "the worker process ended with exit code 3 during the evaluation"),
-    "kill": (crash(signal.SIGKILL), "died of SIGKILL during the evaluation, perhaps for lack of memory"),
+    "kill": (crash(signal.SIGKILL), "died of SIGKILL during the evaluation, perhaps because of a lack of memory"),
 }
 
 
@@ -138,7 +138,7 @@ def test_the_time_limit_ends_the_process_and_what_it_started(tmp_path):
     assert not ours.poll()
     assert result.evaluations == 7
     (failure,) = result.failures
-    assert failure.failure == "the time limit of 0.5 s per evaluation was over, and its process was ended"
+    assert failure.failure == "the time limit of 0.5 s per evaluation was exceeded, and its process was ended"
     with Journal.read(tmp_path) as journal:
         (told,) = [t for t, _ in journal.evaluations() if t.query.id == 1]
     assert told.outcome.seconds >= 0.5

@@ -113,9 +113,9 @@ def add_commands(commands: Any) -> None:
     start = added(
         "start",
         _start,
-        "go on from another start",
-        "Let the search go on from another start. The queries that are pending are withdrawn. What was told stays "
-        "known. The new start is recommended until another point is surely better.",
+        "continue the search from another start",
+        "Continue the search from another start. Pending queries are withdrawn, and all values are kept. The new start "
+        "is recommended until another point is surely better.",
     )
     start.add_argument("--at", metavar="NAME=X,...", required=True, help="the new start")
 

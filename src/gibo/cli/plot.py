@@ -16,11 +16,11 @@ def add_commands(commands: Any) -> None:
     plot = commands.add_parser(
         "plot",
         help="draw one or several runs of any kind",
-        description="Draw a run of any kind, also while it is running: its values, what the model believes of its best "
+        description="Draw a run of any kind, also a running one: its values, the model's value of its best "
         "point, the uncertainty of the gradient and the lengthscales. Several RUNs, or the trials of gibo train, are "
-        "drawn beside each other, one line each: mean and standard deviation over the trials. With GIBO a line shows "
-        "the iterate's own evaluations; ARS and CMA-ES never evaluate their iterate, so theirs shows the mean of each "
-        "iteration's batch. Of a study of gibo reproduce its figures are drawn.",
+        "drawn together, one line each: mean and standard deviation over the trials. With GIBO a line shows "
+        "the iterate's evaluations; ARS and CMA-ES never evaluate their iterate, so their line shows the mean of each "
+        "iteration's batch. For a study of gibo reproduce, its figures are drawn.",
     )
     plot.set_defaults(run=_plot)
     plot.add_argument("folders", type=Path, nargs="+", metavar="RUN", help="folder of a run or of gibo train")

@@ -76,7 +76,7 @@ class Optimizer(ABC):
     # Whether a search that has begun can go on from another start; see `start_at`.
     can_start_again: ClassVar[bool] = False
     shares_seeds = False  # whether all queries of an iteration share a seed
-    baseline: int | None = None  # every so many iterations the start is evaluated once more; None: never
+    baseline: int | None = None  # the start is evaluated again every `baseline` iterations; None: never
     rounding: Callable[[Array], Array] | None = None  # the nearest point (d,) that can be evaluated
     most_parameters: ClassVar[int | None] = 5000  # most keep d × d matrices; None: any number
 
@@ -231,7 +231,7 @@ class Optimizer(ABC):
         """The recommended point with its estimated value; None before any value."""
 
     def at_start(self) -> Best | None:
-        """What the optimiser believes of the start; None for one without a model."""
+        """The estimated value of the start; None for an optimiser without a model."""
         return None
 
     def jacobian(self) -> Jacobian | None:
@@ -265,7 +265,7 @@ class Optimizer(ABC):
     def start_at(self, x: npt.ArrayLike) -> None:
         """Begin at x instead of x0. After the first `ask`: go on from x, which is the start from then on.
 
-        Then the queries that are pending are withdrawn, and cannot be told any more. What was told stays known.
+        Pending queries are withdrawn and cannot be told any more. All values are kept.
         """
         if self.log.has_asked:
             self.settle()

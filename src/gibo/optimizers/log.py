@@ -130,7 +130,7 @@ class Stepped:
 
 @dataclass(frozen=True, eq=False)
 class Started:
-    """The search goes on from another start x (d,), with this iteration; what was pending is withdrawn."""
+    """The search continues from another start x (d,) with this iteration; pending queries are withdrawn."""
 
     x: Array
     iteration: int

@@ -175,7 +175,7 @@ class Journal:
         self._record_told((), actions)
 
     def started(self, event: Started, withdrawn: Sequence[int]) -> None:
-        """Record that the search goes on from another start, without these queries."""
+        """Record that the search continues from another start, without these queries."""
         body = {"x": event.x.tolist(), "iteration": event.iteration, "withdrawn": list(withdrawn)}
         self.acted(("start", {**body, "batches": self._store.count("batches")}))
 
@@ -275,7 +275,7 @@ class Journal:
         return starts[-1].options if starts else {}
 
     def state(self) -> str:
-        """What goes on in the run, see `gibo.runs.records.state_of`."""
+        """The state of the run, see `gibo.runs.records.state_of`."""
         return state_of(self.folder, self.starts(), self.actions())
 
     def evaluations(self) -> list[tuple[Evaluation, float]]:
@@ -330,7 +330,7 @@ class Journal:
             return found
 
     def pending(self) -> dict[int, Query]:
-        """What was asked and is to be told, by id."""
+        """The queries that were asked and not told, by id."""
         told = {e.id for e, _ in self.evaluations()}
         withdrawn = {number for each in self.new_starts() for number in each.body["withdrawn"]}
         return {i: query for i, (query, _) in self.queries().items() if i not in told | withdrawn}

@@ -46,7 +46,7 @@ OLD_NAMES = {
 OLD_NAMES |= {"move", "beta", "warp", "fit_at", "scale_search", "patience", "remember", "M_first"}
 SURELY_OLD = {"sampling", "normalization", "scale_search"}
 ROUGHLY = (
-    "this version of gibo cannot use what the optimiser remembered: the run goes on from its recorded values and its "
+    "this version of gibo cannot use the optimiser's memo: the run continues from its recorded values and its "
     "iterate, and may ask other queries than it would have"
 )
 

@@ -43,7 +43,7 @@ class Overview(NamedTuple):
         result: the result so far; values have the objective's sign.
         pending: the queries that were asked and not told.
         starts: the processes that worked on it.
-        state: what goes on, see `gibo.runs.records.state_of`.
+        state: see `gibo.runs.records.state_of`.
         stopping: advice when to stop; None for a run that evaluates by itself.
         aborted: the point to set on the machine, by name, if the run was aborted.
     """

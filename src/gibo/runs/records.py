@@ -6,10 +6,10 @@ A `Start` is a process that worked on the run. An `Action` is an action of a per
     abort                     {"reason", "x"}: the run ended, and this point is to be set on the machine
     start                     {"x", …}: the search goes on from another start, with the iteration "iteration"; so many
                               "batches" were asked before, and these queries are "withdrawn"
-    failed                    {"id", "reason"}: an evaluation that has no value, because somebody said so
+    failed                    {"id", "reason"}: an evaluation that a person marked as failed
     told                      {"id", "value", …}: a value that somebody told
     remark                    {"text"}
-    correction                {"id", "value", "reason", "was", …}: what was told is something else now
+    correction                {"id", "value", "reason", "was", …}: a corrected value
     undo                      {"id", "value", …}: an outcome that does not count any more
 
 These are rows of a journal, checked as all that comes from a file. Only with a correction or an undo do other rows
@@ -93,7 +93,7 @@ def checked_start(start: Start) -> Start:
 
 
 def state_of(folder: Path, starts: Sequence[Start], actions: Sequence[Action]) -> str:
-    """What goes on in a run: "waiting" (for somebody to tell), "running", "paused", "ended" or "gone".
+    """The state of a run: "waiting" (for values), "running", "paused", "ended" or "gone".
 
     It is gone if its process ended without a record; the folder's lock shows it, on the computer of that process.
     """

@@ -79,7 +79,7 @@ class RunSpec:
         sign: 1 where the objective is maximised, −1 where it is minimised.
         names: names of the parameters; None without names.
         penalty: the value of a failed evaluation; None if it has no value.
-        baseline: every so many iterations the start is evaluated once more; `ONCE`: in the first one; None: never.
+        baseline: the start is evaluated again every `baseline` iterations; `ONCE`: in the first one; None: never.
         quorum: the share of an iteration's values after which the next iteration may start.
         training: the training as plain data, if known.
         parameters: `gibo.parameters.Parameters` as plain data, where the run has them.
@@ -104,7 +104,7 @@ class RunSpec:
         return cls(type(optimizer).__name__, optimizer.arguments(), **others)
 
     def __post_init__(self) -> None:
-        # What is in a file may be anything.
+        # A file may contain anything.
         if finite("sign", self.sign) not in (1.0, -1.0) or not isinstance(self.arguments, dict):
             raise InputError("the run's sign is 1 or -1, and its arguments have names")
         if self.training is not None and not isinstance(self.training, dict):

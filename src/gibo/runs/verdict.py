@@ -117,7 +117,7 @@ def _by_means(facts: Facts, known: Sequence[float], batch: int) -> Advice:
 
 
 def _baseline_now(facts: Facts) -> Sequence[float]:
-    """The last third of the start's repeated values: what it is worth now, whatever changes with time."""
+    """The last third of the start's repeated values: its present value, even with a drift."""
     n = len(facts.baseline)
     return facts.baseline[-max(2, n // 3) :] if n >= 2 else ()
 

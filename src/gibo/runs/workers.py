@@ -1,4 +1,4 @@
-"""Worker processes on this machine, which end with what they started when the run does, however that goes."""
+"""Worker processes on this machine. They and their child processes always end with the run."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from gibo.runs.pools import WAIT_POLL, Objective, Underway, evaluate
 PR_SET_PDEATHSIG = 1  # of Linux's prctl
 F_SETSIG = 10  # of Linux's fcntl
 FORKS = sys.platform == "linux"
-ENDING = 1.0  # seconds that a worker that was told to end may take
+ENDING = 1.0  # seconds that a worker may take to end
 
 
 class Workers:
-    """Processes on this machine, one evaluation each at a time; one that dies or takes too long is replaced.
+    """Processes on this machine with one evaluation each at a time; a process that dies or takes too long is replaced.
 
-    On Linux they are forked, so that the objective can be any function. Elsewhere they are started afresh and the
-    objective must be one that can be pickled: defined at the top level of a module. The global generators of Python and
+    On Linux they are forked, so that the objective can be any function. On other systems they are spawned, and the
+    objective must be picklable: defined at the top level of a module. The global generators of Python and
     NumPy are seeded with the query's seed before each evaluation.
     """
 
@@ -67,12 +67,13 @@ class Workers:
     def take(self) -> list[Evaluation]:
         arrivals = []
         for worker in [worker for worker in self.workers if worker.query is not None]:
-            # A process that a dead worker started may hold its end of the connection open, so it is asked itself too.
+            # A child process of a dead worker may hold its end of the connection open, so the worker itself is checked,
+            # too.
             if worker.connection.poll() or worker.process.exitcode is not None:
                 arrivals.append(self._receive(worker))
             elif self.time_limit is not None and worker.seconds > self.time_limit:
                 arrivals.append(self._end(worker))
-        self._hand_out()  # before anybody writes anything down: workers need not wait for that
+        self._hand_out()  # before outcomes are recorded, because workers need not wait for that
         return arrivals
 
     def hold(self, held: bool) -> None:
@@ -110,7 +111,7 @@ class Workers:
             query, options = self.queue.popleft()
             try:
                 self.workers[i].give(query, options)
-            except (BrokenPipeError, ConnectionResetError):  # died while it was idle
+            except (BrokenPipeError, ConnectionResetError):  # it died while it was idle
                 self.workers[i].stop(gently=False)
                 self.workers[i] = self._new_worker()
                 self.workers[i].give(query, options)
@@ -128,7 +129,7 @@ class Workers:
         return evaluation
 
     def _end(self, worker: _Worker) -> Evaluation:
-        cause = f"the time limit of {self.time_limit:g} s per evaluation was over, and its process was ended"
+        cause = f"the time limit of {self.time_limit:g} s per evaluation was exceeded, and its process was ended"
         return self._replace(worker, cause)
 
     def _replace(self, worker: _Worker, cause: str) -> Evaluation:
@@ -139,41 +140,41 @@ class Workers:
         return Evaluation(query, outcome)
 
     def _patience(self, busy: list[_Worker]) -> float:
-        """How long to wait before looking whether somebody died or took too long."""
+        """The time until the next check for workers that died or took too long."""
         if self.time_limit is None:
             return WAIT_POLL
         return min(WAIT_POLL, max(0.0, self.time_limit - max(worker.seconds for worker in busy)) + 1e-3)
 
 
 class Lifeline:
-    """A pipe of which only the parent holds one end, and so it breaks when the parent ends.
+    """A pipe with one end in the parent only, so that it breaks when the parent ends.
 
-    Then Linux kills the worker and all that it started, whatever they are doing; by itself a worker would need Python's
-    lock for that, which a C function may hold. Where there is no fork, a thread of the worker has to do.
+    Then Linux kills the worker and its child processes at once. The worker itself would need Python's lock for that,
+    which a C function may hold. On systems without fork, a thread of the worker does it.
     """
 
     def __init__(self) -> None:
         self.ends: tuple[int, ...] = os.pipe() if FORKS else ()
 
     def hold(self) -> None:
-        """In a worker that leads a group of processes: end that group when the pipe breaks."""
+        """Make the worker's group of processes end when the pipe breaks."""
         if not self.ends:
             return
         import fcntl  # of Linux
 
         theirs, parents = self.ends
         os.close(parents)  # its copy
-        # An open file of its own: whom it kills is a property of that.
+        # A separate open file, because the process to kill is a property of it.
         descriptor = os.open(f"/proc/self/fd/{theirs}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         fcntl.fcntl(descriptor, fcntl.F_SETOWN, -os.getpgrp())
         fcntl.fcntl(descriptor, F_SETSIG, signal.SIGKILL)
         fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_NONBLOCK | os.O_ASYNC)
-        with suppress(BlockingIOError):  # there is nothing to read while the parent lives
+        with suppress(BlockingIOError):  # there are no data to read while the parent lives
             os.read(descriptor, 1)
             _kill(os.getpgrp())
 
     def close(self) -> None:
-        """In the parent, once there are no workers any more."""
+        """Close the pipe in the parent, after the last worker has ended."""
         ends, self.ends = self.ends, ()
         for end in ends:
             os.close(end)
@@ -183,16 +184,16 @@ class _Worker:
     def __init__(self, objective: Objective, lifeline: Lifeline) -> None:
         context: Any = multiprocessing.get_context("fork" if FORKS else "spawn")
         self.connection, theirs = context.Pipe()
-        self.query: Query | None = None  # what it is evaluating
+        self.query: Query | None = None  # the query that it evaluates
         self.since = 0.0
-        # Not a daemon: an objective may start processes of its own.
+        # Not a daemon, because an objective may start processes.
         self.process = context.Process(target=_work, args=(theirs, self.connection, objective, lifeline), daemon=False)
         try:
             with warnings.catch_warnings():
-                # Python warns of forking while there are threads; the child uses none of them.
+                # Python warns of a fork with running threads; the child uses none of them.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 self.process.start()
-        except Exception as error:  # what cannot be pickled raises various things
+        except Exception as error:  # pickling may raise various exceptions
             raise InputError(
                 f"objective: it cannot be sent to a worker process ({describe_error(error)}); define it at the top "
                 "level of a module"
@@ -208,7 +209,7 @@ class _Worker:
         return time.monotonic() - self.since
 
     def stop(self, gently: bool) -> None:
-        """Let it end, or kill it and what it started."""
+        """End the worker, or kill it with its child processes."""
         if gently:
             with suppress(BrokenPipeError, ConnectionResetError):
                 self.connection.send(None)
@@ -220,22 +221,22 @@ class _Worker:
 
 
 def _work(connection: Connection, parents_end: Connection, objective: Objective, lifeline: Lifeline) -> None:
-    """The life of a worker process: evaluate what comes until nobody is there any more."""
-    os.setpgid(0, 0)  # a group of its own, so that what it starts can be ended with it
+    """The main function of a worker process: evaluate queries until the parent is gone."""
+    os.setpgid(0, 0)  # a separate group, so that its child processes can be ended with it
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent acts on Ctrl-C
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    parents_end.close()  # its copy of it, or it would never see that the parent is gone
+    parents_end.close()  # its copy, or it would never notice that the parent is gone
     lifeline.hold()
     end_with_parent(with_group=True)
     while True:
         try:
             order = connection.recv()
         except (EOFError, OSError):
-            return _kill(os.getpgrp())  # the parent is gone: what was started here goes, too
+            return _kill(os.getpgrp())  # the parent is gone: end the child processes, too
         if order is None:
             return
         query, options = order
-        # Forked workers share the state of the global generators, and so would their noise be the same.
+        # Forked workers share the state of the global generators, so that their noise would be equal.
         random.seed(query.seed)
         np.random.seed(query.seed)  # noqa: NPY002
         outcome = evaluate(objective, query, options)
@@ -246,13 +247,13 @@ def _work(connection: Connection, parents_end: Connection, objective: Objective,
 
 
 def end_with_parent(with_group: bool = False) -> None:
-    """From now on this process ends when its parent does, however that goes.
+    """Make this process end when its parent ends in any way.
 
-    Linux sees to it, also inside a C function that holds Python's lock; elsewhere a thread waits for the parent. To be
-    called in the main thread: what Linux is told is forgotten when the thread that told it ends.
+    Linux ends it, also inside a C function that holds Python's lock; on other systems a thread waits for the parent.
+    Call this in the main thread, because the setting of Linux ends with the calling thread.
 
-    With its group: one that holds a lifeline. Linux must not kill it before the lifeline breaks, or what it started
-    would stay; so here it is only told, in case somebody else keeps the lifeline whole.
+    With a group, the process holds a lifeline. Linux must not kill it before the lifeline breaks, or its child
+    processes would stay. So it only gets a signal here, in case another process keeps the lifeline open.
     """
     parent = multiprocessing.parent_process()
     if parent is None:
@@ -267,19 +268,19 @@ def end_with_parent(with_group: bool = False) -> None:
 
 def _watch(parent: Any) -> None:
     parent.join()
-    _kill(os.getpid() if os.getpgrp() == os.getpid() else None)  # what it started, too
+    _kill(os.getpid() if os.getpgrp() == os.getpid() else None)  # with its child processes
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _end_group(parent: Any) -> None:
-    if os.getppid() != parent.pid:  # Linux tells also when the thread that started this process ends
+    if os.getppid() != parent.pid:  # Linux also sends the signal when the thread that started this process ends
         _kill(os.getpgrp())
 
 
 def _kill(group: int | None) -> None:
-    """End a worker's group of processes: itself and what it started or left behind."""
+    """End a worker's group of processes: the worker and its child processes."""
     if group is not None:
-        with suppress(ProcessLookupError, PermissionError):  # none left, or it has just begun and has no group yet
+        with suppress(ProcessLookupError, PermissionError):  # no process left, or it has no group yet
             os.killpg(group, signal.SIGKILL)
 
 
@@ -287,5 +288,5 @@ def _cause_of_death(code: int | None) -> str:
     if code is None or code >= 0:
         return f"the worker process ended with exit code {code} during the evaluation"
     name = signal.Signals(-code).name if -code in {s.value for s in signal.Signals} else f"signal {-code}"
-    hint = ", perhaps for lack of memory" if name == "SIGKILL" else ""
+    hint = ", perhaps because of a lack of memory" if name == "SIGKILL" else ""
     return f"the worker process died of {name} during the evaluation{hint}"

@@ -126,7 +126,7 @@ class ManualBench:
     def abort(self, request: dict[str, Any]) -> dict[str, Any]:
         """End the run, for a ``"reason"`` if there is one; returns what to set on the machine, ``{"set"}``.
 
-        That is the start, or other ``"parameters"`` that are safe. With ``{"revoke": true}`` it goes on.
+        This is the start, or the safe ``"parameters"`` of the request. ``{"revoke": true}`` continues the run.
         """
         _check_names("abort", request, ("parameters", "reason", "revoke"))
         with self._run() as session:

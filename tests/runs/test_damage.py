@@ -219,6 +219,13 @@ def test_rows_that_are_gone_are_missed(sound, tmp_path, table):
     assert_refused_by_all(tmp_path, f"rows of {table} are missing")
 
 
+def test_a_changed_tally_is_seen(sound, tmp_path):
+    connection = copy_with_every_table(sound, tmp_path)
+    connection.execute("UPDATE tally SET content = replace(content, 'moves', 'doves')")
+    connection.close()
+    assert_refused_by_all(tmp_path, "its tally does not match its checksum")
+
+
 @pytest.mark.parametrize(("table", "column"), [("ends", "reason"), ("attempts", "failure"), ("iterations", "step")])
 def test_a_text_that_has_become_a_blob_is_damage(table, column, sound, tmp_path):
     """Their types differ by one bit."""

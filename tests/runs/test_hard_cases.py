@@ -3,19 +3,13 @@
 import threading
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 
-import numpy as np
 import pytest
 
 import gibo
-from gibo import Journal, JournalError, RandomSearch
-from gibo.outcome import Evaluation, Query
+from gibo import RandomSearch
 from gibo.runs.pools import Futures
 
 X0 = [0.0, 0.2, -0.1]
-
-
-def climb(folder, objective=lambda x: 1.0, **options):
-    return gibo.run(RandomSearch(X0, batch=2), objective, journal=folder, **{"budget": 6, **options})
 
 
 class Losing(Executor):
@@ -55,12 +49,3 @@ def test_what_runs_when_an_executor_fails_is_waited_for_and_recorded(refuse, tmp
     assert result.reason.startswith("stopped: the executor ")
     assert result.evaluations == len(calls) > 0
     assert not result.failures
-
-
-def test_a_readers_attempt_to_write_leaves_the_writers_reserve(tmp_path):
-    climb(tmp_path)
-    with Journal.open(tmp_path), Journal.read(tmp_path) as reader:
-        assert (tmp_path / "reserve").exists()
-        with pytest.raises(JournalError):
-            reader.told([Evaluation(Query(50, np.zeros(3), 0, "query", 0), gibo.Outcome(1.0))])
-        assert (tmp_path / "reserve").exists()

@@ -61,23 +61,6 @@ def interrupted_run(folder, seconds, options):
     return process, ours, pids
 
 
-def test_the_first_ctrl_c_lets_the_running_evaluations_finish_and_records_them(tmp_path):
-    process, connection, pids = interrupted_run(tmp_path, 0.3, {"workers": 2})
-    os.kill(process.pid, signal.SIGINT)
-    assert connection.recv() == "interrupted after 7 of 20 evaluations"
-    process.join()
-    assert process.exitcode == 0
-    assert all(is_gone(pid) for pair in pids for pid in pair)
-    text = (tmp_path / "stderr").read_text()
-    assert "the run ends when the running evaluations have returned; Ctrl-C again ends it" in text
-    with Journal.read(tmp_path / "run") as journal:
-        told = by_id(journal)
-        assert journal.starts()[-1].reason == "interrupted after 7 of 20 evaluations"
-    assert [e.id for e in told] == list(range(7))
-    assert all(e.failure is None for e in told)
-    assert everything(climb(journal=tmp_path / "run")) == expected("hill")
-
-
 @pytest.mark.parametrize("workers", [None, 2], ids=["in-process", "workers-2"])
 def test_a_second_ctrl_c_raises_and_nothing_recorded_is_lost(tmp_path, workers):
     process, connection, pids = interrupted_run(tmp_path, 1000.0, {"workers": workers} if workers else {})
@@ -97,9 +80,9 @@ def test_a_second_ctrl_c_raises_and_nothing_recorded_is_lost(tmp_path, workers):
     assert everything(climb(journal=tmp_path / "run")) == expected("hill")
 
 
-def test_ctrl_c_in_the_terminal_reaches_the_parent_only(tmp_path):
-    """A terminal sends it to the whole group of processes."""
-    process, connection, _ = interrupted_run(tmp_path, 2.0, {"workers": 2})
+def test_the_first_ctrl_c_lets_the_running_evaluations_finish_and_records_them(tmp_path):
+    """A terminal sends it to the whole group of processes; it reaches the parent only."""
+    process, connection, pids = interrupted_run(tmp_path, 1.0, {"workers": 2})
     group = {int(pid) for pid in os.listdir("/proc") if pid.isdigit() and group_of(int(pid)) == group_of(process.pid)}
     mine = [pid for pid in group if ancestor(pid, process.pid)]
     for pid in mine:
@@ -107,6 +90,14 @@ def test_ctrl_c_in_the_terminal_reaches_the_parent_only(tmp_path):
     assert mine == [process.pid]
     assert connection.recv() == "interrupted after 7 of 20 evaluations"
     process.join()
+    assert process.exitcode == 0
+    assert all(is_gone(pid) for pair in pids for pid in pair)
+    assert "the run ends when the running evaluations have returned; Ctrl-C again" in (tmp_path / "stderr").read_text()
+    with Journal.read(tmp_path / "run") as journal:
+        told = by_id(journal)
+        assert journal.starts()[-1].reason == "interrupted after 7 of 20 evaluations"
+    assert [e.id for e in told] == list(range(7))
+    assert all(e.failure is None for e in told)
     assert everything(climb(journal=tmp_path / "run")) == expected("hill")
 
 

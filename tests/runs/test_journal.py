@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 import tempfile
 from dataclasses import replace
 
@@ -246,6 +247,7 @@ def test_a_reader_sees_the_run_as_it_was_when_it_began_to_read(tmp_path):
 def test_a_reader_writes_nothing(tmp_path):
     climb(tmp_path)
     before = (tmp_path / FILE).read_bytes()
+    assert (tmp_path / "reserve").exists()
     (query,) = batch_of([[0.0] * D], first=50)
     with Journal.read(tmp_path) as journal:
         for write in (
@@ -259,13 +261,45 @@ def test_a_reader_writes_nothing(tmp_path):
             with pytest.raises(JournalError, match="the journal was opened for reading"):
                 write()
     assert (tmp_path / FILE).read_bytes() == before
+    assert (tmp_path / "reserve").exists()  # it is the writer's
 
 
 def test_the_same_process_may_not_write_twice_either(tmp_path):
     climb(tmp_path)
-    with Journal.open(tmp_path), pytest.raises(InUseError, match=f"in use by process {os.getpid()}; "):
-        Journal.open(tmp_path)
+    with Journal.open(tmp_path):
+        files = []
+        for _ in range(3):
+            with pytest.raises(InUseError, match=f"in use by process {os.getpid()}; "):
+                Journal.open(tmp_path)
+            files.append(len(os.listdir("/proc/self/fd")))
+        assert files[0] == files[-1]  # who waits for the lock tries many times
     Journal.open(tmp_path).close()
+
+
+def test_a_child_of_a_killed_writer_does_not_hold_the_lock_for_it(tmp_path):
+    climb(tmp_path)
+    ours, theirs = multiprocessing.Pipe()
+
+    def write():
+        with Journal.open(tmp_path):
+            forked(theirs.recv)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    forked(write).join()
+    try:
+        Journal.open(tmp_path).close()  # though its child is still there
+    finally:
+        ours.send(None)
+
+
+def test_a_child_that_closes_the_writers_journal_does_not_take_its_lock_away(tmp_path):
+    climb(tmp_path)
+    with Journal.open(tmp_path) as journal:
+        child = forked(journal.close)
+        child.join()
+        assert child.exitcode == 0
+        with pytest.raises(InUseError):
+            Journal.open(tmp_path)
 
 
 def test_a_child_of_the_writer_does_not_hold_the_lock_for_it(tmp_path):

@@ -12,7 +12,6 @@ from pool_helpers import (
     X0,
     by_id,
     climb,
-    delayed,
     every_pool,
     everything,
     expected,
@@ -32,13 +31,7 @@ from gibo.runs.session import Session
 
 
 @every_pool
-def test_a_run_does_not_depend_on_where_it_is_evaluated(pool):
-    with pool() as options:
-        assert everything(climb(delayed, **options)) == expected("hill")
-
-
-@every_pool
-def test_nor_does_one_with_failures_gradients_and_a_journal(pool, tmp_path):
+def test_a_run_with_failures_gradients_and_a_journal_does_not_depend_on_where_it_is_evaluated(pool, tmp_path):
     with pool() as options, quiet():
         result = climb(uneven, budget=30, penalty=-3.0, journal=tmp_path, **options)
     assert everything(result) == expected("uneven")
@@ -50,24 +43,6 @@ def test_nor_does_one_with_failures_gradients_and_a_journal(pool, tmp_path):
         gradient = None if t.gradient is None else t.gradient.tolist()
         assert gradient == ((2.0 - 2.0 * t.query.x).tolist() if t.query.seed % 7 == 2 else None)
     assert {t.query.seed % 7 for t in told} >= {0, 1, 2}
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: GIBO(X0, scale=0.3, seed=2),
-        lambda: gibo.ARS(X0, scale=0.3, seed=2, directions=3),
-        lambda: gibo.CMAES(X0, scale=0.3, seed=2),
-        lambda: gibo.VanillaBO(X0, scale=0.3, seed=2, bounds=(-1.0, 1.0)),
-        lambda: RandomSearch(X0, scale=0.3, seed=2, batch=5),
-    ],
-    ids=["GIBO", "ARS", "CMAES", "VanillaBO", "RandomSearch"],
-)
-def test_every_optimizer_ends_in_the_same_state_with_workers(make):
-    one, two = make(), make()
-    gibo.run(one, hill, budget=17)
-    gibo.run(two, delayed, budget=17, workers=3)
-    assert two.state() == one.state()
 
 
 @every_pool

@@ -12,7 +12,7 @@ import gibo
 from gibo import JournalError
 from gibo.cli import main
 from gibo.runs import manual
-from gibo.runs.database import FILE
+from gibo.runs.database import FILE, LIMITS
 from gibo.runs.store import RESERVE
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, 'x', 0.0, 0, '' FROM n"
@@ -47,6 +47,24 @@ def test_a_file_with_something_that_gibo_did_not_make_is_refused(program, run, t
     assert main(["status", str(tmp_path)]) == 2
     assert "gibo did not make its" in capsys.readouterr().err
     assert (tmp_path / FILE).read_bytes() == before
+
+
+@pytest.mark.parametrize("limit", [sqlite3.SQLITE_LIMIT_LENGTH, sqlite3.SQLITE_LIMIT_SQL_LENGTH])
+def test_a_cell_or_a_statement_without_end_is_not_read(limit, run, tmp_path, monkeypatch):
+    shutil.copy(run / FILE, tmp_path / FILE)
+    monkeypatch.setitem(LIMITS, limit, 100)
+    with pytest.raises(JournalError, match=r"the journal is damaged \(.*too (big|long)"):
+        manual.status(tmp_path)
+
+
+def test_free_pages_that_are_in_use_are_found_before_anything_is_written_over_them(run, tmp_path):
+    data = bytearray((run / FILE).read_bytes())
+    data[32:40] = bytes([0, 0, 0, 5] * 2)  # the first one of five free pages is the fifth page
+    (tmp_path / FILE).write_bytes(data)
+    for use in (manual.status, lambda folder: gibo.resume(folder, hill, budget=9)):
+        with pytest.raises(JournalError, match="the journal is damaged"):
+            use(tmp_path)
+    assert (tmp_path / FILE).read_bytes() == data
 
 
 def test_a_tree_of_pages_that_leads_in_circles_is_left(run, tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from gibo_studies.machines import drift, failures, limited, limits
+from gibo_studies.machines import drift, failures, limited, limits, simulator
 
 
 @pytest.mark.parametrize("problem", [limited.Quadratic(3, 1), limited.Pid(0), limited.Quadrotor(0)])
@@ -88,3 +88,22 @@ def test_the_reactor_is_a_tube_in_which_a_becomes_b_becomes_waste():
     costs = 2.0 * feed**3 + 2.0 * (flow * (1.0 + recycled)) ** 3 + (x[:4] ** 2).sum() + 10.0 * hydrogen**2
     assert reactor(x, 1.0) == pytest.approx(earned - costs)
     assert reactor(x, 0.0) > reactor(x, 1.0)
+
+
+@pytest.mark.parametrize("case", ["hill-small-6", "hill-wrong-sign-6", "lqr-large", "cartpole"])
+def test_a_machine_and_its_simulator_differ_and_regret_is_without_noise(case):
+    if case == "cartpole":
+        pytest.importorskip("gymnasium")
+    machine, wrong = simulator.CASES[case](0)
+    x = machine.start + 0.1
+    assert machine.value(x, 3) != wrong.value(x, 3)
+    assert machine.value(x, 3) == machine.value(x, 3)
+    assert machine.regret(x) == machine.regret(x) >= 0.0
+
+
+def test_a_search_has_a_regret_after_each_evaluation():
+    machine, _ = simulator.hills("small", 6, 0)
+    optimizer, regrets = simulator.search(machine, machine.start, 15, 0)
+    assert len(regrets) == len(optimizer.evaluations) == 15
+    assert regrets[0] == machine.regret(machine.start)
+    assert regrets[-1] == machine.regret(optimizer.best.x) < regrets[0]

@@ -312,6 +312,11 @@ def test_a_killed_run_on_a_read_only_file_system_is_read_rightly_or_not_at_all(d
         told = 7
     assert told == len(told_in(tmp_path / "copy")) == 7
     remount("rw")
+    (folder / f"{FILE}-shm").unlink()  # as in a copy of the other files
+    remount("ro")
+    with pytest.raises(JournalError, match="copy the folder"):
+        told_in(folder)
+    remount("rw")
     assert climb(folder, lambda x: 1.0).evaluations == 12
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gibo_studies.algorithm.study import AlgorithmStudy, Row
-from gibo_studies.algorithm.tasks import policy
+from gibo_studies.algorithm.tasks import Shuffled, policy
 from gibo_studies.leaderboard.environments import Environment
 from gibo_studies.leaderboard.task import Task
 from gibo_studies.report import table
@@ -19,18 +19,29 @@ FORMER: Mapping[str, tuple[int, ...]] = {
     "CartPole-v1": (348, 448),
     "InvertedPendulum-v5": (625, 929),
     "Swimmer-v5": (181, 219, 244),
+    "Hopper-v5": (0, 0, 0),
+    "HalfCheetah-v5": (0, 0, 0),
 }
+
+
+def _locomotion(id: str, inputs: int, outputs: int, best: float, marks: tuple[int, ...]) -> Task:
+    start = np.zeros(inputs * outputs)
+    make = Shuffled(Environment(id, best, 8), start)
+    needs = ("gymnasium", "mujoco")
+    return Task(id, start, inputs**-0.5, marks[-1], make, "own", marks, trials=8, needs=needs)
 
 
 @dataclass(frozen=True)
 class OrderStudy(AlgorithmStudy):
-    """Linear policies with 4, 4 and 16 parameters."""
+    """Linear policies with 4, 4, 16, 33 and 102 parameters; nothing is normalised."""
 
     def tasks(self) -> Mapping[str, Task]:
         found = [
             replace(policy(Environment("CartPole-v1", 500.0), (32, 64)), trials=80),
             replace(policy(Environment("InvertedPendulum-v5", 1000.0, 10), (50, 100)), trials=24),
             replace(policy(Environment("Swimmer-v5", 360.0, 10), (50, 100, 150)), trials=8),
+            _locomotion("Hopper-v5", 11, 3, 3300.0, (75, 150, 300)),
+            _locomotion("HalfCheetah-v5", 17, 6, 5000.0, (50, 100, 200)),
         ]
         return {task.name: task for task in found}
 

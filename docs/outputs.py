@@ -1,7 +1,8 @@
-"""Writes computed outputs into README.md, docs/index.md and docs/tune.md: ``python docs/outputs.py``.
+"""Writes computed outputs into README.md and pages of docs: ``python docs/outputs.py``.
 
 The output follows its program. docs/tune.md shows the first lines that the parts of examples/pid.sh print. README's
-table of results has the paired differences from the judges' pages in studies/results/judges.
+table of results has the paired differences from the judges' pages in studies/results/judges. So have the tables of
+docs/leaderboard.md, each below a comment that names its judges and looks.
 """
 
 import os
@@ -14,11 +15,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TUTORIAL = ROOT / "docs" / "tune.md"
-PAGES = (ROOT / "README.md", ROOT / "docs" / "index.md", TUTORIAL)
+PAGES = (ROOT / "README.md", ROOT / "docs" / "index.md", ROOT / "docs" / "leaderboard.md", TUTORIAL)
 PROGRAM_AND_OUTPUT = re.compile(r"(```python\n(.*?)```\n\n```text\n).*?(```)", re.DOTALL)
 # A part of examples/pid.sh in the tutorial, then the lines that it prints.
 PART_AND_OUTPUT = re.compile(r"(:start-after: '# (\d)\.(?:(?!literalinclude).)*?```text\n)(.*?)(```)", re.DOTALL)
 RESULTS = re.compile(r"(\| \| CMA-ES (.*)\n\|---.*\n)(\|.*\n)*")
+# A table of docs/leaderboard.md: the judges with the number of the look; the methods in their order.
+JUDGED = re.compile(r"(<!-- judges: (.*) -->\n\n(\| \|.*\n\|---.*\n))(\|.*\n)*")
+METHODS = (
+    "GIBO", "GIBO (former default)", "CMA-ES", "CMA-ES (half sigma)", "lq-CMA-ES", "LRA-CMA-ES", "Optuna TPE", "Optuna GP",
+    "COBYQA", "Py-BOBYQA", "Random search",
+)  # fmt: skip
 # A row of README's table: its name, the judge, the number of the look.
 ROWS = (
     ("8 plants, 2 to 6 gains, after 10 values", "gains", 0),
@@ -31,7 +38,7 @@ ROWS = (
 
 def current(text: str) -> str:
     """A page with the present outputs and results."""
-    text = RESULTS.sub(with_rows, PROGRAM_AND_OUTPUT.sub(with_output, text))
+    text = JUDGED.sub(with_methods, RESULTS.sub(with_rows, PROGRAM_AND_OUTPUT.sub(with_output, text)))
     if PART_AND_OUTPUT.search(text):
         printed = outputs_of_the_tutorial()
         text = PART_AND_OUTPUT.sub(lambda found: with_lines(found, printed[found[2]]), text)
@@ -72,17 +79,37 @@ def with_rows(found: re.Match[str]) -> str:
     return found[1] + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
+def with_methods(found: re.Match[str]) -> str:
+    """The interquartile mean of the share of each method, and how far the default is ahead of it."""
+    judges = [(name, int(look)) for name, look in (each.split() for each in found[2].split(", "))]
+    lines = []
+    for method in METHODS:
+        cells = []
+        for judge, look in judges:
+            mean, ahead = column(judge, look, method, "interquartile mean"), lead(judge, look, method)
+            mean = mean and str(round(float(mean.split()[0])))
+            cells.append(f"{mean}; {ahead}" if ahead else mean)
+        name = {"GIBO": "**GIBO with bound step**", "GIBO (former default)": "its former version"}.get(method, method)
+        lines.append(f"| {name} | {' | '.join(cells)} |\n")
+    return found[1] + "".join(lines)
+
+
 def lead(judge: str, look: int, method: str) -> str:
     """How far the default is ahead of a method, with its interval. The page has the difference the other way round."""
+    difference = column(judge, look, method, "paired difference to GIBO")
+    if not difference:
+        return ""
+    mean, low, high = (round(-float(number)) for number in re.findall(r"[-+]?[\d.]+", difference))
+    return f"{mean:+d} ({high:+d} to {low:+d})".replace("-", "−")
+
+
+def column(judge: str, look: int, method: str, title: str) -> str:
+    """An entry of a judge's table; empty if the method did not run."""
     page = (ROOT / "studies" / "results" / "judges" / f"{judge}.md").read_text(encoding="utf-8")
     table = page.split("\n## ")[1 + look]
     head, *rows = [line.strip("| ").split("|") for line in table.splitlines() if line.startswith("|")]
-    column = next(i for i, each in enumerate(head) if "paired difference to GIBO" in each)
-    cells = [row[column] for row in rows if row[0].strip() == method]
-    if not cells:
-        return ""
-    mean, low, high = (round(-float(number)) for number in re.findall(r"[-+]?[\d.]+", cells[0]))
-    return f"{mean:+d} ({high:+d} to {low:+d})".replace("-", "−")
+    place = next(i for i, each in enumerate(head) if title in each)
+    return next((row[place].strip() for row in rows if row[0].strip() == method), "")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ METHODS = (
 ROWS = (
     ("8 plants, 2 to 6 gains, after 10 values", "gains", 0),
     ("the same, after 40 values", "gains", 2),
-    ("COCO's 30 noisy functions, d = 5, after 150 values", "coco-noisy", 2),
+    ("COCO's 30 noisy functions, d = 5 and 10, after 30 d values", "coco-noisy", 2),
     ("COCO's 24 functions without noise, d = 5 and 10, after 30 d values", "coco", 2),
     ("6 cheap policies, after 200 episodes", "policies", 2),
 )

@@ -78,7 +78,7 @@ def test_resolving_fills_in_everything(d):
 
 
 def test_resolving_keeps_what_was_given():
-    given = Settings(lengthscale=0.3, M=2, M_first=4, N_m=9, N_g=3, fit_from=7, delta=0.7)
+    given = Settings(lengthscale=0.3, M=2, M_first=4, survey=3, N_m=9, N_g=3, fit_from=7, delta=0.7)
     assert given.resolve(5) == given
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_finite, positive
+from gibo._checks import as_finite, natural, positive
 from gibo._linalg import Array
 from gibo._serialize import is_own
 from gibo.acquisition.confidence import LowerConfidenceBound
@@ -29,7 +29,9 @@ from gibo.errors import InputError
 from gibo.gp import GaussianProcess
 from gibo.optimizers.limits import LimitModels, Limits
 from gibo.optimizers.log import Started
+from gibo.optimizers.model import Model
 from gibo.optimizers.model_based import ModelBased
+from gibo.optimizers.queries import spread
 from gibo.optimizers.region import Region
 from gibo.optimizers.rows import blocks_to_come, expecting_usual_noise
 from gibo.optimizers.scale import Findings
@@ -89,6 +91,7 @@ class GIBO(ModelBased):
         self._limit_models = LimitModels.initial(self.limits, self.settings, self.scale)
         self.shares_seeds = self.settings.blocks == "iteration"
         self._iterate_asked = False
+        self._surveyed = 0  # points spread over the bounds that the first iteration asked for
         self._move_state = self.settings.move.init(self.d)
         self._scale_found = not self._surrogate.can_be_rescaled
         self._directions = self.settings.queries.directions(self.d, self.seed)
@@ -98,6 +101,10 @@ class GIBO(ModelBased):
     def _propose(self) -> list[tuple[Array, str]]:
         M, M_first, *_ = self.settings.sizes
         batch: list[tuple[Array, str]] = []
+        survey = self._survey() if not (self._iteration or self._iterate_asked) else []
+        if survey:
+            self._iterate_asked, self._surveyed = True, len(survey)
+            return [(self._iterate, ITERATE), *((x, QUERY) for x in survey)]
         if not self._iterate_asked:
             batch.append((self._iterate, ITERATE))  # line 4
             if (self.settings.fit_at == "iterate" and self.settings.priors) or self._is_first_careful:
@@ -108,7 +115,7 @@ class GIBO(ModelBased):
         if self.settings.fit_at != "step":
             self._fit()  # line 6
         information = self._information(iterate_comes=bool(batch))
-        count = M if self._iteration else M_first
+        count = max(M, M_first - self._surveyed) if self._iteration == (self._surveyed > 0) else M
         Z = self._planned(information, count)  # lines 7 to 12
         self._iterate_asked = True
         return batch + [(self._apart(z * self.scale), QUERY) for z in Z]
@@ -119,10 +126,15 @@ class GIBO(ModelBased):
         planned = self._surrogate.hyperparameters.lengthscale
         if self.settings.fit_at == "step":
             self._fit()
-        self._correct_scale(batch, planned)
+        is_survey = self._surveyed > 0 and not self._iteration
+        if not is_survey:
+            self._correct_scale(batch, planned)
         model, before = self._model(), self._iterate
-        z, self._move_state = self._moved(model.gp)
-        self._iterate = self.clip(z * self.scale)  # line 13
+        if is_survey:
+            self._iterate = self._highest_evaluated(model)
+        else:
+            z, self._move_state = self._moved(model.gp)
+            self._iterate = self.clip(z * self.scale)  # line 13
         self._record(model, before)
         self._iteration += 1
         self._iterate_asked = False
@@ -130,6 +142,20 @@ class GIBO(ModelBased):
     def _begin(self, event: Started) -> None:
         super()._begin(event)
         self._iterate_asked, self._move_state = False, self.settings.move.init(self.d)
+
+    def _survey(self) -> list[Array]:
+        """Points spread over the bounds, before anything is known; none where the search must stay near its start."""
+        bounds, count = self.bounds, self.settings.sizes[5]
+        near = self.largest_step is not None or (self.limits is not None and self.limits.careful)
+        if bounds is None or not np.isfinite(bounds).all() or near or self.log.evaluations:
+            return []
+        return list(spread(*bounds, count, self._rng))
+
+    def _highest_evaluated(self, model: Model) -> Array:
+        """The evaluated point with the highest mean − beta standard deviations where the limits hold."""
+        X, region = np.array([e.x for e in self._window()]).reshape(-1, self.d), self._region()
+        X = X if region is None else X[region.slack(X / self.scale) >= 0.0]
+        return X[int(model.lower_bound(X, self.settings.move.beta).argmax())] if len(X) else self._iterate
 
     def _planned(self, information: GradientInformation, count: int) -> Array:
         """The queries (M, d), where evaluations are expected not to fail; careful ones keep to the limits, too."""
@@ -295,7 +321,8 @@ class GIBO(ModelBased):
     # -- memo ---------------------------------------------------------------------------------------------------------
 
     def _memo(self) -> dict[str, Any]:
-        found = {} if self.settings.scale_rule is None else {"scale_found": self._scale_found}
+        found: dict[str, Any] = {} if self.settings.scale_rule is None else {"scale_found": self._scale_found}
+        found |= {"surveyed": self._surveyed} if self._surveyed else {}
         limits = {} if self.limits is None else self._limit_models.memo()
         return {**super()._memo(), "step": self._move_state, **found, **limits}
 
@@ -304,6 +331,7 @@ class GIBO(ModelBased):
         self._iterate_asked = True
         self._limit_models = self._limit_models.recall(memo)
         self._scale_found = bool(memo.get("scale_found", self._scale_found))
+        self._surveyed = natural("memo: surveyed", memo.get("surveyed", 0))
         state = {name: as_finite(f"step.{name}", value) for name, value in memo.get("step", {}).items()}
         # The names in the state of a user's own move may change from step to step, those of gibo's own do not.
         expected = self.settings.move.init(self.d)

@@ -5,6 +5,7 @@ The model is never carried along: whenever it is needed it is made from the wind
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import chain
@@ -27,10 +28,10 @@ from gibo.outcome import BASELINE, Best, Evaluation, Outcome, Query
 
 # How probable it must be that another point is better than the start, to be recommended in its place.
 SURELY_BETTER = 0.95
-# And by how many nats the model must make the values likelier than noise alone: the point was chosen among many, and
-# the question is asked at any time. With both, 2 to 5 % of runs on pure noise leave the start; without this, 23 to
-# 38 %. See docs/algorithm.md.
-SURE_SIGNAL = 1.0
+# And how many times likelier than as noise alone the model must make the values, in nats: the point was chosen among
+# many, and the question is asked at any time. Without this, 23 to 38 % of runs on pure noise leave the start; see
+# docs/algorithm.md for the share with it.
+SURE_SIGNAL = math.log(10.0)
 # From this many values on a trend in time is looked for.
 LEAST_FOR_TREND = 20
 
@@ -170,7 +171,7 @@ class ModelBased(Optimizer):
 
     def _fit(self) -> None:
         """MAP hyperparameters, if there are enough values."""
-        _, _, N_m, _, fit_from = self.settings.sizes
+        _, _, N_m, _, fit_from, _ = self.settings.sizes
         needed = {"each": fit_from, "full": N_m}.get(self.settings.fit)
         window = self._window()
         if self.settings.priors and needed is not None and len(window) >= needed:

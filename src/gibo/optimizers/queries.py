@@ -15,6 +15,13 @@ from gibo.acquisition.information import GradientInformation
 from gibo.acquisition.plan import plan
 
 
+def spread(lower: Array, upper: Array, count: int, rng: np.random.Generator) -> Array:
+    """A Latin hypercube: points (count, d) of a box; in each dimension there is one in each of `count` slices."""
+    slices = rng.permuted(np.tile(np.arange(count), (len(lower), 1)), axis=1).T
+    points: Array = lower + (upper - lower) * (slices + rng.random(slices.shape)) / max(count, 1)
+    return points
+
+
 class Queries(Serializable, ABC):
     """Base of the ways to choose queries; one of your own derives from it and is a frozen dataclass."""
 

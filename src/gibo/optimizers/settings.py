@@ -22,6 +22,7 @@ from gibo._checks import (
     batch_size,
     finite,
     instance,
+    natural,
     one_of,
     positive,
     positive_int,
@@ -50,10 +51,10 @@ class PowerLaw(Serializable):
     power: float = 1.0
     least: float = 0.0
     most: float | None = None
-    rounding: Literal["up", "down"] = "up"
+    rounding: Literal["up", "down", "nearest"] = "up"
 
     def __post_init__(self) -> None:
-        one_of("PowerLaw.rounding", self.rounding, ("up", "down"))
+        one_of("PowerLaw.rounding", self.rounding, ("up", "down", "nearest"))
         object.__setattr__(self, "factor", positive("PowerLaw.factor", self.factor))
         object.__setattr__(self, "power", finite("PowerLaw.power", self.power))
         object.__setattr__(self, "least", positive("PowerLaw.least", self.least, or_zero=True))
@@ -66,7 +67,9 @@ class PowerLaw(Serializable):
 
     def count(self, d: int) -> int:
         """As a whole number."""
-        return math.ceil(self(d) - 1e-9) if self.rounding == "up" else math.floor(self(d) + 1e-9)
+        if self.rounding == "up":
+            return math.ceil(self(d) - 1e-9)
+        return math.floor(self(d) + (0.5 if self.rounding == "nearest" else 1e-9))
 
 
 Hyperparameter: TypeAlias = Prior | PowerLaw | float | Sequence[float] | Array
@@ -104,6 +107,8 @@ class Settings(Serializable):
         scale_rule: how a `scale` that is wrong is found out: `ScaleSearch`, or None.
         M: queries per iteration.
         M_first: queries of the first iteration, when nothing is known, if more than M.
+        survey: points spread over finite bounds that the first iteration evaluates with the start, if nothing is known
+            yet. The search goes on at the best of them, and they count for M_first. 0: it begins at the start.
         N_m: the model sees the last N_m evaluations. Time and memory grow with its square.
         N_g: and at most the last N_g gradients among them, of d rows each.
         delta: half-width of the box around the iterate in which queries are sought and the bound step ends.
@@ -140,6 +145,7 @@ class Settings(Serializable):
     scale_rule: ScaleRule | None = ScaleSearch()
     M: Count = PowerLaw(1.0, 0.5)
     M_first: Count = PowerLaw(1.0)
+    survey: Count = PowerLaw(24.0, -2.0, rounding="nearest")
     N_m: Count = PowerLaw(10.0, least=100.0, most=2000.0)
     N_g: Count = PowerLaw(2000.0, -1.0, least=1.0, most=5.0, rounding="down")
     delta: float | PowerLaw = PowerLaw(2.5, -0.3)
@@ -185,6 +191,8 @@ class Settings(Serializable):
         for name in ("fit_from", "M", "M_first", "N_m", "N_g"):
             if not isinstance(getattr(self, name), PowerLaw):
                 put(name, (batch_size if name.startswith("M") else positive_int)(name, getattr(self, name)))
+        if not isinstance(self.survey, PowerLaw):
+            put("survey", natural("survey", self.survey))
         if not isinstance(self.delta, PowerLaw):
             put("delta", positive("delta", self.delta))
         check_serializable("queries", instance("queries", self.queries, Queries, "Informative() or RandomQueries()"))
@@ -220,6 +228,7 @@ class Settings(Serializable):
             "scale_rule": None,
             "M": PowerLaw(0.5, least=1.0, rounding="down"),
             "M_first": 1,
+            "survey": 0,
             "N_m": PowerLaw(5.0, least=20.0, most=2000.0),
             "delta": 1.0,
             "queries": Informative(plan_steps=60, basis="axes"),
@@ -259,6 +268,7 @@ class Settings(Serializable):
             delta=self.delta(d) if isinstance(self.delta, PowerLaw) else self.delta,
             M=M,
             M_first=M_first,
+            survey=count("survey"),
             N_m=N_m if isinstance(self.N_m, int) else max(N_m, M_first + 1),
             N_g=max(1, count("N_g")),
             fit_from=max(1, count("fit_from")),
@@ -270,9 +280,9 @@ class Settings(Serializable):
         return resolved
 
     @property
-    def sizes(self) -> tuple[int, int, int, int, int]:
-        """M, M_first, N_m, N_g and fit_from of resolved settings."""
-        sizes = (self.M, self.M_first, self.N_m, self.N_g, self.fit_from)
+    def sizes(self) -> tuple[int, int, int, int, int, int]:
+        """M, M_first, N_m, N_g, fit_from and survey of resolved settings."""
+        sizes = (self.M, self.M_first, self.N_m, self.N_g, self.fit_from, self.survey)
         if any(isinstance(size, PowerLaw) for size in sizes):
             raise InputError("settings: they depend on the number of parameters; call resolve(d) first")
         return sizes  # type: ignore[return-value]

@@ -89,6 +89,7 @@ def current_settings(data: Any) -> tuple[Any, list[str]]:
     if SURELY_OLD & plain.keys():
         plain, gone = _renamed(plain)
         lost += gone
+    plain.setdefault("survey", 0)
     known = {field.name for field in fields(Settings)}
     lost += [name for name in plain if name not in known and name != "type"]
     return {**to_plain(Settings()), **{name: part for name, part in plain.items() if name in (*known, "type")}}, lost

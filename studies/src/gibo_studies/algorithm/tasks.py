@@ -1,4 +1,5 @@
-"""The tasks by which the default is chosen: some of the leaderboard's, one with skewed noise, three plants.
+"""The tasks by which the default is chosen: some of the leaderboard's, one with skewed noise, three plants and
+random ones with two to six gains.
 
 Instances flip the signs or draw the order of the parameters, so that nothing can be gained from how a task's authors
 ordered them. None is a task of a judge, except that the judge of policies has the environments CartPole-v1 and
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from gibo._linalg import Array
+from gibo_studies.algorithm import plants
 from gibo_studies.leaderboard import functions as f
 from gibo_studies.leaderboard.environments import Environment
 from gibo_studies.leaderboard.task import Problem, Task
@@ -220,6 +222,7 @@ def choosing_tasks() -> dict[str, Task]:
         Task("skewed6", np.zeros(6), 1.0, 60, _skewed, "own", quarters(60)),
         Task("chain8", np.zeros(8), 1.0, 80, _chain, "own", quarters(80)),
         *map(_gains, GAINS),
+        *plants.tasks(),
         policy(Environment("CartPole-v1", 500.0, 20), quarters(64)),
         policy(Environment("InvertedPendulum-v5", 1000.0, 8), quarters(60)),
         _shuffled("rotated-ellipsoid10", 150, signs=True),

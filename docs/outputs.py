@@ -23,8 +23,8 @@ RESULTS = re.compile(r"(\| \| CMA-ES (.*)\n\|---.*\n)(\|.*\n)*")
 # A table of docs/leaderboard.md: the judges with the number of the look; the methods in their order.
 JUDGED = re.compile(r"(<!-- judges: (.*) -->\n\n(\| \|.*\n\|---.*\n))(\|.*\n)*")
 METHODS = (
-    "GIBO", "GIBO (former default)", "CMA-ES", "CMA-ES (half sigma)", "lq-CMA-ES", "LRA-CMA-ES", "Optuna TPE", "Optuna GP",
-    "COBYQA", "Py-BOBYQA", "Random search",
+    "GIBO", "GIBO (former default)", "CMA-ES", "CMA-ES (half sigma)", "lq-CMA-ES", "LRA-CMA-ES", "Optuna TPE",
+    "Optuna GP", "COBYQA", "Py-BOBYQA", "Random search",
 )  # fmt: skip
 # A row of README's table: its name, the judge, the number of the look.
 ROWS = (

@@ -14,8 +14,8 @@ from gibo_studies.leaderboard.task import Task
 from gibo_studies.report import table
 
 STUCK = 0.1  # a trial is stuck that ends with less than this share of the possible improvement
-# Mean returns of the former default (commit 9c8dfdf) in random order; the first three environments with other orders and
-# seeds.
+# Mean returns of the former default (commit 9c8dfdf) in random order; on the first three environments with other orders
+# and seeds.
 FORMER: Mapping[str, tuple[int, ...]] = {
     "CartPole-v1": (348, 448),
     "InvertedPendulum-v5": (625, 929),

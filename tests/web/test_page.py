@@ -170,7 +170,8 @@ def test_a_run_of_this_process_is_driven_from_the_page(running, tab):
         tab.fill("#remark-text", "the belt was changed")
         tab.press("#remark-text", "Enter")
         tab.wait_for_selector("#deeds >> text=the belt was changed")
-        tab.click("[data-fails='2']")
+        with tab.expect_response("**/api/control*"):  # otherwise the value could come first
+            tab.click("[data-fails='2']")
         gate.allowed.release(1)
         tab.wait_for_selector("#deeds >> text=query 2 marked as failed: marked as failed by hand")
         until(tab, f"{focus} !== 'stop'")

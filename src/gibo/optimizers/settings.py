@@ -105,7 +105,7 @@ class Settings(Serializable):
         fit_from: see `fit`.
         scale_rule: the rule that corrects a wrong `scale`: `ScaleSearch`, or None.
         M: queries per iteration.
-        M_first: queries of the first iteration, if more than M.
+        M_first: queries of the first iteration, if more than M. A `PowerLaw` gives at most d.
         N_m: the window: the model uses the last N_m evaluations. Time and memory grow with its square.
         N_g: the model uses at most the last N_g gradients in the window, of d rows each.
         delta: half-width of the box around the iterate for queries and for the bound step.
@@ -141,7 +141,7 @@ class Settings(Serializable):
     fit_from: Count = 4
     scale_rule: ScaleRule | None = ScaleSearch()
     M: Count = PowerLaw(1.0, 0.5)
-    M_first: Count = PowerLaw(1.0)
+    M_first: Count = PowerLaw(4.0, 0.5)
     N_m: Count = PowerLaw(10.0, least=100.0, most=2000.0)
     N_g: Count = PowerLaw(2000.0, -1.0, least=1.0, most=5.0, rounding="down")
     delta: float | PowerLaw = PowerLaw(2.5, -0.3)
@@ -257,7 +257,8 @@ class Settings(Serializable):
             return value.count(d) if isinstance(value, PowerLaw) else value
 
         M, N_m = max(1, count("M")), count("N_m")
-        M_first = max(M, count("M_first"))
+        first = count("M_first")
+        M_first = max(M, min(first, d) if isinstance(self.M_first, PowerLaw) else first)
         M_first = min(M_first, N_m - 1) if isinstance(self.N_m, int) else M_first
         ell = self.lengthscale
         resolved = replace(

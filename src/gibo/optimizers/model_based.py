@@ -30,7 +30,7 @@ from gibo.outcome import BASELINE, Best, Evaluation, Outcome, Query
 # Required probability that another point is better than the start, to recommend it.
 SURELY_BETTER = 0.95
 # And the required evidence of the model against pure noise, in nats: ten times likelier. The point was chosen among
-# many, and the question is asked at any time. With both, at most 2.5 % of 240 runs on pure noise leave the start after
+# many, and the question is asked at any time. With both, at most 2.9 % of 240 runs on pure noise leave the start after
 # 25, 50 or 100 values; without this, 23 to 38 %. See docs/algorithm.md.
 SURE_SIGNAL = math.log(10.0)
 # Number of values from which on a trend in time is estimated.

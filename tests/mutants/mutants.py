@@ -62,6 +62,8 @@ def tried(mutation: Mutation, folder: Path) -> str | None:
         code, said = run_tests(folder, mutation.tests)
     finally:
         file.write_text(text)
+    if code == PASSED and " passed" not in said:
+        return "not tried: all its tests are skipped here; install the packages that they need"
     if code == PASSED:
         return f"survived: {mutation.old!r} as {mutation.new!r} in {mutation.file} passes {' '.join(mutation.tests)}"
     return None if code == FAILED else f"error: pytest returned {code}:\n{said}"

@@ -147,7 +147,7 @@ def test_a_trial_enqueued_in_between_counts_as_a_value_from_elsewhere_and_takes_
     assert enqueued[1].params["x0"] == 4.0
     assert study.sampler._search.told == {t.number for t in study.trials[:-1]}
     assert len(study.sampler._search.optimizer.evaluations) == 18
-    assert study.sampler.recommend(study).value < 0.2  # it was told of the optimum
+    assert study.sampler.recommend(study).value < 0.2  # the trial at the optimum counts
 
 
 def test_added_trials_are_told():

@@ -154,5 +154,5 @@ def wait_until(condition, what):
     """The limit is for when it never happens."""
     deadline = time.monotonic() + 30.0
     while not condition():
-        assert time.monotonic() < deadline, f"waited in vain until {what}"
+        assert time.monotonic() < deadline, f"waited too long until {what}"
         time.sleep(0.002)

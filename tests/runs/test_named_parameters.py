@@ -137,7 +137,7 @@ def test_whole_numbers_are_found_although_steps_are_smaller_than_one(seed):
     result = gibo.maximize(objective, parameters=parameters, budget=60, seed=seed)
     assert result.best_seen.value > -0.1  # 4.6 less where queries stay among the iterate's own whole numbers
     whole = result.history.x[:, [1, 3]]
-    assert np.array_equal(whole, np.round(whole))  # the model was told of what was evaluated
+    assert np.array_equal(whole, np.round(whole))  # the model has the points that were evaluated
 
 
 def test_a_second_start_with_other_parameters_says_so_in_the_users_units(tmp_path):

@@ -186,7 +186,7 @@ def is_to_be_told(number: int, outcome: Outcome, known: Outcome | None, pending:
     Args:
         number: of the query.
         outcome: of it.
-        known: what was told of it before, if anything was.
+        known: its recorded outcome, or None.
         pending: the numbers of the queries that wait for an outcome.
     """
     if known is not None:

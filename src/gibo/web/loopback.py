@@ -58,7 +58,7 @@ class Refusal(Exception):
         self.status, self.text = status, text
 
 
-# A forked worker must not keep the port of a listening server, or clients would wait for an answer in vain.
+# A forked worker must not keep the port of a listening server, or clients would wait and get no answer.
 _listening: WeakSet[LoopbackServer] = WeakSet()
 
 

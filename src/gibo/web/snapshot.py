@@ -17,7 +17,7 @@
      "beliefs": {"first": n, "evaluations": [], "value": [], "sd": []}      of the recommended point, after each update
      "belief": {"x", "value", "sd", "low", "high"} or null, of the recommended point: between low and high with 90 %;
                 without a model x alone, the others null
-     "start": {"value", "low", "high"} or null, what is believed of the start
+     "start": {"value", "low", "high"} or null, the predicted value at the start
      "best_seen": {"x", "value", "id"} or null,
      "gradient": {"mean": [], "sd": []} or null, change of the value per scale of each parameter
      "lengthscale": [] or null, in scales

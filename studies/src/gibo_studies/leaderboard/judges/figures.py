@@ -1,4 +1,7 @@
-"""A judge's figure: the interquartile mean of the shares at each look, with its interval."""
+"""A judge's figure: the interquartile mean of the shares at each look, with its interval.
+
+The points that were evaluated again are in the tables alone; their lines would hide those of the methods.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from gibo_studies.engine import read_definition
 from gibo_studies.leaderboard.comparison import interquartile_mean
 from gibo_studies.leaderboard.judges.judge import read_rows, results_folder
 from gibo_studies.leaderboard.judges.tables import by_task, by_trial, looks_of
+from gibo_studies.leaderboard.methods import REEVALUATED
 from gibo_studies.styles import line_style
 
 
@@ -22,7 +26,7 @@ def figures(out: Path) -> list[Path]:
     looks = looks_of(rows)
     with pyplot() as plt:
         figure, axes = plt.subplots(figsize=(7.0, 4.0), layout="constrained")
-        for method in dict.fromkeys(row["method"] for row in rows):
+        for method in dict.fromkeys(row["method"] for row in rows if not row["method"].endswith(REEVALUATED)):
             own = [row for row in rows if row["method"] == method]
             at = [[row for row in own if looks[row["task"]].index(int(row["look"])) == k] for k in range(3)]
             intervals = np.array([interquartile_mean(by_task(by_trial(some))) for some in at if some])

@@ -385,7 +385,7 @@ I2 = np.eye(2)
         (lambda gp: gp.condition(I2, [0.0, 1.0]).predict([0.0]), "x: expected points of 2 dimensions, got 1"),
         (lambda gp: gp.condition(I2, [0.0, 1.0]).predict([[0.0, np.nan]]), "x: expected finite numbers"),
         (lambda gp: gp.condition(I2, [0.0, 1.0]).predict(0.0), "x: expected"),
-        (lambda gp: gp.condition(I2, [0.0, 1.0]).jacobian([0.0] * 3), "x: expected points of 2 dimensions, got 3"),
+        (lambda gp: gp.condition(I2, [0.0, 1.0]).jacobian([0.0] * 3), "x: expected a vector of 2 numbers, got 3"),
         (lambda gp: gp.condition(I2, [0.0, 1.0]).jacobian(0.0), "x: expected"),
         (lambda gp: gp.condition(I2, [0.0, 1.0]).jacobian(I2), "x: expected"),
         (lambda gp: gp.log_likelihood, r"no data yet; call condition\(X, y\) first"),

@@ -157,12 +157,9 @@ def test_d2k_dadb(kernel, points):
 def test_derivatives_are_exact_where_two_points_coincide(kernel, points):
     A, _ = points
     A = A[:1] + 1e3  # no trace of where the points are
-    H = kernel.gradient_covariance(D)
-    assert np.array_equal(H.diagonal(), kernel.gradient_variance(D))
     assert np.array_equal(kernel.dk_da(A, A)[0, 0], np.zeros(D))
     assert np.array_equal(kernel.dk_db(A, A)[0, 0], np.zeros(D))
-    assert np.array_equal(kernel.d2k_dadb(A, A)[0, 0], H)
-    np.testing.assert_allclose(H, H.T, rtol=1e-14)
+    assert np.array_equal(kernel.d2k_dadb(A, A)[0, 0], np.diag(kernel.gradient_variance(D)))
 
 
 @pytest.mark.parametrize(("family", "factor"), [(SquaredExponential, 1.0), (Matern52, 5.0 / 3.0)])

@@ -306,10 +306,7 @@ def describe(value: Any) -> str:
         return "None"
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape}"
-    try:
-        return f"{type(value).__name__} {value!r:.80}"
-    except Exception:  # a foreign __repr__ may raise anything
-        return f"an object of type {type(value).__name__}"
+    return f"{type(value).__name__} {shown(value)}"
 
 
 def shown(value: Any) -> str:
@@ -317,7 +314,7 @@ def shown(value: Any) -> str:
     try:
         return f"{value!r:.80}"
     except Exception:  # a foreign __repr__ may raise anything
-        return f"an object of type {type(value).__name__}"
+        return f"<{type(value).__name__}>"
 
 
 def describe_error(error: BaseException) -> str:

@@ -137,11 +137,6 @@ def leading_eigenvectors(S: Array, count: int) -> Array:
     return leading
 
 
-def log_determinant(L: Array) -> float:
-    """``log det K``."""
-    return 2.0 * float(np.log(L.diagonal()).sum())
-
-
 def minimize(
     cost: Callable[[Array], tuple[float, Array]],
     start: Array,

@@ -270,7 +270,7 @@ class GaussianProcess:
 
     def predict(self, x: npt.ArrayLike) -> Prediction:
         """Mean and variance of the objective at x: numbers for (d,), arrays (p,) for (p, d)."""
-        points, one = self._points(x)
+        points, one = one_or_many("x", x, None if self.observations is None else self.observations.X.shape[1])
         mean = self.mean_at(points)
         variance = np.full(len(points), self.prior_variance)
         if self.observations is not None and self.factor is not None:
@@ -283,7 +283,7 @@ class GaussianProcess:
 
     def jacobian(self, x: npt.ArrayLike) -> Jacobian:
         """Posterior of the objective's gradient at x (d,). Müller et al. 2021, eq. (3)."""
-        t = self._points(as_vector("x", x))[0][0]
+        t = moderate("x", as_vector("x", x, None if self.observations is None else self.observations.X.shape[1]))
         H = self.prior_gradient_covariance(len(t))
         slope = 0.0 if self.mean_function is None else self.mean_function.gradient(t[None])[0]
         if self.observations is None or self.factor is None:
@@ -312,7 +312,7 @@ class GaussianProcess:
 
     def prior_gradient_covariance(self, d: int) -> Array:
         """``H`` (d, d)."""
-        H = self.kernel.gradient_covariance(d)
+        H = np.diag(self.kernel.gradient_variance(d))
         return H * (1.0 + self.blocks.share) if self.blocks and self.drifts else H
 
     def mean_at(self, points: Array) -> Array:
@@ -349,13 +349,16 @@ class GaussianProcess:
 
     @cached_property
     def log_likelihood(self) -> float:
-        """Log marginal likelihood of the data. Rasmussen and Williams 2006, eq. (2.30).
+        """Log marginal likelihood of the data, ``−½·(residualsᵀ a + log det K + N·log 2π)``.
+
+        Rasmussen and Williams 2006, eq. (2.30).
 
         With the log-prior of the factor b of a fitted mean, precision p: ``targetsᵀa = residualsᵀa + p·b²``.
         """
         data, factor = conditioned(self)
         fit = float((data.targets(0.0) if isinstance(self.mean, Fitted) else self.residuals) @ self.a)
-        return -0.5 * (fit + linalg.log_determinant(factor.L) + len(self.a) * math.log(2.0 * math.pi))
+        log_det = 2.0 * float(np.log(factor.L.diagonal()).sum())
+        return -0.5 * (fit + log_det + len(self.a) * math.log(2.0 * math.pi))
 
     def log_likelihood_slopes(self) -> dict[str, Any]:
         """Derivatives of `log_likelihood` by the logarithms of all `hyperparameters`, by name.
@@ -375,10 +378,6 @@ class GaussianProcess:
         by_ell, by_s2 = self.kernel.hyperparameter_gradient(W, data.X, data.G)
         own = {name: 0.5 * self.kernel.own_gradient(name, W, data.X, data.G) for name in self.kernel.priors}
         return {"lengthscale": 0.5 * by_ell, "variance": 0.5 * by_s2, "noise": 0.5 * by_noise, **own, **of_blocks}
-
-    def _points(self, x: npt.ArrayLike) -> tuple[Array, bool]:
-        """x, (d,) or (p, d), as (p, d); and whether it is one."""
-        return one_or_many("x", x, None if self.observations is None else self.observations.X.shape[1])
 
 
 def known(what: str, *arrays: Array) -> None:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -95,9 +95,8 @@ class Kernel(Serializable, ABC):
         for name, values in (("lengthscale", ell), ("variance", np.array(self.variance))):
             moderate(name, values)
             moderate(f"1/{name}", 1.0 / values)
-        known = {field.name for field in fields(self)}
         for name in self.priors:
-            if name not in known:
+            if name not in self.__dataclass_fields__:
                 raise InputError(
                     f"{name}: has a prior but is no field; put @dataclass(frozen=True, eq=False) before the class"
                 )
@@ -156,13 +155,9 @@ class Kernel(Serializable, ABC):
         return outer
 
     def gradient_variance(self, d: int) -> Array:
-        """The diagonal of ``H = ∂²k(t, t')/∂t∂t'`` at t' = t, the prior covariance of the gradient: (d,)."""
+        """The diagonal (d,) of the gradient's prior covariance, ``H = ∂²k(t, t')/∂t∂t'`` at t' = t; the rest is 0."""
         _, dpsi = self.profile(np.zeros(1), 1)
         return -2.0 * self.variance * float(dpsi[0]) / self.ell(d) ** 2
-
-    def gradient_covariance(self, d: int) -> Array:
-        """``H`` (d, d)."""
-        return np.diag(self.gradient_variance(d))
 
     # -- derivatives with respect to the hyperparameters --------------------------------------------------------------
 

@@ -62,7 +62,11 @@ def fit(gp: GaussianProcess, priors: Mapping[str, Prior], maximum_steps: int = 5
         >>> better.log_likelihood > gp.log_likelihood
         True
     """
-    _check(gp, priors)
+    instance("gp", gp, GaussianProcess, "a GaussianProcess")
+    instance("priors", priors, Mapping, "priors by the names of hyperparameters")
+    for name, prior in priors.items():
+        one_of("priors", name, gp.hyperparameters)
+        instance(f"priors: {name}", prior, Prior, "a prior, such as LogNormal(1.0, 0.5)")
     positive_int("maximum_steps", maximum_steps)
     if not priors:
         return Fit(gp, gp.log_likelihood, 0, None)
@@ -95,7 +99,6 @@ def fit(gp: GaussianProcess, priors: Mapping[str, Prior], maximum_steps: int = 5
 
 def log_posterior(gp: GaussianProcess, priors: Mapping[str, Prior]) -> float:
     """Log marginal likelihood plus the log-densities of the hyperparameters that have a prior."""
-    _check(gp, priors)
     return gp.log_likelihood + _log_prior(gp, priors)
 
 
@@ -146,14 +149,6 @@ def likelihood_of_values(gp: GaussianProcess, data: Observations) -> tuple[float
 def _symmetric_product(upper: Array, B: Array) -> float:
     """``tr(A B)`` of symmetric matrices, of A the upper triangle with zeros below."""
     return 2.0 * float(np.vdot(upper, B)) - float(upper.diagonal() @ B.diagonal())
-
-
-def _check(gp: Any, priors: Any) -> None:
-    instance("gp", gp, GaussianProcess, "a GaussianProcess")
-    instance("priors", priors, Mapping, "priors by the names of hyperparameters")
-    for name, prior in priors.items():
-        one_of("priors", name, gp.hyperparameters)
-        instance(f"priors: {name}", prior, Prior, "a prior, such as LogNormal(1.0, 0.5)")
 
 
 @dataclass(frozen=True, eq=False)

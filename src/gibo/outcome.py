@@ -26,6 +26,7 @@ from gibo._checks import (
     describe_error,
     finite,
     instance,
+    moderate,
     one_per_parameter,
     positive,
     positive_int,
@@ -173,10 +174,7 @@ def read_only(x: Array) -> Array:
 
 def as_point(x: npt.ArrayLike, d: int) -> Array:
     """A point (d,) from outside, checked and read-only."""
-    point = as_vector("x", x, d)
-    if np.abs(point).max() > LARGEST:
-        raise InputError(f"x: expected numbers of at most {LARGEST:g} in size, got {shown(x)}; use other units")
-    return read_only(point)
+    return read_only(moderate("x", as_vector("x", x, d)))
 
 
 class Best(NamedTuple):
@@ -225,7 +223,7 @@ def checked(given: Any, d: int, what: str = "value", seconds: float = 0.0) -> Ou
         if outcome.gradient_noise is not None:
             raise InputError(f"{where}gradient_noise: expected a gradient with it, got none")
         return Outcome(value, info=info, failure=failure, seconds=seconds, **details)
-    gradient = as_vector(f"{where}gradient", outcome.gradient, d)
+    gradient = moderate(f"{where}gradient", as_vector(f"{where}gradient", outcome.gradient, d))
     if outcome.gradient_noise is None:
         raise InputError(f"{where}gradient: give gradient_noise too, the variance of the gradient's noise")
     noise = one_per_parameter(f"{where}gradient_noise", outcome.gradient_noise, d)
@@ -233,8 +231,7 @@ def checked(given: Any, d: int, what: str = "value", seconds: float = 0.0) -> Ou
         raise InputError(
             f"{where}gradient_noise: expected non-negative variance(s), got {shown(outcome.gradient_noise)}"
         )
-    if max(np.abs(gradient).max(), np.sqrt(noise.max())) > LARGEST:
-        raise InputError(f"{where}gradient: expected numbers of at most {LARGEST:g} in size; rescale the objective")
+    moderate(f"{where}gradient_noise: its standard deviation", np.sqrt(noise))
     return Outcome(value, gradient, noise, info, failure, seconds=seconds, **details)
 
 
@@ -283,9 +280,7 @@ def _with_mean(outcome: Outcome, where: str) -> Outcome:
     """The outcome with the mean of its several values."""
     if outcome.value is not None or outcome.repeats != 1:
         raise InputError(f"{where}values: give them without value and repeats, which follow from them")
-    values = as_vector(f"{where}values", outcome.values)  # type: ignore[arg-type]  # it is not None
-    if np.abs(values).max() > LARGEST:
-        raise InputError(f"{where}values: expected numbers of at most {LARGEST:g} in size; rescale them")
+    values = moderate(f"{where}values", as_vector(f"{where}values", outcome.values))  # type: ignore[arg-type]
     return replace(outcome, value=math.fsum(values) / len(values), values=None, repeats=len(values))
 
 

@@ -14,7 +14,9 @@ import numpy as np
 
 from gibo._linalg import Array, minimize
 
-MAXIMUM_STEPS = 60
+# A climb ends when a step gains less than FACTR times the machine's precision, when no component of the slope is above
+# PGTOL, or after so many steps.
+FACTR, PGTOL, MAXIMUM_STEPS = 1e10, 1e-4, 60
 
 
 class Acquisition(Protocol):
@@ -74,7 +76,7 @@ def climb(
     ):
         start = group[int(its_values.argmax())]
         u, lowest = minimize(
-            cost, start / scale, lower / scale, upper / scale, factr=1e10, pgtol=1e-4, maximum_steps=maximum_steps
+            cost, start / scale, lower / scale, upper / scale, factr=FACTR, pgtol=PGTOL, maximum_steps=maximum_steps
         )
         if -lowest > highest:
             best, highest = u * scale, -lowest

@@ -14,7 +14,7 @@ import numpy as np
 from gibo import _linalg as linalg
 from gibo._checks import as_vector, batch_size, instance, positive, positive_int
 from gibo._linalg import Array
-from gibo.acquisition.climb import MAXIMUM_STEPS, climb
+from gibo.acquisition.climb import FACTR, MAXIMUM_STEPS, PGTOL
 from gibo.acquisition.information import GradientInformation
 from gibo.errors import InputError, NumericalError
 
@@ -103,8 +103,18 @@ def maximize(
             "the information of queries is not finite: lengthscales, scale or x0 are too large or too small to compute "
             "with; use other units"
         )
-    relative = _Relative(gi, max(float(alphas.max()), float(np.finfo(np.float64).tiny)), maximum_steps)
-    best, value = relative.climb(_first_of_best(starts, alphas), low, high)
+    # The climb's tolerances hold for values of about 1.
+    unit = max(float(alphas.max()), float(np.finfo(np.float64).tiny))
+
+    def cost(u: Array) -> tuple[float, Array]:
+        alpha, slope = gi.scaled_value_and_gradient(u)
+        return -alpha / unit, slope / -unit
+
+    def climbed(start: Array) -> tuple[Array, float]:
+        u, lowest = linalg.minimize(cost, start, low, high, factr=FACTR, pgtol=PGTOL, maximum_steps=maximum_steps)
+        return np.clip(u, low, high), -lowest * unit
+
+    best, value = climbed(_first_of_best(starts, alphas))
     for _ in range(MIRROR_ROUNDS):
         on_face = np.flatnonzero((best <= low) | (best >= high))
         if not len(on_face):
@@ -114,27 +124,8 @@ def maximize(
         alphas = gi.scaled_batch(mirrored)
         if float(alphas.max()) < 1.001 * value:
             break
-        best, value = relative.climb(_first_of_best(mirrored, alphas), low, high)
+        best, value = climbed(_first_of_best(mirrored, alphas))
     return np.clip(gi.from_scaled(best), lower, upper), value
-
-
-class _Relative(NamedTuple):
-    """α by ``u = (x − t)/ell``, divided by that of the best start, so that the climb's tolerances are relative ones."""
-
-    gi: GradientInformation
-    unit: float
-    maximum_steps: int
-
-    def __call__(self, U: Array) -> Array:
-        return self.gi.scaled_batch(U) / self.unit
-
-    def value_and_gradient(self, u: Array) -> tuple[float, Array]:
-        value, gradient = self.gi.scaled_value_and_gradient(u)
-        return value / self.unit, gradient / self.unit
-
-    def climb(self, start: Array, low: Array, high: Array) -> tuple[Array, float]:
-        best, value = climb(self, [start[None]], low, high, maximum_steps=self.maximum_steps)
-        return best, value * self.unit
 
 
 def _starts(gi: GradientInformation, low: Array, high: Array, rng: np.random.Generator, basis: Array | None) -> Array:

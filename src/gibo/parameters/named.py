@@ -53,9 +53,6 @@ class Parameters:
             _check_parameter(name, parameter)
         object.__setattr__(self, "entries", dict(parameters))
 
-    def __hash__(self) -> int:
-        return hash(tuple(self.entries.items()))
-
     def __len__(self) -> int:
         return len(self.entries)
 

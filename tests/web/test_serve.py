@@ -23,6 +23,7 @@ from gibo.errors import InUseError, JournalError
 from gibo.runs import manual
 from gibo.runs.description import read_description
 from gibo.runs.journal import Journal
+from gibo.runs.lock import KEPT
 from gibo.runs.session import Session
 from gibo.runs.store import Store
 from gibo.web import loopback
@@ -166,13 +167,14 @@ def test_a_hundred_clients_at_once(tmp_path):
     }
 
 
-def test_while_it_serves_the_run_is_held_and_can_be_read(bench, folder, monkeypatch):
-    (first, *_) = bench.ask()["queries"]
-    monkeypatch.setattr(manual, "LOCK_PATIENCE", 0.0)
-    with pytest.raises(InUseError):
-        manual.tell(folder, first["id"], 1.0)
-    assert manual.status(folder).result.evaluations == 0
-    bench.close()
+def test_while_it_serves_others_read_the_run_and_are_told_at_once_who_holds_it(folder):
+    (folder / KEPT).touch()  # of a server that was killed
+    with ManualBench(folder) as bench:
+        (first, *_) = bench.ask()["queries"]
+        with pytest.raises(InUseError, match=f"in use by process {os.getpid()}; .* through it .gibo serve"):
+            manual.tell(folder, first["id"], 1.0, waiting=lambda: pytest.fail("it waits"))
+        assert manual.status(folder).result.evaluations == 0
+    assert not (folder / KEPT).exists()
     manual.tell(folder, first["id"], 1.0)
     with ManualBench(folder) as again:
         assert again.tell({"id": first["id"], "value": 1.0})["recorded"] is False

@@ -86,9 +86,14 @@ def _arguments(words: list[str]) -> argparse.Namespace:
         command = "".join(words[first : first + 1])
         given = _numbers_are_no_options(words) if command == "tell" else words
         parser = parser_of(command)
-        if command and not command.startswith("-"):
-            _check_command(command, commands_of(parser))
-        arguments = parser.parse_args(given)
+        options, commands = list(parser._option_string_actions), commands_of(parser)
+        if command not in commands and not any(each.startswith(command.partition("=")[0]) for each in options):
+            _refuse_unknown("unknown command", command, [*commands, *options])
+        arguments, unknown = parser.parse_known_args(given)
+        if unknown:
+            word = next((word for word in unknown if word.startswith("-")), unknown[0])
+            known = commands[arguments.command]._option_string_actions if word.startswith("-") else ()
+            _refuse_unknown(f"{arguments.command}: unknown {'option' if known else 'argument'}", word, known)
     except SystemExit:  # after --help, say
         sys.stdout.flush()
         raise
@@ -121,11 +126,11 @@ def commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentP
     return next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction)).choices
 
 
-def _check_command(command: str, known: Iterable[str]) -> None:
-    if command not in known:
-        close = difflib.get_close_matches(command, known, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(known)}"
-        raise InputError(f"gibo {command}: there is no such command; {hint}")
+def _refuse_unknown(what: str, word: str, known: Iterable[str]) -> None:
+    """Raise, with the nearest of the known words."""
+    word = word.partition("=")[0]
+    close = difflib.get_close_matches(word, known, n=1)
+    raise InputError(f"{what} {word}; {f'did you mean {close[0]}?' if close else 'see --help'}")
 
 
 def _load_modules(words: list[str]) -> int:

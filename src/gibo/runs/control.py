@@ -25,7 +25,7 @@ from gibo.errors import InputError, InUseError, RunError
 from gibo.outcome import DETAILS, Evaluation, Outcome, Query, checked, told_outcome
 from gibo.runs.interventions import abort, aborted_because, abortion, start_at
 from gibo.runs.journal import Journal
-from gibo.runs.lock import at_fork
+from gibo.runs.lock import at_fork, keep
 from gibo.runs.manual import is_to_be_told, record
 from gibo.runs.pools import Pool, Underway
 from gibo.runs.records import LONGEST_TEXT, action
@@ -167,6 +167,7 @@ class Control(Requests):
         self._told: list[Evaluation] = []
         self._closed = False
         if session.journal is not None:
+            keep(session.journal.folder)
             _held_here[session.journal.folder.resolve()] = self
 
     def close(self) -> None:

@@ -16,6 +16,9 @@ from pathlib import Path
 
 from gibo.errors import InUseError
 
+# A file in a folder whose holder keeps it for long, as a server does. Others then do not wait.
+KEPT = "kept"
+
 # Seconds. Two programs that drive one run by hand may meet; each holds the journal for a moment only.
 LOCK_PATIENCE = 60.0
 
@@ -56,6 +59,9 @@ else:
 
 BUSY_PAUSE = 0.02
 SAY_AFTER = 1.0  # seconds of waiting
+KEPT_ADVICE = (
+    "it keeps the run until it ends. Ask and tell through it (gibo serve, or its page with --control), or end it"
+)
 INSTANT = 0.1  # seconds; `is_held` has a folder for less, so that long is always waited
 
 _descriptors: set[int] = set()  # descriptors that hold folders for this process
@@ -80,6 +86,8 @@ at_fork(after_in_child=_let_go)
 def folder_lock(folder: Path, patience: float = 0.0, waiting: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold a folder; if another process holds it, wait this many seconds and then raise with its process id.
 
+    Nobody waits for a process that keeps the folder, see `keep`.
+
     Args:
         folder: an existing folder.
         patience: seconds to wait, at least 0.1.
@@ -91,20 +99,34 @@ def folder_lock(folder: Path, patience: float = 0.0, waiting: Callable[[], None]
             descriptor = _held(folder)
             break
         except BlockingIOError:
-            waited = time.monotonic() - started
-            if waited >= max(patience, INSTANT):
-                raise InUseError(f"{folder}: in use by {_owner(folder)}; wait for it, or end it") from None
+            waited, is_kept = time.monotonic() - started, (folder / KEPT).exists()
+            if waited >= (INSTANT if is_kept else max(patience, INSTANT)):
+                advice = KEPT_ADVICE if is_kept else "wait for it, or end it"
+                raise InUseError(f"{folder}: in use by {_owner(folder)}; {advice}") from None
             if waited >= SAY_AFTER and waiting is not None:
                 waiting()
                 waiting = None
             time.sleep(BUSY_PAUSE)
     _descriptors.add(descriptor)
+    _keep_no_longer(folder)  # a process that was killed
     try:
         yield
     finally:
         if descriptor in _descriptors:  # not in a forked child that has closed it
+            _keep_no_longer(folder)
             _descriptors.remove(descriptor)
             _release(descriptor)
+
+
+def keep(folder: Path) -> None:
+    """Say that this process, which holds the folder, keeps it for long: others give up at once and say what to do."""
+    with suppress(OSError):  # without the file they wait
+        (folder / KEPT).touch()
+
+
+def _keep_no_longer(folder: Path) -> None:
+    with suppress(OSError):
+        (folder / KEPT).unlink()
 
 
 def is_held(folder: Path) -> bool:

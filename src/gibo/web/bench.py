@@ -18,7 +18,7 @@ from gibo.outcome import DETAILS, Evaluation, Outcome, Query, told_outcome
 from gibo.runs import manual
 from gibo.runs.interventions import abort, go_on, refuse_aborted
 from gibo.runs.journal import Journal
-from gibo.runs.lock import LOCK_PATIENCE
+from gibo.runs.lock import LOCK_PATIENCE, keep
 from gibo.runs.session import Session
 from gibo.runs.table import rows_of
 
@@ -60,6 +60,7 @@ class ManualBench:
             if spec.training is not None:
                 raise InputError(f"{self.folder}: a run of gibo train evaluates its own queries")
             self.naming = spec.naming
+            keep(self.folder)
             return Session.of(journal)
         except BaseException:
             journal.close()

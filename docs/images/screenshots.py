@@ -85,12 +85,12 @@ def main():
         run = threading.Thread(target=gibo.minimize, args=(held_after(88, gate, reached),), kwargs=options, daemon=True)
         run.start()
         reached.wait()
-        control_of(folder).remark("oil at 60 degrees from here on")
+        control_of(folder).act({"action": "remark", "text": "oil at 60 degrees from here on"})
         with Watch(folder, control=control_of) as watch:
             picture(context, watch.page_address, out / "watch-running.png", whole=True)
             picture(context, watch.page_address, out / "watch-dark.png", dark=True)
             picture(context, watch.page_address, out / "watch-narrow.png", width=390, height=844)
-        control_of(folder).stop()
+        control_of(folder).act({"action": "stop"})
         gate.set()
         run.join()
         hand = Path(base) / "drive"

@@ -11,9 +11,9 @@ from run_helpers import FORK, climb, forked, hill, told_in
 
 import gibo
 from gibo import GiboError, InputError, Journal, QueryError, Status
+from gibo.optimizers.base import Optimizer
 from gibo.runs import manual
 from gibo.runs.control import Control, FolderControl, control_of, held_here
-from gibo.runs.session import Session
 from gibo.runs.store import Store
 
 POOLS = {"here": {}, "workers": {"workers": 2}, "executor": {"executor": ThreadPoolExecutor(2)}}
@@ -69,13 +69,13 @@ def test_in_a_pause_nothing_begins(tmp_path):
     def objective(x, seed):
         calls.append(seed)
         if len(calls) == 4:
-            held_here(tmp_path).pause()
+            held_here(tmp_path).act({"action": "pause"})
             threading.Timer(0.5, continue_).start()
         return hill(x, seed)
 
     def continue_():
         begun.append(len(calls))
-        held_here(tmp_path).continue_()
+        held_here(tmp_path).act({"action": "continue"})
 
     begun = []
     climb(tmp_path, objective, budget=14)
@@ -127,10 +127,12 @@ def test_a_worker_that_hangs_is_ended_by_a_request(penalty, value, tmp_path):
             threading.Event().wait()  # for ever
         return hill(x, seed)
 
+    fallen = {"action": "mark_failed", "id": 2, "reason": "it hangs"}
+
     class Marks:
         def update(self, standing):
             if standing.spent == 2:  # the other two of the first batch
-                threading.Timer(0.1, lambda: held_here(tmp_path).mark_failed(2, "it hangs")).start()
+                threading.Timer(0.1, lambda: held_here(tmp_path).act(fallen)).start()
 
     climb(tmp_path / "seeds", budget=5)
     hanging = next(e.query.seed for e in told_in(tmp_path / "seeds") if e.id == 2)
@@ -169,7 +171,7 @@ def test_a_bad_request_is_refused_and_later_ones_are_heard(tmp_path, alone):
                     with pytest.raises(GiboError):
                         held_here(tmp_path).act(request)
                     refused.append(request)
-                held_here(tmp_path).remark("the oil is warm")
+                held_here(tmp_path).act({"action": "remark", "text": "the oil is warm"})
 
     assert_same(climb(tmp_path, budget=14, progress=Asks()), alone)
     assert len(refused) == len(BAD)
@@ -183,7 +185,7 @@ def test_requests_from_many_threads_are_each_recorded_once(tmp_path, alone):
     def talk():
         while (control := held_here(tmp_path)) is not None:
             try:
-                control.remark("word")
+                control.act({"action": "remark", "text": "word"})
             except InputError:
                 return  # the run has ended
             heard.append(1)
@@ -234,8 +236,8 @@ STEPS = {
     "after an insert": after(Store, "insert"),
     "before the commit": before(Store, "__exit__"),
     "after the commit": after(Store, "__exit__"),
-    "before the optimiser has it": before(Session, "receive"),
-    "after the optimiser has it": after(Session, "receive"),
+    "before the optimiser has it": before(Optimizer, "receive"),
+    "after the optimiser has it": after(Optimizer, "receive"),
     "after the answer": lambda: None,
 }
 RECORDED = list(STEPS)[5:]
@@ -282,20 +284,20 @@ def by_hand(folder):
 
 def test_a_run_that_nobody_holds_is_written_to(tmp_path):
     first, second = by_hand(tmp_path)[:2]
-    control = control_of(tmp_path)
-    assert control.tell(first.id, 1.5)
-    assert not control.tell(first.id, 1.5)
-    assert control.mark_failed(second.id, "it fell")
-    control.remark("the oil is warm")
+    act, tell = control_of(tmp_path).act, {"action": "tell", "id": first.id, "value": 1.5}
+    assert act(tell) == {"ok": True, "recorded": True}
+    assert act(tell) == {"ok": True, "recorded": False}
+    act({"action": "mark_failed", "id": second.id, "reason": "it fell"})
+    act({"action": "remark", "text": "the oil is warm"})
     assert [kind for kind, _ in actions(tmp_path)] == ["told", "failed", "remark"]
     assert [e.value for e in told_in(tmp_path)] == [1.5, None]
     with pytest.raises(QueryError, match=r"query 0 already has another value: value 1\.5"):
-        control.tell(first.id, 2.0)
+        act({**tell, "value": 2.0})
     with pytest.raises(QueryError, match="query 99 is unknown"):
-        control.tell(99, 2.0)
-    for act in (control.pause, control.continue_, control.stop):
+        act({**tell, "id": 99})
+    for action in ("pause", "continue", "stop"):
         with pytest.raises(InputError, match="no process works on this run"):
-            act()
+            act({"action": action})
 
 
 def test_a_run_that_another_process_holds_names_that_process(tmp_path):

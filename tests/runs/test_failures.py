@@ -212,7 +212,13 @@ def test_the_penalty_of_a_minimised_objective_is_in_its_own_sign():
     assert result.history.value.tolist() == [7.0] * 3
 
 
-@pytest.mark.parametrize("tell", [manual.tell, lambda folder, i, failed: control_of(folder).mark_failed(i, failed)])
+@pytest.mark.parametrize(
+    "tell",
+    [
+        manual.tell,
+        lambda folder, i, failed: control_of(folder).act({"action": "mark_failed", "id": i, "reason": failed}),
+    ],
+)
 def test_a_failure_that_is_told_by_hand_has_the_penalty_too(tell, tmp_path):
     gibo.maximize(hill, X0, budget=2, settings=SETTINGS, penalty=-2.5, journal=tmp_path)
     with gibo.Journal.read(tmp_path) as journal:

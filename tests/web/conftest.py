@@ -49,7 +49,7 @@ def running(tmp_path):
     yield folder, gate
     gate.done = True
     if (control := held_here(folder)) is not None:
-        control.stop()  # it may be paused
+        control.act({"action": "stop"})  # it may be paused
     gate.allowed.release(1000)
     thread.join(30)
     assert not thread.is_alive()

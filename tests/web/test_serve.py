@@ -20,11 +20,11 @@ import pytest
 
 from gibo.cli import main
 from gibo.errors import InUseError, JournalError
+from gibo.optimizers.base import Optimizer
 from gibo.runs import manual
 from gibo.runs.description import read_description
 from gibo.runs.journal import Journal
 from gibo.runs.lock import KEPT
-from gibo.runs.session import Session
 from gibo.runs.store import Store
 from gibo.web import loopback
 from gibo.web.bench import ManualBench
@@ -435,7 +435,7 @@ KILLS = {
     "after an insert": lambda: die_after(Store, "insert"),
     "before the commit": lambda: setattr(Store, "__exit__", die),
     "after the commit": lambda: die_after(Store, "__exit__"),
-    "before the optimiser has it": lambda: setattr(Session, "receive", die),
+    "before the optimiser has it": lambda: setattr(Optimizer, "receive", die),
     "before the answer": lambda: setattr(loopback.LoopbackHandler, "send_json", die),
     "after the answer": lambda: None,
 }

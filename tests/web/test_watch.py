@@ -205,9 +205,9 @@ def test_what_runs_where_and_what_comes_next(running):
     s = snapshot(folder)
     assert (s["state"], [query["underway"] for query in s["pending"]][:2]) == ("running", [True, False])
     assert s["now"] - s["pending"][0]["since"] < 60.0
-    control_of(folder).pause()
+    control_of(folder).act({"action": "pause"})
     for i in range(51):  # more than the page shows
-        control_of(folder).remark(f"remark {i}")
+        control_of(folder).act({"action": "remark", "text": f"remark {i}"})
     gate.allowed.release(1)
     deadline = time.monotonic() + 20.0
     while (s := snapshot(folder))["state"] != "paused" or any(query["underway"] for query in s["pending"]):

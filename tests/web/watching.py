@@ -6,7 +6,7 @@ import numpy as np
 
 import gibo
 from gibo.parameters import Parameters, integer, linear, log
-from gibo.runs.control import ANY_TIME, RUNNING_ONLY, Requests
+from gibo.runs.control import KINDS, Requests
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script> & 'joint limit'"
 
@@ -24,7 +24,7 @@ def noisy(kp, delay, angle, damping, seed):
 class Deeds(Requests):
     """A control that remembers what it was asked for."""
 
-    actions = frozenset((*RUNNING_ONLY, *ANY_TIME))
+    actions = frozenset(KINDS)
 
     def __init__(self):
         self.done = []

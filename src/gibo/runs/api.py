@@ -211,17 +211,15 @@ def run(optimizer: Optimizer, objective: Objective, *, budget: int, **options: U
             session.start(chosen.remembered() | ({} if known is None else {"objective": known}))
             if changed:
                 session.journal.acted(("remark", {"text": f"continued with another objective: {changed}"}))
-        if not optimizer.log.events:  # a continued run has its data already
+        if chosen.data and not optimizer.log.events:  # a continued run has its data already
             session.tell_elsewhere(chosen.data)
         bar = closing.enter_context(progress_bar(chosen.budget)) if chosen.progress is True else chosen.progress or None
-        loop = Loop(session, chosen, pool, wanted, interrupts, bar)
-        closing.callback(loop.control.close)
         if session.journal is not None and chosen.watch:
             from gibo.web.watch import page_beside  # imported here: rarely needed
 
             closing.enter_context(page_beside(session.journal.folder, control=chosen.watch == "control"))
         try:
-            status, reason = loop.until_done()
+            status, reason = Loop(session, chosen, pool, wanted, interrupts, bar).until_done()
         except (Exception, KeyboardInterrupt) as error:
             with suppress(JournalError):
                 session.end(f"stopped: {describe_error(error)}")

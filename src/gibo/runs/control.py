@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import NoneType
@@ -31,8 +31,18 @@ from gibo.runs.pools import Pool, Underway
 from gibo.runs.records import LONGEST_TEXT, action
 from gibo.runs.session import Session
 
-RUNNING_ONLY = ("pause", "continue", "stop")  # these need a process that evaluates
-ANY_TIME = ("tell", "mark_failed", "remark", "abort", "start")
+# The requests, and the kinds of their actions in the journal.
+KINDS = {
+    "pause": "paused",
+    "continue": "continued",
+    "stop": "stop",
+    "tell": "told",
+    "mark_failed": "failed",
+    "remark": "remark",
+    "abort": "abort",
+    "start": "start",
+}
+ANY_TIME = ("tell", "mark_failed", "remark", "abort", "start")  # the others need a process that evaluates
 REQUEST_PATIENCE = 30.0  # seconds that a request waits for the run, which may be computing a step
 LOCK_POLL = 0.05  # seconds between two attempts
 WITH_CONTROL = (
@@ -55,7 +65,17 @@ def held_here(folder: Path | str) -> Control | None:
 
 
 class Requests(ABC):
-    """The requests to a run; `act` takes them as JSON.
+    """The requests to a run, as JSON:
+
+    {"action": "pause"}                            begin no evaluation; running evaluations continue
+    {"action": "continue"}                         end a pause
+    {"action": "stop"}                             end the run after this iteration, or at once if it is paused
+    {"action": "abort", "at", "reason"}            end the run at once, but wait for running evaluations; this point, by
+                                                   the names of its parameters, or else the start is to be set
+    {"action": "start", "at"}                      go on from this start; pending queries are withdrawn
+    {"action": "tell", "id", "value", …}           the value of a pending query, with the details of `gibo.Outcome`
+    {"action": "mark_failed", "id", "reason"}      a pending query has no value
+    {"action": "remark", "text"}                   a remark for the journal
 
     Attributes:
         actions: the names of the possible requests.
@@ -63,50 +83,8 @@ class Requests(ABC):
 
     actions: frozenset[str] = frozenset(ANY_TIME)
 
-    def pause(self) -> bool:
-        """Begin no evaluation until `continue_`; running evaluations continue. False if the run is already paused."""
-        return self._do("paused", {})
-
-    def continue_(self) -> bool:
-        """End a pause."""
-        return self._do("continued", {})
-
-    def stop(self) -> bool:
-        """End the run after this iteration, or at once if it is paused."""
-        return self._do("stop", {})
-
-    def abort(self, point: Mapping[str, Any] | None = None, reason: str = "") -> bool:
-        """End the run at once; what is being evaluated is waited for.
-
-        What is to be set on the machine is this point, by the names of its parameters, or else the start.
-        """
-        instance("at", point, (Mapping, NoneType), "numbers by name")
-        return self._do("abort", {"reason": _text("reason", reason), "at": point})
-
-    def start_at(self, point: Mapping[str, Any]) -> bool:
-        """Go on from another start; the queries that are pending are withdrawn."""
-        return self._do("start", {"at": instance("at", point, Mapping, "numbers by name")})
-
-    def tell(self, query: int, value: float, **details: Any) -> bool:
-        """Record the value of a pending query, with the details of `gibo.Outcome`; False if the same is recorded."""
-        given = {name: part for name, part in details.items() if part is not None}
-        outcome = told_outcome(1, _value(value), None, None, False, **given)
-        return self._do("told", {"id": _number(query), "value": outcome.value, **outcome.details()})
-
-    def mark_failed(self, query: int, reason: str = "") -> bool:
-        """Record that a pending query has no value."""
-        return self._do(
-            "failed", {"id": _number(query), "reason": _text("reason", reason) or "marked as failed by hand"}
-        )
-
-    def remark(self, text: str) -> None:
-        """Write a remark into the journal."""
-        if not _text("text", text):
-            raise InputError("text: a remark needs one")
-        self._do("remark", {"text": _text("text", text)})
-
     def act(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Execute a request as JSON, such as ``{"action": "tell", "id": 3, "value": 1.5}``.
+        """Execute a request.
 
         Returns:
             ``{"ok": True, "recorded": whether it is new}``, after the journal has it.
@@ -114,24 +92,9 @@ class Requests(ABC):
         if not isinstance(request, Mapping):
             raise InputError(f"request: expected an object, got {describe(request)}")
         name = request.get("action")
-        known = (*RUNNING_ONLY, *ANY_TIME)
-        if not isinstance(name, str) or name not in known:
-            raise InputError(f"action: expected one of {', '.join(known)}, got {describe(name)}")
-        do: dict[str, Callable[[], bool | None]] = {
-            "pause": self.pause,
-            "continue": self.continue_,
-            "stop": self.stop,
-            "abort": lambda: self.abort(request.get("at"), request.get("reason", "")),
-            "start": lambda: self.start_at(request.get("at")),  # type: ignore[arg-type]  # checked
-            "tell": lambda: self.tell(
-                request.get("id"),  # type: ignore[arg-type]
-                request.get("value"),  # type: ignore[arg-type]
-                **{name: request[name] for name in DETAILS & request.keys()},
-            ),
-            "mark_failed": lambda: self.mark_failed(request.get("id"), request.get("reason", "")),  # type: ignore[arg-type]
-            "remark": lambda: self.remark(request.get("text", "")),
-        }
-        return {"ok": True, "recorded": do[name]() is not False}
+        if not isinstance(name, str) or name not in KINDS:
+            raise InputError(f"action: expected one of {', '.join(KINDS)}, got {describe(name)}")
+        return {"ok": True, "recorded": self._do(KINDS[name], _body(name, request))}
 
     @abstractmethod
     def _do(self, kind: str, body: dict[str, Any]) -> bool:
@@ -150,21 +113,22 @@ class Control(Requests):
 
     Args:
         session: the run.
-        pool: where its loop evaluates. The loop looks at the attributes, `take_told` and `take_withdrawn`.
+        pool: where its loop evaluates.
 
     Attributes:
         paused, stopping: the requests to the loop.
         aborted: why a person has ended the run at once, or None.
+        told, withdrawn: evaluations that were told and queries that were withdrawn, until the loop takes them.
     """
 
-    actions = frozenset((*RUNNING_ONLY, *ANY_TIME))
+    actions = frozenset(KINDS)
 
     def __init__(self, session: Session, pool: Pool) -> None:
         self.session, self._pool = session, pool
         self.paused = self.stopping = False
         self.aborted: str | None = None
-        self._withdrawn: list[Query] = []
-        self._told: list[Evaluation] = []
+        self.told: list[Evaluation] = []
+        self.withdrawn: list[Query] = []
         self._closed = False
         if session.journal is not None:
             keep(session.journal.folder)
@@ -180,29 +144,19 @@ class Control(Requests):
         """The running evaluations."""
         return [] if self._closed else self._pool.underway()
 
-    def take_told(self) -> list[Evaluation]:
-        """The values told by request since the last call, for the loop."""
-        told, self._told = self._told, []
-        return told
-
-    def take_withdrawn(self) -> list[Query]:
-        """For the loop: what need not be evaluated any more since another start was set, since the last call."""
-        withdrawn, self._withdrawn = self._withdrawn, []
-        return withdrawn
-
     def _do(self, kind: str, body: dict[str, Any]) -> bool:
         with self._alone():
             log, journal = self.session.optimizer.log, self.session.journal
             if kind == "start":
                 x, pending = self.session.naming.point(body["at"]), list(log.pending.values())
                 self.session.start_at(x)
-                self._withdrawn += pending
+                self.withdrawn += pending
                 return True
             if kind == "abort":
                 if journal is None:
                     raise InputError("abort: it is for a run with a journal")
                 done = abortion(journal, body["at"], body["reason"])
-                self.session.record([], [done])
+                journal.acted(done)
                 self.aborted, self.stopping = aborted_because(body["reason"]), True
                 return True
             action(time.time(), 0, kind, body)
@@ -213,14 +167,12 @@ class Control(Requests):
                     return False
                 query = log.pending[body["id"]]
                 self.session.optimizer.check_outcome(query, outcome)
-                evaluations = [Evaluation(query, outcome.penalized(self.session.penalty))]
-                self.session.record(evaluations, [(kind, body)])
-                self.session.receive(evaluations, update=False)
-                self._told += evaluations
+                self.told += self.session.tell([Evaluation(query, outcome)], update=False, actions=[(kind, body)])
                 return True
             if kind in ("paused", "continued") and self.paused == (kind == "paused"):
                 return False
-            self.session.record([], [(kind, body)])
+            if journal is not None:
+                journal.acted((kind, body))
             self.stopping = self.stopping or kind == "stop"
             if kind in ("paused", "continued"):
                 self.paused = kind == "paused"
@@ -297,6 +249,27 @@ def _outcome(body: Mapping[str, Any]) -> Outcome:
         return Outcome.failed(body["reason"])
     details = {name: part for name, part in body.items() if name in DETAILS}
     return told_outcome(1, body["value"], None, None, False, **details)
+
+
+def _body(name: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of a request's action; a point is by its names."""
+    if name == "abort":
+        point = instance("at", request.get("at"), (Mapping, NoneType), "numbers by name")
+        return {"reason": _text("reason", request.get("reason", "")), "at": point}
+    if name == "start":
+        return {"at": instance("at", request.get("at"), Mapping, "numbers by name")}
+    if name == "tell":
+        details = {name: request[name] for name in DETAILS & request.keys() if request[name] is not None}
+        outcome = told_outcome(1, _value(request.get("value")), None, None, False, **details)
+        return {"id": _number(request.get("id")), "value": outcome.value, **outcome.details()}
+    if name == "mark_failed":
+        reason = _text("reason", request.get("reason", "")) or "marked as failed by hand"
+        return {"id": _number(request.get("id")), "reason": reason}
+    if name == "remark":
+        if not _text("text", request.get("text", "")):
+            raise InputError("text: a remark needs one")
+        return {"text": _text("text", request.get("text", ""))}
+    return {}
 
 
 def _number(number: Any) -> int:

@@ -249,7 +249,7 @@ class Journal:
         return self._spec
 
     def news(self) -> list[str]:
-        """Notes for a person before this process continues the run."""
+        """What a person must know before this process continues the run."""
         starts, spec = self.starts(), self.spec()
         news = [] if not starts else records.other_versions(starts[-1].versions, spec)
         if self._lost_settings:

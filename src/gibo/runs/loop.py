@@ -251,7 +251,8 @@ class Loop:
 
     def heed(self) -> None:
         """Execute people's requests, which the journal already has."""
-        told, withdrawn = self.control.take_told(), self.control.take_withdrawn()
+        told, self.control.told = self.control.told, []
+        withdrawn, self.control.withdrawn = self.control.withdrawn, []
         for number in [*(e.id for e in told), *(query.id for query in withdrawn)]:
             self.running.pop(number, None)
             self.pool.abandon(number)

@@ -138,7 +138,7 @@ def ask(folder: Path | str, waiting: Callable[[], None] | None = None) -> Batch:
         refuse_normalized(journal)
         refuse_aborted(journal)
         session = Session.of(journal)
-        if session.news or journal.news():
+        if session.news:
             session.start(journal.last_options())
             journal.end(BY_HAND)
         return Batch(session.ask(), session.naming, stopping(session))

@@ -27,7 +27,7 @@ from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Event, Reparametrized, Told
 from gibo.outcome import EXTERNAL, Best, Evaluation, Query, as_point, checked
 from gibo.runs.fingerprint import differences
-from gibo.runs.journal import Journal, has_journal
+from gibo.runs.journal import Journal, NewAction, has_journal
 from gibo.runs.legacy import replay
 from gibo.runs.spec import ONCE, Naming, RunSpec, parameter_names, take_ungiven
 from gibo.runs.views import Update, belief_to_plain, views_of
@@ -148,6 +148,7 @@ class Session:
                 optimizer.start_at(spec.arguments["x0"])
             session = cls(optimizer, spec.sign, reparametrizer, journal)
             session._believed = max(journal.beliefs(), default=-1)
+            session.news = journal.news()
             session.news += replay(session.optimizer, list(session.as_replayed(journal.events())))
             session._learn_if_over()
             session._recorded = len(session.optimizer.log.events)
@@ -173,13 +174,12 @@ class Session:
         """Record that this process works on the run, with notes on how it continues, which are printed once."""
         if self.journal is None:
             return
-        news = [*self.journal.news(), *self.news]
         self.journal.begin(options)
-        if news:
-            self.journal.acted(*(("remark", {"text": note, "by": "gibo"}) for note in news))
-        for note in news:
+        if self.news:
+            self.journal.acted(*(("remark", {"text": note, "by": "gibo"}) for note in self.news))
+        for note in self.news:
             sys.stderr.write(f"gibo: {note}\n")
-        self.notes, self.news = [*self.notes, *news], []
+        self.notes, self.news = [*self.notes, *self.news], []
 
     # -- asking and telling -------------------------------------------------------------------------------------------
 
@@ -192,30 +192,21 @@ class Session:
         self._record(update)
         return queries
 
-    def tell(self, evaluations: Sequence[Evaluation], update: bool = True) -> None:
-        """Record outcomes in the objective's sign, tell them, and learn from them.
+    def tell(
+        self, evaluations: Sequence[Evaluation], update: bool = True, actions: Sequence[NewAction] = ()
+    ) -> list[Evaluation]:
+        """Record outcomes in the objective's sign, with people's actions, tell them, and learn from them.
 
-        Without `update`, the update after the last value of a batch is left for `settle` or the next `ask`.
+        The optimiser has checked them (`Optimizer.check_outcome`). Without `update`, the update after the last value of
+        a batch is left for `settle` or the next `ask`. Returns them as they count, failures with their penalty.
         """
-        for e in evaluations:
-            self.optimizer.check_outcome(e.query, e.outcome)
         evaluations = [Evaluation(e.query, e.outcome.penalized(self.penalty)) for e in evaluations]
         error = None
         try:
-            self.record(evaluations)
+            if self.journal is not None and (evaluations or actions):
+                self.journal.told(evaluations, actions)
         except JournalError as lost:  # tell it nevertheless, so that the result has it
             error = lost
-        self.receive(evaluations, update)
-        if error is not None:
-            raise error
-
-    def record(self, evaluations: Sequence[Evaluation], actions: Sequence[tuple[str, dict[str, Any]]] = ()) -> None:
-        """Write outcomes and people's actions to the journal; the first half of `tell`."""
-        if self.journal is not None and (evaluations or actions):
-            self.journal.told(evaluations, actions)
-
-    def receive(self, evaluations: Sequence[Evaluation], update: bool = True) -> None:
-        """Tell the optimiser the recorded outcomes; the second half of `tell`."""
         for e in evaluations:
             self.optimizer.receive(e.query, e.outcome.signed(self.sign), update)
             self._recorded = len(self.optimizer.log.events)
@@ -223,6 +214,9 @@ class Session:
             if self.reparametrizer is not None:
                 self._infos[e.id] = e.outcome.info
             self._learn_if_over()
+        if error is not None:
+            raise error
+        return evaluations
 
     @contextmanager
     def released(self) -> Iterator[None]:
@@ -255,7 +249,9 @@ class Session:
             except Exception:  # the methods of a foreign object may raise anything
                 raise InputError(f"data[{i}]: expected a point and its value, got {describe(item)}") from None
         for x, outcome in checked_data:
-            self.tell([Evaluation(self.optimizer.external(x), outcome)])  # with the next id
+            query = self.optimizer.external(x)  # with the next id
+            self.optimizer.check_outcome(query, outcome)
+            self.tell([Evaluation(query, outcome)])
         self.start_at_best()
 
     def start_at_best(self) -> None:

@@ -109,9 +109,9 @@ class Store:
         self._file: tuple[int, int] | None = None  # of a writer: device and inode
         self._log_size = 0  # of the write-ahead log, which does not shrink while somebody writes
         self._checkpointed = 0.0
-        self._tally: dict[str, int] = {}
-        self._inserted: dict[str, int] = {}  # rows, in the present transaction
+        self._tally: dict[str, int] = dict.fromkeys(TABLES, 0)  # rows, those of the present transaction included
         self._read: dict[str, list[Row]] = {}  # of a reader, or of a writer that has not written yet
+        self._before = (self._tally, self._read)  # at the beginning of the present transaction
 
     # -- open and close -----------------------------------------------------------------------------------------------
 
@@ -152,7 +152,7 @@ class Store:
                 raise JournalError(f"{path}: the file has a second name (a hard link); copy it instead")
             store._file = (found.st_dev, found.st_ino)
             if new:
-                store._lay_out()
+                store._connection.execute("PRAGMA journal_mode = WAL")
             else:
                 store._check()
             store._keep_reserve()
@@ -163,23 +163,19 @@ class Store:
         """Close the file and release the lock."""
         self._closing.close()
 
-    def _lay_out(self) -> None:
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("BEGIN IMMEDIATE")
-        self._connection.execute(MADE["tally"])
-        self._connection.execute("INSERT INTO tally VALUES ('{}', ?)", (_checksum("tally", ["{}"]),))
-        # In the same transaction as the first record: either the whole journal exists or nothing.
-        self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
-
-    def _upgrade(self, there: set[str]) -> None:
-        """Create the present tables with the rows of an earlier version, in the transaction of the first record."""
+    def _upgrade(self) -> None:
+        """Create the present tables with the rows of an earlier version, if any, in the transaction of a record."""
+        there = tables_of(self._version) if self._version else set()
         upgraded = self._upgraded(there) if there else {}
-        for table in [table for table in TABLES if table not in there]:
+        for table in ([] if there else ["tally"]) + [table for table in TABLES if table not in there]:
             self._connection.execute(MADE[table])
+        if not there:
+            self._connection.execute("INSERT INTO tally VALUES ('{}', ?)", (_checksum("tally", ["{}"]),))
+            self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
         for table, rows in upgraded.items():
             if rows != self._checked_rows(table):
                 self._connection.execute(f"DELETE FROM {table}")
-                self._inserted[table] = -self._tally[table]
+                self._tally[table] = 0
                 for row in rows:
                     self.insert(table, *row)
         self._connection.execute(f"PRAGMA user_version = {SCHEMA}")
@@ -226,14 +222,12 @@ class Store:
         if wrong:
             raise damaged(self.folder, f"gibo did not make its {wrong[0][0]} {wrong[0][1]}")
 
-    def _read_tally(self) -> set[str]:
-        """Read the number of rows of each table; returns the counted tables."""
+    def _read_tally(self) -> None:
+        """Read the number of rows of each table."""
         ((content, crc),) = self._connection.execute("SELECT content, crc FROM tally").fetchall()
         if crc != _checksum("tally", [content]):
             raise damaged(self.folder, "its tally does not match its checksum")
-        tally = {table: int(count) for table, count in json.loads(content).items()}
-        self._tally, self._inserted = dict.fromkeys(TABLES, 0) | tally, {}
-        return set(tally)
+        self._tally = dict.fromkeys(TABLES, 0) | {table: int(count) for table, count in json.loads(content).items()}
 
     def _keep_reserve(self) -> None:
         path = self.folder / "reserve"
@@ -249,8 +243,6 @@ class Store:
 
     def rows(self, table: str) -> list[Row]:
         """All rows of a table, by its first column, each with a correct checksum."""
-        if 0 < self._version < SCHEMA and not self._read and not self._connection.in_transaction:
-            self._read = self._upgraded(tables_of(self._version))  # the first record was rolled back
         return self._read[table] if table in self._read else self._checked_rows(table)
 
     def _checked_rows(self, table: str) -> list[Row]:
@@ -266,31 +258,32 @@ class Store:
 
     def count(self, table: str) -> int:
         """The number of rows."""
-        return self._tally[table] + self._inserted.get(table, 0)
+        return self._tally[table]
 
     def insert(self, table: str, *values: Any) -> None:
         """Add a row, in a transaction."""
         marks = ", ".join("?" * (len(values) + 1))
         self._connection.execute(f"INSERT INTO {table} VALUES ({marks})", (*values, _checksum(table, values)))
-        self._inserted[table] = self._inserted.get(table, 0) + 1
+        self._tally[table] += 1
 
     def delete(self, table: str, key: Any) -> None:
         """Delete the row with this first column, if any, in a transaction."""
         deleted = self._connection.execute(f"DELETE FROM {table} WHERE {COLUMNS[table][0]} = ?", (key,)).rowcount
-        self._inserted[table] = self._inserted.get(table, 0) - deleted
+        self._tally[table] -= deleted
 
     def __enter__(self) -> None:
-        """Begin a transaction; roll back an interrupted one first."""
+        """Begin a transaction; roll back one that was left without an end."""
         with explained(self.folder):
             self._still_there()
-            self._read = {}
-            if self._connection.in_transaction and self._version:  # the transaction of a new file began with its tables
+            if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
-            if not self._connection.in_transaction:
-                self._connection.execute("BEGIN IMMEDIATE")
-            there = self._read_tally()  # an interrupt during the last commit may have hidden its success
-            if len(there) < len(TABLES):
-                self._upgrade(there)
+            self._connection.execute("BEGIN IMMEDIATE")
+            if self._version:
+                self._read_tally()  # from the disk: an interrupt during the last commit may have hidden its success
+            self._before = (dict(self._tally), self._read)
+            self._read = {}
+            if self._version < SCHEMA:
+                self._upgrade()
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Commit the new rows and the row counts, which detect missing rows."""
@@ -298,17 +291,15 @@ class Store:
             try:
                 if error is not None:
                     raise error
-                tally = {table: self.count(table) for table in TABLES}
-                row = (content := json.dumps(tally), _checksum("tally", [content]))
+                row = (content := json.dumps(self._tally), _checksum("tally", [content]))
                 self._connection.execute("UPDATE tally SET content = ?, crc = ?", row)
                 self._connection.execute("COMMIT")
-                self._tally, self._version = tally, SCHEMA
+                self._version = SCHEMA
             except BaseException:
                 with suppress(sqlite3.Error):  # after some errors SQLite has already rolled back
                     self._connection.execute("ROLLBACK")
+                self._tally, self._read = self._before
                 raise
-            finally:
-                self._inserted = {}
             if time.monotonic() - self._checkpointed > CHECKPOINT_AFTER:
                 with suppress(sqlite3.Error):  # for example a full disk; the record is complete nevertheless
                     self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")

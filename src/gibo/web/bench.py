@@ -113,6 +113,7 @@ class ManualBench:
             if not manual.is_to_be_told(number, outcome, was, log.pending):
                 return {"id": number, "recorded": False}
             # The answer does not wait for the step after the last value of a batch; the next `ask` makes it.
+            session.optimizer.check_outcome(log.pending[number], outcome)
             session.tell([Evaluation(log.pending[number], outcome)], update=False)
         return {"id": number, "recorded": True}
 

@@ -6,7 +6,7 @@ from importlib.metadata import EntryPoints
 
 import pytest
 
-from gibo import cli
+from gibo import __version__, cli
 from gibo.cli import main
 
 OWN = {command for commands in cli.MODULES.values() for command in commands}
@@ -30,15 +30,11 @@ def test_a_command_loads_no_other_commands():
     assert "gibo_studies" not in done.stdout
 
 
-@pytest.mark.parametrize("words", [["reproduce", "within-model", "--quick"], ["figures", "results/lqr"], ["reproduce"]])
+@pytest.mark.parametrize("words", [["reproduce", "within-model", "--quick"], ["figures", "results/lqr"]])
 def test_without_the_studies_a_command_says_what_installs_them(monkeypatch, capsys, words):
     monkeypatch.setattr("gibo.cli.others.entry_points", lambda group: EntryPoints())
     assert main(words) == 2
-    error = capsys.readouterr().err
-    assert error.startswith(
-        f"gibo: gibo {words[0]} needs gibo-studies, which is not installed: pip install gibo-studies"
-    )
-    assert "pip install -e studies" in error
+    assert f"gibo {words[0]} needs gibo-studies, which is not installed: pip install " in capsys.readouterr().err
 
 
 # -- what a user's own module brings ----------------------------------------------------------------------------------
@@ -73,26 +69,16 @@ def gibo(folder, *words):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
-def test_an_optimizer_of_ones_own_by_its_place(module):
+def test_an_optimizer_and_a_kernel_of_ones_own_by_their_places(module):
     assert gibo(module, "init", "run", "--dim", "2", "--maximize", "--method", "nearby:Nearby").returncode == 0
     unknown = gibo(module, "ask", "run")
     assert unknown.returncode == 2
     assert "import the module that has it" in unknown.stderr
     asked = gibo(module, "--load", "nearby", "ask", "run")
     assert asked.returncode == 0, asked.stderr
-    assert gibo(module, "--load", "nearby", "tell", "run", "0", "-1.5").returncode == 0
-    trained = gibo(module, "train", "CartPole-v1", "--method", "nearby:Nearby", "--budget", "3", "--out", "pole")
+    words = ["train", "CartPole-v1", "--budget", "8", "--set", "kernel=nearby:Flat", "--out", "pole"]
+    trained = gibo(module, "--load", "nearby", *words)
     assert trained.returncode == 0, trained.stderr
-    assert gibo(module, "--load", "nearby", "evaluate", "pole", "--episodes", "1").returncode == 0
-
-
-def test_a_kernel_of_ones_own_by_its_place(module):
-    words = ["train", "CartPole-v1", "--budget", "8", "--out", "pole"]
-    assert gibo(module, "--load", "nearby", *words, "--set", "kernel=nearby:Flat").returncode == 0
-    (module / "bench.toml").write_text('[settings]\nkernel = "nearby:Flat"\n[parameters.gain]\nstart = 1.0\n')
-    done = gibo(module, "init", "run", "--minimize", "--parameters", "bench.toml")
-    assert done.returncode == 2
-    assert "a file must not choose what is imported" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -101,14 +87,57 @@ def test_a_kernel_of_ones_own_by_its_place(module):
         ("nowhere:Nearby", "nowhere cannot be imported"),
         ("nearby:Far", "the module nearby has no Far"),
         ("nearby:THREE", "expected the place of a subclass of gibo.Optimizer"),
+        (None, "a file must not choose what is imported"),
     ],
 )
-def test_what_is_no_optimizer_is_refused(module, place, message, monkeypatch, capsys):
+def test_what_is_no_optimizer_and_what_a_file_names_is_refused(module, place, message, monkeypatch, capsys):
     monkeypatch.chdir(module)
     monkeypatch.setattr(sys, "path", [str(module), *sys.path])
+    (module / "bench.toml").write_text('[settings]\nkernel = "nearby:Flat"\n[parameters.gain]\nstart = 1.0\n')
+    words = ["--parameters", "bench.toml"] if place is None else ["--dim", "2", "--method", place]
     try:
-        assert main(["init", "run", "--dim", "2", "--maximize", "--method", place]) == 2
+        assert main(["init", "run", "--maximize", *words]) == 2
     finally:
         sys.modules.pop("nearby", None)
     assert message in capsys.readouterr().err
     assert not (module / "run").exists()
+
+
+def test_the_version_from_the_command_and_from_the_module(capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    command = [sys.executable, "-W", "error", "-m", "gibo", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == capsys.readouterr().out == f"gibo {__version__}\n"
+
+
+# -- completion -------------------------------------------------------------------------------------------------------
+
+BASH = 'source "$1"; COMP_WORDS=(gibo "${@:2}"); COMP_CWORD=$(($# - 1)); _shtab_gibo; printf "%s\\n" "${COMPREPLY[@]}"'
+
+
+def test_bash_completes_commands_options_files_and_choices(tmp_path, capsys):
+    def offered(*words):
+        command = ["bash", "-c", BASH, "bash", str(script), *words]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert done.stderr == ""
+        return set(done.stdout.split())
+
+    assert main(["completion", "bash"]) == 0
+    script = tmp_path / "script"
+    script.write_text(capsys.readouterr().out, encoding="utf-8")
+    (tmp_path / "run-1").mkdir()
+    assert offered("tr") == {"train"}
+    assert offered("train", "--dask") == {"--dask", "--dask-ca", "--dask-cert", "--dask-key"}
+    assert offered("completion", "f") == {"fish"}
+    assert offered("status", "run") == {"run-1"}
+
+
+def test_other_shells_and_a_missing_extra(capsys, monkeypatch):
+    for shell in ("zsh", "fish"):
+        assert main(["completion", shell]) == 0
+        assert "normalize-states" in capsys.readouterr().out
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert main(["completion", "bash"]) == 2
+    assert "shtab" in capsys.readouterr().err

@@ -6,12 +6,11 @@ import warnings
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from PIL import Image
 
 import gibo
 from gibo.cli import main
 from gibo.figures import run, training
-from gibo.figures.style import legend_below, pyplot, smoothed
+from gibo.figures.style import smoothed
 from gibo.parameters import Parameters, integer, log
 from gibo.runs.manual import Description, ask, create, tell
 
@@ -164,16 +163,6 @@ def test_failures_are_drawn_on_the_bad_side(solve, tmp_path, drawn):
     assert set(failed.get_ydata()) == {worst}
 
 
-def test_figures_are_files(tmp_path, capsys):
-    run = own(tmp_path)
-    capsys.readouterr()
-    assert main(["plot", run]) == 0
-    png, svg = capsys.readouterr().out.splitlines()
-    with Image.open(png) as image:
-        assert image.size[1] > image.size[0] / 2
-    assert svg.endswith("learning.svg")
-
-
 def test_a_study_is_drawn_by_its_own(tmp_path, monkeypatch, capsys):
     (tmp_path / "study.json").write_text('{"name": "x"}')
     assert main(["plot", str(tmp_path)]) == 2
@@ -191,13 +180,3 @@ def test_a_running_mean_is_that_of_its_neighbours():
     assert mean[2:-2] == pytest.approx(values[2:-2])
     assert (mean[0], mean[-1]) == (1.0, 38.0)
     assert smoothed(values[:5]) == (pytest.approx(values[:5]), 1)
-
-
-def test_short_labels_stand_in_two_columns():
-    with pyplot() as plt:
-        figure, axes = plt.subplots(layout="constrained")
-        for i in range(4):
-            axes.plot([0, 1], [0, i], label=f"{i}")
-        legend_below(figure)
-        assert figure.legends[0]._ncols == 2
-        plt.close(figure)

@@ -1,4 +1,7 @@
-"""Whatever the standard streams are and whatever a file holds: one line and an exit code, never a traceback."""
+"""Whatever the standard streams are and whatever a file holds: one line and an exit code, never a traceback.
+
+A terminal shows what a run from elsewhere holds, and does not obey it.
+"""
 
 import json
 import os
@@ -33,10 +36,8 @@ def shell(words, **environment):
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
-@pytest.mark.parametrize(
-    "environment", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
-)
-def test_a_terminal_without_their_letters_gets_escapes(environment, run):
+def test_a_terminal_without_their_letters_gets_escapes(run):
+    environment = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     code, said, complained = shell([f"gibo ask '{run}'; gibo status '{run.parent / 'möglich'}'"], **environment)
     assert code == 2
     assert "gr\\xf6\\xdfe" in said
@@ -61,9 +62,8 @@ def test_output_that_goes_nowhere_is_one_line(to, words, run):
     assert shell([f"gibo status '{run}' {to} 2{to}"]) == (2, "", "")
 
 
-@pytest.mark.parametrize(("words", "unbuffered"), [("gibo --help", ""), ("gibo watch --help", "1")])
-def test_help_that_cannot_be_written_is_one_line(words, unbuffered):
-    code, _, complained = shell([f"{words} > /dev/full"], PYTHONUNBUFFERED=unbuffered)
+def test_help_that_cannot_be_written_is_one_line():
+    code, _, complained = shell(["gibo watch --help > /dev/full"], PYTHONUNBUFFERED="1")
     assert (code, complained) == (2, "gibo: the output: No space left on device\n")
 
 
@@ -76,46 +76,68 @@ def test_what_was_done_is_no_error_where_it_cannot_be_shown(run):
 
 # -- files ------------------------------------------------------------------------------------------------------------
 
-CONTENTS = {
-    "missing": None,
-    "empty": b"",
-    "binary": bytes(range(256)) * 40,
-    "text": b"a,b\n1,2\n",
-    "json": json.dumps({"format": "gibo policy", "version": 1}).encode(),
-    "list": b"[]",
-    "deep": b"[" * 100_000,
-}
-COMMANDS = [
-    ["status"],
-    ["best"],
-    ["ask"],
-    ["export"],
-    ["report"],
-    ["evaluate"],
-    ["play"],
-    ["plot"],
-    ["figures"],
-]
+CONTENTS = {"missing": None, "binary": bytes(range(256)) * 40, "json": json.dumps({"format": "gibo policy"}).encode()}
+COMMANDS = ["status", "best", "ask", "export", "report", "evaluate", "play", "plot", "figures"]
 FILES = ["journal.sqlite", "trial-00/journal.sqlite", "policy.json", "data.json", "data.jsonl", "options.json"]
 
 
-def broken(folder, content):
-    """A folder in which every file that a command looks for holds this."""
-    (folder / "trial-00").mkdir(parents=True)
-    for name in FILES:
-        if content is not None:
-            (folder / name).write_bytes(content)
-    return folder
-
-
 @pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS.keys())
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_broken_files_are_one_line(words, content, tmp_path, capsys):
-    folder = broken(tmp_path / "folder", content)
-    (tmp_path / "file").write_bytes(content or b"")
-    for path in (folder, tmp_path / "file", tmp_path / "nowhere"):
-        assert main([words[0], str(path), *words[1:]]) == 2
+@pytest.mark.parametrize("command", COMMANDS)
+def test_broken_files_are_one_line(command, content, tmp_path, capsys):
+    folder = tmp_path / "folder"  # in which every file that a command looks for holds this
+    (folder / "trial-00").mkdir(parents=True)
+    for path in [tmp_path / "file", *(folder / name for name in FILES)]:
+        if content is not None:
+            path.write_bytes(content)
+    for path in (folder, tmp_path / "file"):
+        assert main([command, str(path)]) == 2
         captured = capsys.readouterr()
         assert captured.err.startswith("gibo: ")
         assert captured.err.count("\n") == 1
         assert captured.out == ""
+
+
+# -- names and messages from elsewhere --------------------------------------------------------------------------------
+
+HOSTILE = "gain\x1b]0;owned\x07\x1b[2J\x9b\u202e\r"
+
+
+def is_harmless(text):
+    return all(c.isprintable() or c == "\n" for c in text)
+
+
+def test_names_and_failures_are_shown_escaped(tmp_path, capsys):
+    folder, file = tmp_path / "run", tmp_path / "x.csv"
+    manual.create(folder, manual.Description([HOSTILE, "b"], [0.0] * 2, [1.0] * 2, [-9.0] * 2, [9.0] * 2))
+    first, second, *_ = manual.ask(folder).queries
+    manual.tell(folder, first.id, 1.0)
+    manual.tell(folder, second.id, failed=HOSTILE)
+    for words in (
+        ["ask"],
+        ["ask", "--json"],
+        ["status"],
+        ["status", "--json"],
+        ["best"],
+        ["best", "--json"],
+        ["export"],
+    ):
+        assert main([words[0], str(folder), *words[1:]]) == 0
+        shown = capsys.readouterr().out
+        assert is_harmless(shown)
+        assert ("\\u001b]0;owned" if "--json" in words else "\\x1b]0;owned\\x07") in shown
+    assert main(["export", str(folder), "--out", str(file)]) == 0
+    assert is_harmless(file.read_text())
+
+
+def test_so_is_why_a_run_ended_and_what_a_mistake_repeats(run, tmp_path, capsys):
+    def broken(x):
+        raise RuntimeError(HOSTILE)
+
+    with pytest.warns(gibo.FailedEvaluationWarning):
+        gibo.maximize(broken, [0.0], budget=20, max_failures=2, journal=tmp_path / "run")
+    assert main(["status", str(tmp_path / "run")]) == 0
+    assert main(["status", str(tmp_path / HOSTILE)]) == 2
+    shown, complained = capsys.readouterr()
+    assert is_harmless(shown + complained)
+    assert "owned" in shown.splitlines()[-1]
+    assert len(complained.splitlines()) == 1

@@ -16,13 +16,11 @@ import pytest
 from PIL import Image
 
 from gibo.cli import main, play
-from gibo.errors import InputError
 from gibo.figures.training import Trial, read_curve
-from gibo.policies import load_policy
 from gibo.runs.journal import Journal, has_journal
 from gibo.runs.result import Status
 from gibo.training.presets import PRESETS
-from gibo.training.training import Training, read_trial, train
+from gibo.training.training import Training, read_trial
 
 SPENT = SimpleNamespace(reason="the budget is spent", status=Status.BUDGET_SPENT, advice=())
 SHORT = ["--preset", "none", "--max-steps", "30"]  # of an episode
@@ -64,23 +62,6 @@ def runs(tmp_path_factory):
 # -- train ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_second_start_with_workers_continues_and_the_policy_can_be_used_without_the_run(tmp_path, capsys):
-    words = ["train", "CartPole-v1", "--seed", "3"]
-    assert main([*words, "--budget", "7", "--out", str(tmp_path / "two")]) == 0
-    first = values(tmp_path / "two" / "trial-00")
-    assert main([*words, "--budget", "12", "--workers", "2", "--out", str(tmp_path / "two")]) == 0
-    assert main([*words, "--budget", "12", "--out", str(tmp_path / "one")]) == 0
-    assert f"Next: gibo evaluate {tmp_path / 'one'}" in capsys.readouterr().out
-    both = values(tmp_path / "two" / "trial-00")
-    assert both[:7] == first
-    assert both == values(tmp_path / "one" / "trial-00")
-    policies = [(tmp_path / name / "trial-00" / "policy.json") for name in ("one", "two")]
-    assert policies[0].read_bytes() == policies[1].read_bytes()
-    policy = load_policy(policies[0])
-    assert policy([0.0, 0.0, 0.2, 1.0]) in (0, 1)
-    assert np.array_equal(policy.theta, read_trial(tmp_path / "one" / "trial-00").policy.theta)
-
-
 def test_what_is_not_given_on_an_existing_run_is_the_journals(tmp_path):
     out = str(tmp_path / "x")
     given = ["--preset", "published", "--max-steps", "30", "--set", "M=3", "--scale", "0.7", "--seed", "3"]
@@ -97,16 +78,12 @@ def test_every_setting_of_a_training_is_an_option(capsys):
     with pytest.raises(SystemExit):
         main(["train", "--help"])
     text = "".join(capsys.readouterr().out.split())  # lines are broken at spaces and hyphens
-    for each in fields(Training):
-        if each.name not in ("environment", "options", "reexpressed"):
-            assert f"--{each.name.replace('_', '-')}" in text
-            assert "".join(each.metadata["help"].split()) in text
+    names = {each.name for each in fields(Training)} - {"environment", "options", "reexpressed"}
+    assert [name for name in names if f"--{name.replace('_', '-')}" not in text] == []
 
 
 def test_trials_differ_by_their_seeds(runs):
-    first, second = (values(runs / "gibo" / f"trial-{i:02d}") for i in range(2))
-    assert len(first) == len(second) == 20
-    assert first != second
+    assert values(runs / "gibo" / "trial-00") != values(runs / "gibo" / "trial-01")
 
 
 def test_ctrl_c_then_the_same_command_continues_to_the_same_values(tmp_path):
@@ -144,25 +121,17 @@ def test_a_preset_and_what_overrides_it(runs, tmp_path):
     assert hopper["options"]["settings"]["N_m"] == 48
 
 
-def test_without_a_preset_the_defaults_are_ours(runs):
-    ars = training_of(runs / "ars" / "trial-00")
-    names = ("policy", "method", "scale", "episodes", "normalize_states", "reexpressed", "reward_scale")
-    assert [ars[name] for name in names] == ["linear", "ars", 0.1, 1, False, "data", 1.0]
-
-
 def test_a_preset_is_used_where_it_is_named(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["train", "CartPole-v1", "--budget", "1", "--preset", "gibo", "--out", "a"]) == 0
     assert training_of(tmp_path / "a" / "trial-00") == PRESETS["gibo"]["CartPole-v1", "gibo"].to_plain()
-    for words in ([], ["--preset", "none"]):
-        out = "-".join(["b", *words])
-        assert main(["train", "CartPole-v1", "--budget", "1", *words, "--out", out]) == 0
-        assert training_of(tmp_path / out / "trial-00") == Training("CartPole-v1", "linear").to_plain()
+    assert main(["train", "CartPole-v1", "--budget", "1", "--out", "b"]) == 0
+    assert training_of(tmp_path / "b" / "trial-00") == Training("CartPole-v1", "linear").to_plain()
 
 
 @pytest.mark.parametrize(
     ("words", "budget"),
-    [([], 300), (["--preset", "paper"], 100), (["--preset", "none"], 300), (["--method", "cma-es"], 300)],
+    [([], 300), (["--preset", "paper"], 100)],
 )
 def test_without_a_budget_it_is_that_of_the_preset_or_300(tmp_path, monkeypatch, words, budget):
     asked = []
@@ -192,18 +161,6 @@ def test_settings_of_the_method_may_be_given(tmp_path, monkeypatch):
     }
 
 
-def test_a_missing_library_for_drawing_is_named(tmp_path, monkeypatch, capsys):
-    def make(*_, **__):
-        raise AttributeError("'NoneType' object has no attribute 'glGetError'")
-
-    monkeypatch.setattr("gymnasium.make", make)
-    words = ["train", "Swimmer-v5", "--out", str(tmp_path / "run")]
-    monkeypatch.setenv("MUJOCO_GL", "osmesa")
-    assert "MUJOCO_GL is osmesa; to render off-screen on Debian: apt-get install libegl1" in error_of(capsys, words)
-    monkeypatch.delenv("MUJOCO_GL")
-    assert "apt-get" not in error_of(capsys, words)
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -211,15 +168,12 @@ def test_a_missing_library_for_drawing_is_named(tmp_path, monkeypatch, capsys):
         (["FrozenLake-v1"], "Discrete(16)"),
         (["CartPole-v1", "--trials", "0"], "--trials"),
         (["CartPole-v1", "--method", "sgd"], "method"),
-        (["CartPole-v1", "--policy", "deep"], "policy"),
         (["CartPole-v1", "--workers", "2", "--dask", "tcp://127.0.0.1:1"], "--workers, --dask"),
         (["CartPole-v1", "--set", "M"], "NAME=VALUE"),
         (["CartPole-v1", "--set", "N=8"], "'N'"),
-        (["CartPole-v1", "--set", "M=-8"], "M: expected"),
         (["CartPole-v1", "--method", "ars", "--set", "steps=1"], "'steps'"),
         (["CartPole-v1", "--preset", "papre"], "--preset: expected one of paper, published, gibo, none, got 'papre'"),
         (["CartPole-v1", "--preset", "paper", "--method", "cma-es"], "none for CartPole-v1 with cma-es; there are: "),
-        (["Pendulum-v1", "--preset", "paper"], "CartPole-v1 with gibo, CartPole-v1 with ars, Swimmer-v5 with gibo"),
     ],
 )
 def test_a_mistake_is_one_line_and_nothing_is_left_behind(tmp_path, monkeypatch, capsys, words, message):
@@ -292,13 +246,6 @@ def test_evaluate_prints_mean_standard_deviation_and_quantiles_of_each_trial(run
         assert f"median {np.median(returns):.1f}, 90 % {max(returns):.1f}" in line
 
 
-def test_mistakes_of_evaluate(runs, tmp_path, capsys):
-    assert "there is no run" in error_of(capsys, ["evaluate", str(tmp_path)])
-    assert "--episodes: expected at least 1" in error_of(capsys, ["evaluate", str(runs / "gibo"), "--episodes", "0"])
-    assert main(["init", str(tmp_path / "by-hand"), "--dim", "2", "--maximize"]) == 0
-    assert "not one of gibo train" in error_of(capsys, ["evaluate", str(tmp_path / "by-hand")])
-
-
 # -- play -------------------------------------------------------------------------------------------------------------
 
 
@@ -343,7 +290,7 @@ def test_a_video_shows_the_episodes_of_evaluate_and_leaves_the_run_alone(runs, t
 
 
 @pytest.mark.usefixtures("headless")
-@pytest.mark.parametrize(("rate", "count"), [(50, 31), (125, 11), (30, 31)])
+@pytest.mark.parametrize(("rate", "count"), [(125, 11), (30, 31)])
 def test_a_gif_keeps_the_time_of_the_environment(runs, tmp_path, monkeypatch, rate, count):
     from gymnasium.envs.classic_control import CartPoleEnv
 
@@ -422,7 +369,6 @@ def test_a_window_and_its_end(runs, monkeypatch, capsys):
     [
         ([], "--video FILE.mp4"),
         (["--video", "x.avi"], ".mp4 or .gif"),
-        (["--video", "x.gif", "--episodes", "0"], "--episodes"),
         (["--video", "x.gif", "--trial", "7"], "there is trial-00, trial-01"),
         (["--video", "x.gif", "--last", "--seed", "0"], "--last"),
     ],
@@ -434,18 +380,11 @@ def test_mistakes_of_play(runs, tmp_path, monkeypatch, capsys, words, message):
 
 
 @pytest.mark.usefixtures("headless")
-@pytest.mark.parametrize(
-    ("missing", "video", "advice"),
-    [
-        ("PIL", "x.gif", "video needs pillow, which is not installed"),
-        ("imageio_ffmpeg", "x.mp4", "gibo[video]'; or write a .gif"),
-        ("pygame", "x.gif", "gymnasium[classic-control]"),
-    ],
-)
-def test_what_to_install_for_a_video(runs, tmp_path, monkeypatch, capsys, missing, video, advice):
+@pytest.mark.parametrize(("missing", "video"), [("PIL", "x.gif"), ("imageio_ffmpeg", "x.mp4"), ("pygame", "x.gif")])
+def test_what_to_install_for_a_video(runs, tmp_path, monkeypatch, capsys, missing, video):
     monkeypatch.setitem(sys.modules, missing, None)
-    error = error_of(capsys, ["play", str(runs / "gibo"), "--video", str(tmp_path / video)])
-    assert advice in error
+    advice = {"PIL": "needs pillow", "imageio_ffmpeg": "or write a .gif", "pygame": "gymnasium[classic-control]"}
+    assert advice[missing] in error_of(capsys, ["play", str(runs / "gibo"), "--video", str(tmp_path / video)])
     assert not list(tmp_path.iterdir())
 
 
@@ -513,25 +452,25 @@ def test_several_runs_in_one_figure(runs, tmp_path, capsys):
         assert f"<!-- {label} -->" in text
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["evaluate", "BY-HAND"], "not one of gibo train"),
+        (["evaluate", "RUN", "--episodes", "0"], "--episodes: expected at least 1"),
+        (["plot", "RUN", "--out", "x.pdf"], ".png, .svg or nothing"),
+        (["plot", "BY-HAND"], "no evaluation has a value"),
+        (["plot", "RUN", "BY-HAND"], "nothing to draw yet"),
+    ],
+)
+def test_mistakes_of_evaluate_and_plot(words, message, runs, tmp_path, capsys):
+    assert main(["init", str(tmp_path / "by-hand"), "--dim", "2", "--maximize"]) == 0
+    places = {"RUN": str(runs / "gibo"), "BY-HAND": str(tmp_path / "by-hand")}
+    assert message in error_of(capsys, [places.get(word, word) for word in words])
+
+
 def test_plot_needs_no_environment_and_does_not_disturb_a_run_that_is_writing(runs, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     with Journal.open(runs / "ars" / "trial-00"):  # as a run has it
         assert main(["plot", str(runs / "ars")]) == 0
     for path in capsys.readouterr().out.splitlines():
         os.unlink(path)  # learning.png and learning.svg, in the run's folder
-
-
-def test_mistakes_of_plot(runs, tmp_path, capsys):
-    assert "there is no run" in error_of(capsys, ["plot", str(tmp_path)])
-    assert ".png, .svg or nothing" in error_of(capsys, ["plot", str(runs / "gibo"), "--out", "x.pdf"])
-    assert main(["init", str(tmp_path / "by-hand"), "--dim", "2", "--maximize"]) == 0
-    assert "no evaluation has a value" in error_of(capsys, ["plot", str(tmp_path / "by-hand")])
-
-
-def test_nothing_to_draw_yet(runs, tmp_path, capsys):
-    training = read_trial(runs / "ars" / "trial-00").training
-    train(training, tmp_path / "trial-00", budget=1)
-    assert read_curve(tmp_path / "trial-00") is None
-    assert "nothing to draw yet" in error_of(capsys, ["plot", str(tmp_path), str(runs / "gibo")])
-    with pytest.raises(InputError, match="there is no run"):
-        read_curve(tmp_path)

@@ -89,89 +89,41 @@ def test_bad_bounds_say_what_came(bounds, message):
 # -- numbers ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        2,
-        2.0,
-        True + 1,
-        Fraction(2),
-        np.float32(2),
-        np.int8(2),
-        np.float64(2),
-        np.array(2.0),
-        np.array([2]),
-        np.ones((1, 1)) * 2,
-    ],
-)
+@pytest.mark.parametrize("value", [2, Fraction(2), np.float32(2), np.int8(2), np.array(2.0), np.array([2])])
 def test_as_number_takes_real_numbers_and_arrays_of_one(value):
     number = as_number("value", value)
     assert type(number) is float
     assert number == 2.0
+    assert np.isnan(as_number("value", np.nan))  # a failed evaluation is the caller's to judge
 
 
 @pytest.mark.parametrize(
-    "value",
-    [
-        "2",
-        b"2",
-        np.str_("2"),
-        None,
-        [2.0],
-        (2.0,),
-        np.array([1.0, 2.0]),
-        np.array([]),
-        np.array(["2"]),
-        np.array([None]),
-        2j,
-        np.complex128(2),
-        np.array([2j]),
-        object(),
-    ],
+    "value", ["2", None, [2.0], np.array([1.0, 2.0]), np.array(["2"]), 2j, np.array([2j]), object()]
 )
 def test_as_number_rejects_everything_else_by_name(value):
     with pytest.raises(InputError, match="value: expected a"):
         as_number("value", value)
 
 
-def test_as_number_lets_non_finite_values_pass():
-    assert np.isnan(as_number("value", np.nan))  # a failed evaluation is the caller's to judge
-
-
-def test_positive():
+def test_numbers_in_their_range():
     assert positive("scale", np.float32(0.5)) == 0.5
     assert positive("scale", 0, or_zero=True) == 0.0
+    number = positive_int("budget", np.uint8(7))
+    assert (type(number), number) == (int, 7)
 
 
-@pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, -np.inf, "1", None])
-@pytest.mark.parametrize("or_zero", [False, True])
-def test_positive_rejects(value, or_zero):
-    with pytest.raises(InputError, match="scale: expected"):
-        positive("scale", value, or_zero)
-
-
-def test_zero_is_not_positive():
-    with pytest.raises(InputError, match=r"scale: expected a positive finite number, got 0\.0"):
-        positive("scale", 0.0)
-
-
-@pytest.mark.parametrize("value", [1, 7, np.int64(7), np.uint8(1)])
-def test_positive_int(value):
-    number = positive_int("budget", value)
-    assert type(number) is int
-    assert number == value
-
-
-@pytest.mark.parametrize("value", [0, -3, 1.0, 2.5, True, "3", None, np.float64(3), np.array(3), [3]])
-def test_positive_int_rejects(value):
-    with pytest.raises(InputError, match="budget: expected a whole number of at least 1"):
-        positive_int("budget", value)
-
-
-@pytest.mark.parametrize("value", [-1, 1.5, "x", None, True])
-def test_natural_rejects(value):
-    with pytest.raises(InputError, match=f"seed: expected a whole number of at least 0, got {value!r}"):
-        natural("seed", value)
+@pytest.mark.parametrize(
+    ("check", "bad"),
+    [
+        (positive, [0.0, -1.0, np.nan, np.inf, "1", None]),
+        (positive_int, [0, -3, 1.0, True, "3", None, np.float64(3), np.array(3)]),
+        (natural, [-1, 1.5, "x", None, True, 1 << 128]),
+    ],
+)
+def test_numbers_out_of_their_range_are_rejected_by_name(check, bad):
+    for value in bad:
+        with pytest.raises(InputError, match=r"^number: expected a"):
+            check("number", value)
 
 
 # -- arrays -----------------------------------------------------------------------------------------------------------
@@ -198,7 +150,7 @@ def test_arrays_are_float64_copies():
         (lambda: as_finite("m", np.inf, ndim=0), "m: expected finite numbers, got inf$"),
         (lambda: as_finite("X", [[0.0, 1.0], [np.nan, 1.0]], ndim=2), "got nan at index 1, 0"),
         (lambda: as_finite("X", [[1.0], [1.0, 2.0]], ndim=2), "X: expected numbers"),
-        (lambda: as_finite("X", ["a"], ndim=1), "X: expected numbers"),
+        (lambda: as_finite("X", np.array([1.0 + 1.0j])), "X: expected numbers"),
         (lambda: as_finite("X", None), "X: expected numbers, got None"),
         (lambda: as_points("X", np.zeros((4, 2)), 3), "X: expected points of 3 dimensions, got 2"),
         (lambda: as_vector("x", []), "x: expected a vector of one or more numbers, got 0"),
@@ -208,16 +160,6 @@ def test_arrays_are_float64_copies():
 def test_bad_arrays_say_what_was_expected_and_what_came(check, message):
     with pytest.raises(InputError, match=message):
         check()
-
-
-def test_input_errors_are_value_errors():
-    with pytest.raises(ValueError, match="expected"):
-        as_vector("x", [])
-
-
-def test_complex_arrays_are_rejected_not_truncated():
-    with pytest.raises(InputError, match="y: expected"):
-        as_finite("y", np.array([1.0 + 1.0j]), ndim=1)
 
 
 def test_a_terminal_obeys_nothing_that_is_printable():

@@ -60,18 +60,6 @@ def test_a_pivot_of_the_size_of_rounding_counts_as_singular():
     assert np.abs(linalg.solve(L, np.array([1.0, -1.0]))).max() < 1e15
 
 
-def test_cholesky_starts_from_the_jitter_that_is_given():
-    K = spd(4)
-    L, jitter = linalg.cholesky(K, jitter=0.5)
-    assert jitter == 0.5
-    np.testing.assert_allclose(L @ L.T, K + 0.5 * np.eye(4), rtol=1e-13)
-
-
-def test_cholesky_of_zeros_and_of_nothing():
-    assert np.all(linalg.cholesky(np.zeros((3, 3))).L.diagonal() > 0)
-    assert linalg.cholesky(np.zeros((0, 0))).L.shape == (0, 0)
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("where", [(0, 0), (2, 1)])
 def test_a_matrix_that_is_not_finite_raises(bad, where):
@@ -122,14 +110,6 @@ def test_solves(shape):
     assert np.array_equal(b, before)
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_solves_take_either_memory_layout(order):
-    K = spd(5)
-    L = np.array(linalg.cholesky(K).L, order=order)
-    b = np.array(np.random.default_rng(2).normal(size=(5, 3)), order=order)
-    np.testing.assert_allclose(linalg.solve(L, b), np.linalg.solve(K, b), rtol=1e-12)
-
-
 @pytest.mark.parametrize("n", [1, 9])
 def test_inverse_is_dense_and_symmetric(n):
     K = spd(n)
@@ -148,13 +128,3 @@ def test_leading_eigenvectors_are_scipys(d):
     assert (eigh(S, subset_by_index=[d - count, d - 1], check_finite=False)[1] == V).all()
     values = np.linalg.eigvalsh(S)[-count:]
     assert np.allclose(S @ V, V * values, atol=1e-9 * values.max())
-
-
-def test_single_thread_limits_blas_and_gives_it_back():
-    def threads():
-        return [pool["num_threads"] for pool in linalg._threadpools().info() if pool["user_api"] == "blas"]
-
-    before = threads()
-    with linalg.single_thread():
-        assert set(threads()) <= {1}
-    assert threads() == before

@@ -1,10 +1,8 @@
 import numpy as np
 import pytest
-from scipy.special import gammainc
 from scipy.stats import chi2
 
 from gibo import Jacobian
-from gibo.gp import _chi_square_cdf
 
 # -- probability of ascent --------------------------------------------------------------------------------------------
 
@@ -17,14 +15,6 @@ def test_the_probability_of_ascent_is_that_of_sampled_gradients(seed):
     gradients = rng.multivariate_normal(mean, covariance, size=40_000)
     sampled = (gradients @ step > 0).mean()
     assert Jacobian(mean, covariance).probability_of_ascent(step) == pytest.approx(sampled, abs=0.01)
-
-
-def test_the_length_of_the_step_does_not_matter():
-    mean, covariance = np.array([1.0, 0.2]), np.array([[2.0, 0.3], [0.3, 1.0]])
-    step = np.array([0.4, -0.1])
-    short, long = (Jacobian(mean, covariance).probability_of_ascent(c * step) for c in (1e-100, 1e100))
-    assert short == pytest.approx(long)
-    assert Jacobian(mean, covariance).probability_of_ascent(-step) == pytest.approx(1.0 - long)
 
 
 def test_the_probability_of_ascent_at_the_edges():
@@ -45,22 +35,13 @@ def some(d, seed=0, size=1.0):
     return Jacobian(size * rng.normal(size=d), A @ A.T + 0.1 * np.eye(d))
 
 
-@pytest.mark.parametrize("d", [1, 2, 5, 30])
+@pytest.mark.parametrize("d", [1, 2, 5, 30, 200])
 def test_the_certainty_is_the_credible_level_at_zero(d):
     for seed in range(3):
         mean, covariance = some(d, seed)
         assert Jacobian(mean, covariance).certainty() == pytest.approx(
             chi2(d).cdf(mean @ np.linalg.solve(covariance, mean)), abs=1e-9
         )
-
-
-def test_the_certainty_is_the_mass_nearer_to_the_mean_than_zero():
-    jacobian = some(3, seed=4)
-    gradients = np.random.default_rng(0).multivariate_normal(jacobian.mean, jacobian.covariance, size=40_000)
-    precision = np.linalg.inv(jacobian.covariance)
-    away = np.einsum("ni,ij,nj->n", gradients - jacobian.mean, precision, gradients - jacobian.mean)
-    nearer = (away < jacobian.mean @ precision @ jacobian.mean).mean()
-    assert jacobian.certainty() == pytest.approx(nearer, abs=0.01)
 
 
 @pytest.mark.parametrize("unit", [1e-90, 1e-6, 1e90])
@@ -77,9 +58,3 @@ def test_the_certainty_at_the_edges():
     assert Jacobian(1e6 * one, 1e-12 * np.eye(2)).certainty() == 1.0
     assert Jacobian(1e-300 * one, np.eye(2)).certainty() == 0.0  # a mean that is left far from all data
     assert Jacobian(one, np.ones((2, 2))).certainty() == pytest.approx(chi2(2).cdf(1.0), rel=1e-6)  # singular
-
-
-@pytest.mark.parametrize("d", [1, 2, 3, 8, 37, 1000])
-def test_the_chi_square_distribution_is_scipys(d):
-    for x in [0.0, 1e-300, 1e-3, 0.5 * d, d, 1.2 * d, 3.0 * d, 1e4]:
-        assert _chi_square_cdf(x, d) == pytest.approx(gammainc(0.5 * d, 0.5 * x), abs=1e-11)

@@ -89,18 +89,6 @@ def test_without_data_there_is_the_mean(mean):
     np.testing.assert_allclose(gp.jacobian(t).mean, differences(lambda x: float(mean(x[None])[0]), t), rtol=1e-7)
 
 
-@pytest.mark.parametrize("mean", MEANS)
-def test_the_likelihoods_slope_is_right(mean):
-    X, y, G, g = data(1)
-
-    def model(log_variance):
-        kernel = SquaredExponential([0.7, 1.1, 0.9], float(np.exp(log_variance[0])))
-        return GaussianProcess(kernel, noise=0.05, mean=mean).condition(X, y, G, g, 0.2)
-
-    slope = differences(lambda z: model(z).log_likelihood, np.array([0.2]))
-    assert model(np.array([0.2])).log_likelihood_slopes()["variance"] == pytest.approx(slope[0], rel=1e-6)
-
-
 def optimizer(**changes):
     mean = QuadraticMean(centre=(3.0, 3.0), curvature=(2.0, 2.0), top=100.0)
     return gibo.GIBO([0.0, 0.0], scale=[0.5, 2.0], seed=0, settings=gibo.Settings(mean=mean, warp=False, **changes))
@@ -276,11 +264,8 @@ def test_values_are_warped_with_a_fitted_mean_and_the_warp_is_the_likeliest():
             "mean: a mean that is a function of known size cannot be warped",
         ),
         (lambda: QuadraticMean(centre=(0.0, 0.0), curvature=(1.0,)), "QuadraticMean.curvature"),
-        (lambda: LinearMean((np.nan,)), "LinearMean.slope"),
-        (lambda: Fitted(3.0), "Fitted.mean: expected a gibo.means.Mean"),
         (lambda: gibo.Settings(mean=Fitted(LinearMean((1.0, 2.0)))).resolve(3), "2 numbers do not fit points"),
         (lambda: KernelMean(SquaredExponential(), [[0.0, 1.0]], [1.0, 2.0]), "KernelMean.weights"),
-        (lambda: KernelMean(SquaredExponential([1.0] * 3), [[0.0, 1.0]], [1.0]), "lengthscales do not fit"),
     ],
 )
 def test_mistakes(make, words):

@@ -4,15 +4,11 @@ import numpy as np
 import pytest
 
 from gibo import InputError
-from gibo.steps import GRADIENT_SCALINGS, Decay, GradientAscent, Piecewise, Schedule, direction
+from gibo.steps import GRADIENT_SCALINGS, Decay, GradientAscent, Piecewise, direction
 
 G = np.array([3.0, -1.0, 0.5])
 ELL = np.array([0.2, 1.5, 0.7])
 NORMALIZED = [scaling for scaling in GRADIENT_SCALINGS if scaling != "off"]
-
-
-def mahalanobis(step, ell=ELL):
-    return math.sqrt(((step / ell) ** 2).sum())
 
 
 # -- directions -------------------------------------------------------------------------------------------------------
@@ -32,13 +28,6 @@ def test_only_invariant_does_not_depend_on_the_units_of_the_parameters():
         rescaled = direction(G / c, c * ELL, normalization)
         same = np.allclose(rescaled, c * direction(G, ELL, normalization), rtol=1e-12)
         assert same == (normalization == "invariant")
-
-
-def test_invariant_is_the_steepest_ascent_in_lengthscales():
-    best = direction(G, ELL, "invariant")
-    rng = np.random.default_rng(0)
-    for other in rng.normal(size=(200, 3)):
-        assert G @ (other / mahalanobis(other)) <= G @ best + 1e-12
 
 
 @pytest.mark.parametrize("normalization", [*NORMALIZED, "off"])
@@ -61,38 +50,10 @@ def test_a_piecewise_step_size_changes_at_its_updates():
     assert schedule(10**9) == 0.3
 
 
-@pytest.mark.parametrize("pieces", [(), ((1, 0.5),), ((0, 0.5), (0, 0.3)), ((0, 0.5), (3, 0.2), (2, 0.1))])
-def test_pieces_must_rise_from_zero(pieces):
-    with pytest.raises(InputError, match="rising whole update numbers that begin with 0"):
-        Piecewise(pieces)
-
-
 def test_a_decay_is_its_formula():
     schedule = Decay(0.8, halving=4.0, power=0.5)
     assert [schedule(t) for t in (0, 4, 12)] == pytest.approx([0.8, 0.8 / math.sqrt(2.0), 0.4])
     assert Decay(0.8, halving=4.0)(4) == pytest.approx(0.4)
-
-
-@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf, "x", None])
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda bad: Piecewise(((0, bad),)),
-        lambda bad: Decay(bad, 1.0),
-        lambda bad: Decay(1.0, bad),
-        lambda bad: Decay(1.0, 1.0, bad),
-        lambda bad: GradientAscent(eta=bad),
-    ],
-)
-def test_step_sizes_are_positive(make, bad):
-    with pytest.raises(InputError, match="expected a"):
-        make(bad)
-
-
-@pytest.mark.parametrize("bad", [1.0, -0.1, math.nan])
-def test_memories_are_below_one(bad):
-    with pytest.raises(InputError, match=r"momentum: expected a number in \[0, 1\)"):
-        GradientAscent(momentum=bad)
 
 
 # -- step rules -------------------------------------------------------------------------------------------------------
@@ -104,11 +65,6 @@ def steps_of(rule, directions):
         step, state = rule.update(np.asarray(each, dtype=float), state)
         steps.append(step)
     return np.array(steps)
-
-
-def test_gradient_ascent_scales_the_direction():
-    directions = np.array([[1.0, -2.0], [0.5, 0.0]])
-    np.testing.assert_allclose(steps_of(GradientAscent(eta=0.25), directions), 0.25 * directions)
 
 
 def test_momentum_by_hand():
@@ -124,32 +80,17 @@ def test_schedules_count_the_updates(schedule):
     np.testing.assert_allclose(steps_of(GradientAscent(eta=schedule), directions), expected, rtol=1e-12)
 
 
-def test_a_rule_is_pure():
-    rule = GradientAscent(eta=0.1, momentum=0.9)
-    state, step = rule.init(2), np.array([1.0, 2.0])
-    first, _ = rule.update(step, state)
-    again, _ = rule.update(step, state)
-    assert first.tolist() == again.tolist()
-    assert {key: value.tolist() for key, value in state.items()} == {
-        key: value.tolist() for key, value in rule.init(2).items()
-    }
-    assert step.tolist() == [1.0, 2.0]
-
-
-# -- one's own --------------------------------------------------------------------------------------------------------
-
-
-class Forgetful(Schedule):
-    """No dataclass: what it holds would not be saved."""
-
-    def __init__(self, eta):
-        self.eta = eta
-
-    def __call__(self, t):
-        return self.eta
-
-
-@pytest.mark.parametrize("eta", [Forgetful(0.1), Forgetful, lambda t: 0.1], ids=["no dataclass", "class", "function"])
-def test_what_is_no_schedule_that_can_be_saved_is_refused(eta):
-    with pytest.raises(InputError, match=r"eta: (expected a number|to be saved, Forgetful must be a dataclass)"):
-        GradientAscent(eta=eta)
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Piecewise(()), "rising whole update numbers that begin with 0"),
+        (lambda: Piecewise(((0, 0.5), (3, 0.2), (2, 0.1))), "rising whole update numbers"),
+        (lambda: Piecewise(((0, 0.0),)), "a step size: expected a positive"),
+        (lambda: Decay(1.0, 1.0, -1.0), "Decay.power: expected a positive"),
+        (lambda: GradientAscent(eta="x"), "eta: expected a number"),
+        (lambda: GradientAscent(momentum=1.0), r"momentum: expected a number in \[0, 1\)"),
+    ],
+)
+def test_mistakes_are_named(make, words):
+    with pytest.raises(InputError, match=words):
+        make()

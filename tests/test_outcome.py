@@ -36,18 +36,11 @@ def test_several_values_are_their_mean_and_their_number():
     ("wrong", "words"),
     [
         ({"measured": {"torque": np.nan}}, "measured: 'torque': expected a finite number, got nan"),
-        ({"measured": {"torque": "high"}}, "measured: 'torque': expected a number, got str 'high'"),
         ({"measured": {3: 1.0}}, "measured: expected a name of at most 100 printable characters, got 3"),
-        ({"measured": {"": 1.0}}, "measured: expected a name"),
         ({"measured": {"a\x1b": 1.0}}, "measured: expected a name"),
-        ({"measured": [1.0]}, "measured: expected numbers by name"),
         ({"noise": -1.0}, "noise: expected a non-negative finite number, got -1.0"),
-        ({"noise": np.inf}, "noise: expected a non-negative finite number, got inf"),
         ({"repeats": 0}, "repeats: expected a whole number of at least 1, got 0"),
-        ({"repeats": 2.5}, "repeats: expected a whole number"),
         ({"block": True}, "block: expected a text or a number, got bool True"),
-        ({"block": ["monday"]}, "block: expected a text or a number, got list"),
-        ({"block": " "}, "block: expected a text or a number of at most 100"),
     ],
     ids=str,
 )
@@ -61,21 +54,6 @@ def test_what_is_wrong_is_named(wrong, words):
     assert optimizer.pending == [query]
 
 
-@pytest.mark.parametrize(
-    ("outcome", "words"),
-    [
-        (Outcome(1.0, values=[1.0]), "values: give them without value and repeats"),
-        (Outcome(values=[1.0], repeats=2), "values: give them without value and repeats"),
-        (Outcome(values=[]), "values: expected a vector of one or more numbers"),
-        (Outcome(values=[1.0, np.nan]), "values: expected finite numbers"),
-    ],
-    ids=str,
-)
-def test_values_that_are_wrong_are_named(outcome, words):
-    with pytest.raises(InputError, match=words):
-        checked(outcome, 1)
-
-
 def holding_itself():
     info = {}
     info["self"] = info
@@ -86,35 +64,23 @@ def holding_itself():
     ("given", "words"),
     [
         ("3.0", "value: expected a number, got str '3.0'"),
-        (np.array([1.0, 2.0]), "value: expected a number, got an array of shape"),
-        ([1.0], "value: expected a number, got list"),
         (1j, "value: expected a number, got complex"),
-        (np.complex128(1j), "value: expected a number, got complex128"),
         (-np.inf, "value: expected a finite number, got -inf"),
         (1.01e100, r"value: expected a number of at most 1e\+100 in size, got 1.01e\+100; rescale it"),
-        (Outcome(np.nan), "value: expected a finite number, got nan"),
         (Outcome(1.0, [1.0, 2.0], 0.1), "gradient: expected a vector of 3 numbers, got 2"),
-        (Outcome(1.0, [np.nan] * 3, 0.1), "gradient: expected finite"),
         (Outcome(1.0, [1.0] * 3), "gradient: give gradient_noise too"),
         (Outcome(1.0, [1.0] * 3, -0.1), "gradient_noise: expected non-negative"),
         (Outcome(1.0, [1.0] * 3, [1.0] * 4), "gradient_noise: expected a number or 3 numbers"),
-        (Outcome(1.0, [1.0] * 3, [[1.0], [1.0, 2.0]]), "gradient_noise: expected numbers"),
-        (Outcome(1.0, info=np.ones(2)), "info: expected data that JSON can hold"),
+        (Outcome(1.0, values=[1.0]), "values: give them without value and repeats"),
+        (Outcome(values=[1.0, np.nan]), "values: expected finite numbers"),
+        (Outcome(1.0, [1e101] * 3, 0.1), "gradient: expected numbers of at most 1e"),
         (Outcome(1.0, info=holding_itself()), "info: expected data that JSON can hold"),
-        (Outcome(1.0, info=[1, 2]), "info: expected data that JSON can hold"),
     ],
-    ids=[str(i) for i in range(17)],
+    ids=repr,
 )
 def test_what_an_objective_must_not_return(given, words):
     with pytest.raises(InputError, match=f"^{words}"):
         checked(given, 3)
-
-
-def test_details_beside_an_outcome_belong_into_it():
-    optimizer = RandomSearch([1.0])
-    (query,) = optimizer.ask()
-    with pytest.raises(InputError, match="noise: give it within the Outcome"):
-        optimizer.tell(query, Outcome(1.0), noise=0.1)
 
 
 def test_they_are_in_the_evaluation_and_survive_the_state():

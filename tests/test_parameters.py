@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import gibo
@@ -62,17 +62,9 @@ def with_a_vector(draw):
 def test_a_vector_becomes_values_that_lead_back_to_where_they_are_evaluated(case):
     parameters, x = case
     values = parameters.to_values(x)
+    for name, value in values.items():
+        assert type(value) is (int if parameters[name].kind == "integer" else float)
     np.testing.assert_allclose(parameters.to_vector(values), parameters.rounded(x), rtol=1e-12, atol=1e-12)
-
-
-@given(with_a_vector())
-def test_values_are_allowed_plain_numbers_of_the_right_type(case):
-    parameters, x = case
-    for name, value in parameters.to_values(x).items():
-        parameter = parameters[name]
-        assert type(value) is (int if parameter.kind == "integer" else float)
-        if parameter.kind != "free":
-            assert parameter.lower <= value <= parameter.upper
 
 
 @given(with_a_vector())
@@ -103,13 +95,6 @@ def test_saved_and_loaded_they_are_the_same(parameters):
 def test_the_repr_is_the_call_that_makes_them(parameters):
     names = {"Parameters": Parameters, "linear": linear, "log": log, "integer": integer, "free": free}
     assert eval(repr(parameters), names) == parameters
-
-
-@settings(deadline=None, max_examples=40)
-@given(MANY)
-def test_an_optimiser_takes_them(parameters):
-    optimizer = gibo.GIBO(parameters.x0, scale=parameters.scale, bounds=parameters.bounds)
-    np.testing.assert_array_equal(optimizer.ask()[0].x, parameters.x0)
 
 
 # -- what they mean ---------------------------------------------------------------------------------------------------
@@ -167,16 +152,6 @@ def test_a_search_with_them_finds_the_optimum():
     assert found["angle"] == pytest.approx(-0.5, abs=0.1)
 
 
-def test_they_are_values():
-    one, two = Parameters(a=linear(0, 1)), Parameters(a=linear(0, 1))
-    assert one == two
-    assert one != Parameters(a=linear(0, 2))
-    with pytest.raises(AttributeError):
-        one.entries = {}
-    one.x0[:] = 7.0
-    np.testing.assert_array_equal(one.x0, [0.5])
-
-
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
@@ -197,17 +172,7 @@ def test_read_from_toml(tmp_path):
     ("text", "message"),
     [
         (None, "no such file"),
-        ("[parameters.gain\n", "not readable as TOML"),
-        ("[other]\n", r"expected a table \[parameters.NAME\]"),
-        ("[parameters]\n", "at least one"),
-        ("[parameters]\ngain = 3\n", "gain: expected a table"),
-        ("parameters = 3\n", "expected a table for each name"),
-        ("[parameters.gain]\nlower = 0\nupper = 1\n", "gain: kind is missing"),
-        ('[parameters.gain]\nkind = "linaer"\nlower = 0\nupper = 1\n', "gain: kind: expected one of 'linear'"),
         ('[parameters.gain]\nkind = "linear"\nlower = 0\nuppr = 1\n', "did you mean upper"),
-        ('[parameters.gain]\nkind = "linear"\nlower = 0\n', "expected lower and upper"),
-        ('[parameters.gain]\nkind = "linear"\nlow = 0\nhigh = 1\n', "'low' is unknown; did you mean lower?"),
-        ('[parameters.gain]\nkind = "fixed"\nvalue = 3\n', "fixed parameters are not searched"),
         ('[parameters.gain]\nkind = "linear"\nlower = 0\nupper = 1\nwhen = "mode == 1"\n', "depend on others"),
         ('[parameters.gain]\nkind = "choice"\nchoices = ["a", "b"]\n', "categorical choices"),
     ],
@@ -228,48 +193,26 @@ def test_a_file_that_cannot_be_read_is_refused_by_its_name(tmp_path, text, messa
     ("make", "message"),
     [
         (lambda: linear(1, 1), "fixed; omit it"),
-        (lambda: integer(3, 3), "fixed; omit it"),
         (lambda: linear(2, 1), "lower below upper"),
         (lambda: linear(0, math.inf), "without bounds, use free"),
-        (lambda: linear(0, math.nan), "finite"),
         (lambda: linear(-1e308, 1e308), "too large for a float"),
-        (lambda: linear("0", 1), "expected a number"),
-        (lambda: linear(False, True), "integer\\(0, 1\\)"),
         (lambda: log(0, 1), "positive low"),
         (lambda: log(1e300, np.nextafter(1e300, np.inf)), "too close"),
         (lambda: integer(0, 9, log=True), "positive low"),
         (lambda: integer(0.5, 9), "whole number"),
-        (lambda: integer(0, 2**60), "2\\*\\*53"),
         (lambda: linear(0, 1, start=2), "start: expected a value within"),
-        (lambda: integer(0, 9, start=2.5), "whole number"),
-        (lambda: linear(0, 1, scale=0), "positive finite"),
         (lambda: log(1, 10, scale=0.5), "factor above 1"),
-        (lambda: free(0, -1), "positive finite"),
         (lambda: free(0, None), "start and a scale"),
-        (lambda: Parameter("free", 0, 1, 0, 1), "no bounds"),
         (lambda: Parameter("linear", 0, 1, log=True), "no log scale"),
-        (lambda: Parameter("linear", 0, 1, log=1), "true or false"),
-        (Parameters, "at least one"),
         (lambda: Parameters(a=3.0), "fixed parameter"),
-        (lambda: Parameters(a=["x", "y"]), "categorical choices"),
         (lambda: Parameters(a=lambda b: b), "depend on others"),
-        (lambda: Parameters(a=None), "got None"),
-        (lambda: Parameters(**{"a b": linear(0, 1)}), "valid name of a Python"),
         (lambda: Parameters(**{"lambda": linear(0, 1)}), "valid name of a Python"),
         (lambda: Parameters(seed=linear(0, 1)), "choose another one"),
-        (lambda: Parameters(a=linear(0, 1))["b"], "'b' is unknown; expected a"),
         (lambda: Parameters(gain=linear(0, 1)).to_vector({"gian": 1.0}), "did you mean gain"),
         (lambda: Parameters(a=linear(0, 1), b=linear(0, 1)).to_vector({"a": 1.0}), "b is missing"),
         (lambda: Parameters(a=linear(0, 1)).to_vector({"a": 2.0}), "a: value: expected one within"),
-        (lambda: Parameters(a=integer(0, 3)).to_vector({"a": 1.5}), "a: value: expected a whole number"),
-        (lambda: Parameters(a=linear(0, 1)).to_vector([1.0]), "a value for each name"),
-        (lambda: Parameters(a=linear(0, 1)).to_values([1.0, 2.0]), "expected a vector of 1"),
     ],
 )
 def test_what_cannot_be_searched_is_refused(make, message):
     with pytest.raises(InputError, match=message):
         make()
-
-
-def test_an_argument_may_have_any_name_but_the_reserved_ones():
-    assert Parameters(self=linear(0, 1), low=linear(0, 1)).names == ("self", "low")

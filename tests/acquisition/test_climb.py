@@ -47,27 +47,6 @@ def test_it_climbs_from_the_best_start_of_each_group():
         assert value == pytest.approx(2.0, rel=1e-4)
 
 
-def test_the_starts_of_all_groups_are_evaluated_in_one_batch():
-    bumps = Bumps()
-    climb(bumps, [group([0.3, 0.3], [0.1, 0.4]), group([0.7, 0.9])], LOWER, UPPER)
-    assert bumps.batches == [3]
-    assert bumps.points > 4
-
-
-def test_a_single_start_is_not_evaluated_beforehand():
-    bumps = Bumps()
-    x, value = climb(bumps, [group([0.7, 0.9])], LOWER, UPPER)
-    assert bumps.batches == []
-    assert value == bumps.value_and_gradient(x)[0] == pytest.approx(2.0, rel=1e-4)
-
-
-def test_it_stays_in_the_box():
-    x, value = climb(Bumps(), [group([0.4, 0.1], [0.3, 0.5])], np.array([0.3, 0.0]), np.array([0.5, 0.6]))
-    assert x[0] == pytest.approx(0.5) or x[0] == 0.3
-    assert ((x >= [0.3, 0.0]) & (x <= [0.5, 0.6])).all()
-    assert value >= Bumps()(group([0.4, 0.1], [0.3, 0.5])).max()
-
-
 def test_a_start_that_no_climb_exceeds_is_the_maximum():
     class Flat:
         def __call__(self, X):
@@ -99,11 +78,6 @@ def test_the_scale_changes_the_way_but_not_the_goal():
     assert same_value == pytest.approx(value, rel=1e-9)
     assert stretched.points == plain.points
     assert climb(Stretched(), [start * scale], LOWER, UPPER * scale)[1] < value  # what it would be without
-
-
-def test_the_steps_are_limited():
-    reached = [climb(Bumps(), [group([0.6, 0.9])], LOWER, UPPER, maximum_steps=n)[1] for n in (1, 60)]
-    assert reached[0] < reached[1]
 
 
 # -- every acquisition function ---------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ import pytest
 
 from gibo import GaussianProcess, GradientInformation, Matern52, SquaredExponential
 from gibo import _linalg as linalg
-from gibo.errors import InputError
 
 D = 3
 ELL = np.array([0.5, 1.2, 0.8])
@@ -76,10 +75,6 @@ def test_jitter_counts_as_noise(kernel):
         assert gi(x) == pytest.approx(np.trace(gp.jacobian(T).covariance) - after, rel=1e-10, abs=1e-12)
 
 
-def test_its_covariance_is_that_of_the_jacobian(gp):
-    np.testing.assert_allclose(GradientInformation(gp, at=T).covariance, gp.jacobian(T).covariance, rtol=1e-13)
-
-
 def test_gradient(gp):
     gi = GradientInformation(gp, at=T)
     for x in candidates(gp):
@@ -107,41 +102,6 @@ def test_extending_equals_telling_the_model(gp):
         same(gi, GradientInformation(told, at=T), x)
 
 
-def test_the_observed_values_do_not_matter(kernel):
-    rng = np.random.default_rng(3)
-    X, G = rng.normal(size=(6, D)), rng.normal(size=(2, D))
-    x = rng.normal(size=(5, D))
-    first, second = (
-        GradientInformation(
-            GaussianProcess(kernel, noise=0.02, mean=mean).condition(
-                X, scale * rng.normal(size=6), G, rng.normal(size=(2, D)), 0.1
-            ),
-            at=T,
-        )
-        for mean, scale in ((0.0, 1.0), ("estimated", 1e6))
-    )
-    assert np.array_equal(first(x), second(x))
-    assert np.array_equal(first.covariance, second.covariance)
-    assert np.array_equal(first.value_and_gradient(x[0])[1], second.value_and_gradient(x[0])[1])
-
-
-def test_calls_do_not_leave_traces(gp):
-    gi = GradientInformation(gp, at=T)
-    x = candidates(gp)
-    first = gi.value_and_gradient(x[0])
-    gi(x)
-    gi.value_and_gradient(x[1])
-    again = gi.value_and_gradient(x[0])
-    assert first[0] == again[0]
-    assert np.array_equal(first[1], again[1])
-
-
-def test_a_value_at_t_says_nothing_about_its_slope(kernel):
-    gi = GradientInformation(GaussianProcess(kernel, noise=0.02), at=T)
-    assert gi(T) == 0.0
-    assert np.array_equal(gi.value_and_gradient(T)[1], np.zeros(D))
-
-
 def test_it_does_not_depend_on_where_the_origin_is(kernel):
     rng = np.random.default_rng(4)
     X, x = rng.normal(size=(6, D)), rng.normal(size=(5, D))
@@ -159,28 +119,3 @@ def test_asking_again_where_nothing_is_left_to_learn_gives_nothing(kernel, noise
     for x in X:
         assert gi(x) <= 1e-6 * total
         assert gi.extend(x)(x) <= 1e-6 * total
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda gi: gi([0.0, 1.0]), "x: expected a vector of 3 numbers, got 2"),
-        (lambda gi: gi(np.zeros((2, 4))), "x: expected points of 3 dimensions, got 4"),
-        (lambda gi: gi(0.0), "x: expected"),
-        (lambda gi: gi([0.0, np.nan, 0.0]), "x: expected finite numbers, got nan at index 1"),
-        (lambda gi: gi.value_and_gradient(np.zeros((1, D))), "x: expected a vector"),
-        (lambda gi: gi.extend([0.0]), "x: expected a vector of 3 numbers, got 1"),
-    ],
-)
-def test_mistakes_get_a_helpful_message(kernel, call, message):
-    gi = GradientInformation(GaussianProcess(kernel, noise=0.1), at=T)
-    with pytest.raises(InputError, match=message):
-        call(gi)
-
-
-def test_t_must_fit_the_model(kernel):
-    conditioned = GaussianProcess(kernel, noise=0.1).condition(np.zeros((1, D)), [0.0])
-    with pytest.raises(InputError, match="at: expected a vector of 3 numbers, got 2"):
-        GradientInformation(conditioned, at=[0.0, 0.0])
-    with pytest.raises(InputError, match="3 lengthscales do not fit"):
-        GradientInformation(GaussianProcess(kernel, noise=0.1), at=[0.0, 0.0])

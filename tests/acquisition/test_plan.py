@@ -89,26 +89,6 @@ def test_in_a_small_box_it_finds_the_best_corner():
     assert np.min(shares) >= 0.9
 
 
-def test_one_dimension_without_data():
-    kernel = SquaredExponential(0.5)
-    gi = GradientInformation(GaussianProcess(kernel, noise=1e-6), at=[0.2])
-    x, alpha = maximize(gi, np.array([-2.0]), np.array([2.0]), np.random.default_rng(0))
-    # ‖c‖² ∝ u²·exp(−u²) is largest one lengthscale from t.
-    assert abs(x[0] - 0.2) == pytest.approx(0.5, rel=1e-3)
-    assert alpha == pytest.approx(np.exp(-1.0) / 0.25, rel=1e-5)
-
-
-def test_a_box_that_does_not_hold_t():
-    gp, t, lower, upper = situation(4, d=3)
-    gi = GradientInformation(gp, at=t)
-    lower, upper = lower + 3.0 * (upper - t), upper + 3.0 * (upper - t)
-    x, alpha = maximize(gi, lower, upper, np.random.default_rng(0))
-    assert (lower <= x).all()
-    assert (x <= upper).all()
-    assert alpha == pytest.approx(gi(x), rel=1e-9)
-    assert alpha >= 0.9 * best_of_many(gi, lower, upper)
-
-
 def test_where_nothing_can_be_learnt_a_point_of_the_box_comes_back():
     kernel = SquaredExponential(1e-3)
     gi = GradientInformation(GaussianProcess(kernel, noise=0.1), at=[0.0, 0.0])
@@ -117,14 +97,6 @@ def test_where_nothing_can_be_learnt_a_point_of_the_box_comes_back():
     assert (lower <= x).all()
     assert (x <= upper).all()
     assert alpha == 0.0
-
-
-def test_the_generator_decides_alone():
-    gp, t, lower, upper = situation(5)
-    gi = GradientInformation(gp, at=t)
-    first, second = (maximize(gi, lower, upper, np.random.default_rng(7)) for _ in range(2))
-    assert np.array_equal(first[0], second[0])
-    assert first[1] == second[1]
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["axes", "orthogonal"])
@@ -185,14 +157,6 @@ def test_a_plan_with_gradient_observations_equals_asking_and_telling():
         asked, _ = maximize(GradientInformation(gp, at=t), lower, upper, rng)
         np.testing.assert_allclose(x, asked, rtol=1e-9, atol=1e-9)
         gp = gp.extend(asked, -5.0)
-
-
-def test_the_information_of_a_plan_adds_up():
-    gp, t, lower, upper = situation(2, d=4)
-    gi = GradientInformation(gp, at=t)
-    planned = plan(gi, lower, upper, 8, np.random.default_rng(0))
-    after = gp.extend(planned.X, np.zeros(8)).jacobian(t).covariance
-    assert planned.information.sum() == pytest.approx(np.trace(gi.covariance) - np.trace(after), rel=1e-8)
 
 
 def test_a_plan_ends_when_a_query_tells_too_little():

@@ -7,14 +7,6 @@ from gibo.policies import MLP, Affine, Linear, architecture
 EVERY = [Linear(3, 2), Affine(3, 2), MLP(3, 2, (5,)), MLP(3, 2, (4, 6), "relu"), Linear(1, 1), MLP(1, 1, (1, 1, 1))]
 
 
-@pytest.mark.parametrize("net", EVERY, ids=repr)
-def test_d_counts_all_weights_and_biases(net):
-    layers = net.layers(np.zeros(net.d))
-    assert net.d == sum(W.size + (0 if b is None else b.size) for W, b in layers)
-    assert layers[0].W.shape[1] == net.inputs
-    assert layers[-1].W.shape[0] == net.outputs
-
-
 def test_the_layout_in_numbers():
     ((W, b),) = Affine(2, 3).layers([1, 2, 3, 4, 5, 6, 7, 8, 9])
     assert W.tolist() == [[1, 2], [3, 4], [5, 6]]
@@ -44,24 +36,19 @@ def test_the_short_form_and_back(text, expected):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "Linear", "mlp", "mlp:", "mlp:0", "mlp:-3", "mlp:16,", "mlp:16,,8", "mlp:16:sin", "mlp:1.5", "mlp:16:relu:8",
-     "mlp:16,16\n", "affine ", "mlp:٣", None, 3, ["linear"]],
-)  # fmt: skip
+    [
+        "",
+        "Linear",
+        "mlp:0",
+        "mlp:16,",
+        "mlp:16:sin",
+        "mlp:٣",
+        None,
+    ],
+)
 def test_other_texts_are_refused(text):
     with pytest.raises(InputError, match=r'^policy: expected "linear", "affine", "mlp:16,16" or "mlp:16,16:relu", got'):
         architecture(text, 4, 2)
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: MLP(1, 1, "16"), "hidden: expected the units"),
-        (lambda: MLP(1, 1, (4,), "sin"), "nonlinearity: expected one of 'tanh', 'relu', got 'sin'"),
-    ],
-)
-def test_wrong_shapes_are_refused(make, words):
-    with pytest.raises(InputError, match=words):
-        make()
 
 
 @pytest.mark.parametrize("net", EVERY, ids=repr)

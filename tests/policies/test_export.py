@@ -9,7 +9,7 @@ import pytest
 
 from gibo import InputError
 from gibo.policies import MLP, Affine, ContinuousActions, DiscreteActions, Linear, Normalization, Policy
-from gibo.policies.export import save_c, save_onnx, to_c, to_onnx
+from gibo.policies.export import save_c, to_c, to_onnx
 
 K = 6
 NORMALIZATION = Normalization([1.0, -2.0, 0.0, 10.0, 0.0, 1e3], [0.5, 3.0, 1.0, 20.0, 1e-3, 1e2])
@@ -172,15 +172,6 @@ def test_the_onnx_file_acts_as_ours(net, actions, normalization, shape, precisio
     assert_alike(policy, found, precision)
     (one,) = engine(to_onnx(policy, precision)).run(None, {"observation": S[:1]})
     np.testing.assert_allclose(one[0], found[0], rtol=1e-4, atol=1e-4)  # sums of floats, in another order
-
-
-def test_the_onnx_file_is_written(tmp_path):
-    onnx = pytest.importorskip("onnx")
-    policy = make("tanh", "two", "normalised")
-    save_onnx(policy, tmp_path / "policy.onnx")
-    model = onnx.load(tmp_path / "policy.onnx")
-    assert model == to_onnx(policy)
-    assert [each.name for each in (*model.graph.input, *model.graph.output)] == ["observation", "action"]
 
 
 def test_without_onnx_the_extra_is_named():

@@ -8,15 +8,14 @@ from gymnasium import spaces
 from tiny_environments import Scripted
 
 from gibo import InputError, MissingExtraError
-from gibo.policies import ContinuousActions, DiscreteActions, Task
-from gibo.policies.gym_adapter import actions_of, observation_shape
+from gibo.policies import Task
+from gibo.policies.gym_adapter import observation_shape
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
         ("CartPoole-v1", "environment 'CartPoole-v1': .*CartPoole.* doesn't exist"),
-        ("Nowhere/CartPole-v1", "environment 'Nowhere/CartPole-v1': Namespace Nowhere not found"),
         ("no_such_module:Thing-v0", "environment 'no_such_module:Thing-v0': No module named 'no_such_module'"),
     ],
 )
@@ -26,22 +25,10 @@ def test_an_unknown_id_is_refused_in_one_line(name, words):
     assert "\n" not in str(caught.value)
 
 
-def test_options_that_an_environment_does_not_have_are_refused():
-    with pytest.raises(InputError, match=r"'CartPole-v1' cannot be made with the options {'colour': 'red'}: TypeError"):
-        Task("CartPole-v1", environment_options={"colour": "red"})
-
-
 def register(name, entry_point):
     if name not in gymnasium.registry:
         gymnasium.register(name, entry_point=entry_point)
     return name
-
-
-def test_a_deprecated_environment_says_which_to_use():
-    register("GiboTest-v1", Scripted)
-    register("GiboTest-v2", Scripted)
-    with pytest.warns(DeprecationWarning, match="out of date"), pytest.raises(InputError, match=r"'GiboTest-v0': .*v2"):
-        Task("GiboTest-v0")
 
 
 def needs_box2d(**_):
@@ -95,87 +82,29 @@ def test_without_a_library_the_message_says_what_to_install(missing, words):
 
 # -- spaces -----------------------------------------------------------------------------------------------------------
 
-BOX = spaces.Box(-1.0, 1.0, (2,), np.float32)
-
 
 @pytest.mark.parametrize(("shape", "kind"), [((3,), np.float32), ((8, 8, 3), np.uint8), ((), np.float64)])
 def test_a_box_of_any_shape_can_be_observed(shape, kind):
     assert observation_shape(Scripted(observation_space=spaces.Box(0, 1, shape, kind))) == shape
 
 
-@pytest.mark.parametrize(
-    "space",
-    [
-        spaces.Discrete(5),
-        spaces.MultiDiscrete([2, 3]),
-        spaces.MultiBinary(3),
-        spaces.Dict(a=BOX),
-        spaces.Tuple((BOX, BOX)),
-        spaces.Text(5),
-        spaces.Box(-1.0, 1.0, (0,), np.float32),
-    ],
-    ids=lambda space: type(space).__name__,
-)
-def test_other_observations_are_refused_by_name(space):
-    with pytest.raises(InputError, match=r"^observation space .*: not supported; expected a Box") as caught:
-        Task(lambda: Scripted(observation_space=space))
-    assert str(space)[:40] in str(caught.value)
-    assert "FlattenObservation" in str(caught.value)
-
-
-@pytest.mark.parametrize("space", [spaces.Discrete(5), spaces.MultiDiscrete([2, 3]), spaces.Dict(a=BOX, b=BOX)])
-def test_what_the_message_suggests_works(space):
-    class Observes(Scripted):
-        def observation(self):
-            return self.observation_space.sample()
-
-    def environment():
-        return gymnasium.wrappers.FlattenObservation(Observes(observation_space=space))
-
-    with Task(environment, policy="linear") as task:
-        assert task.d == spaces.flatdim(space)
-        assert task(np.ones(task.d)).info["steps"] == 3
+BOX = spaces.Box(-1.0, 1.0, (2,), np.float32)
 
 
 @pytest.mark.parametrize(
-    ("space", "expected"),
+    ("given", "words"),
     [
-        (spaces.Discrete(2), DiscreteActions(2)),
-        (spaces.Discrete(5, start=-2), DiscreteActions(5, -2)),
-        (spaces.Discrete(1), DiscreteActions(1)),
+        ({"observation_space": spaces.Dict(a=BOX)}, "observation space .*: not supported; expected a Box"),
+        ({"observation_space": spaces.Box(-1.0, 1.0, (0,))}, "observation space .*: not supported; expected a Box"),
+        ({"action_space": spaces.Dict(a=BOX)}, "action space .*: not supported; expected Discrete or a Box"),
+        ({"action_space": spaces.Box(0, 5, (2,), np.int64)}, "action space .*: not supported; expected Discrete"),
+        ({"action_space": spaces.Box(-1.0, 1.0, (0,))}, "action space .*: not supported; expected Discrete"),
     ],
 )
-def test_discrete_actions(space, expected):
-    assert actions_of(Scripted(action_space=space)) == expected
-
-
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-@pytest.mark.parametrize("shape", [(3,), (2, 2), ()])
-def test_continuous_actions(shape, kind):
-    actions = actions_of(Scripted(action_space=spaces.Box(-1.5, np.inf, shape, kind)))
-    assert isinstance(actions, ContinuousActions)
-    assert actions.shape == shape
-    assert actions.dtype == np.dtype(kind).name
-    assert (actions.low == -1.5).all()
-    assert np.isposinf(actions.high).all()
-
-
-@pytest.mark.parametrize(
-    "space",
-    [
-        spaces.MultiDiscrete([2, 3]),
-        spaces.MultiBinary(3),
-        spaces.Dict(a=BOX),
-        spaces.Tuple((BOX, BOX)),
-        spaces.Box(0, 5, (2,), np.int64),
-        spaces.Box(-1.0, 1.0, (0,), np.float32),
-    ],
-    ids=repr,
-)
-def test_other_actions_are_refused_by_name(space):
-    with pytest.raises(InputError, match=r"^action space .*: not supported; expected Discrete or a Box") as caught:
-        Task(lambda: Scripted(action_space=space))
-    assert str(space)[:40] in str(caught.value)
+def test_other_spaces_are_refused_by_name(given, words):
+    with pytest.raises(InputError, match=words) as caught:
+        Task(lambda: Scripted(**given))
+    assert str(next(iter(given.values())))[:40] in str(caught.value)
 
 
 @pytest.mark.parametrize(

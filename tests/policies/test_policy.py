@@ -73,24 +73,6 @@ def test_observations_of_any_shape_and_type_are_flattened(shape, kind):
     np.testing.assert_allclose(policy(observation), twin(policy, [0.0, 1.0, 2.0, 3.0]), rtol=1e-6)
 
 
-def test_a_single_number_is_an_observation_too():
-    policy = Policy(Affine(1, 1), [2.0, 1.0], ContinuousActions(-9.0, 9.0), observation_shape=())
-    action = policy(np.float32(3.0))
-    assert action.shape == ()
-    assert action == 7.0
-
-
-def test_parameters_cannot_change_afterwards():
-    theta = np.ones(5)
-    policy = Policy(Affine(K, 1), theta, DiscreteActions(2))
-    theta[:] = -1.0
-    assert policy(np.ones(4)) == 1
-    with pytest.raises(ValueError, match="read-only"):
-        policy.theta[0] = 0.0
-    with pytest.raises(AttributeError):
-        policy.theta = theta
-
-
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -130,18 +112,6 @@ def test_saved_and_loaded_it_acts_the_same_bit_for_bit(net, actions, normalizati
         first, second = policy(observation), again(observation)
         assert type(first) is type(second)
         assert np.asarray(first).tobytes() == np.asarray(second).tobytes()
-
-
-def test_the_file_is_strict_json_and_the_only_one(tmp_path):
-    some_policy(normalization=NORMALIZATION).save(str(tmp_path / "policy.json"))
-
-    def refuse(text):
-        raise AssertionError(f"{text} is not JSON")
-
-    data = json.loads((tmp_path / "policy.json").read_text(), parse_constant=refuse)
-    assert data["format"] == "gibo policy"
-    assert data["version"] == 1
-    assert os.listdir(tmp_path) == ["policy.json"]
 
 
 def test_loading_needs_no_gymnasium(tmp_path):
@@ -185,20 +155,12 @@ def damaged(**changes):
 
 WHOLE = damaged()
 FOREIGN = [
-    (b"", "not readable as JSON"),
-    (WHOLE[: len(WHOLE) // 2].encode(), "not readable as JSON"),
     (b"[" * 100_000, "not readable as JSON"),
     (b'{"theta": [1.0]}', "not a policy of gibo"),
     (damaged(version=2), "written by a newer gibo: its format is version 2, this gibo reads 1; upgrade gibo"),
-    (damaged(version="1"), "damaged: expected a version"),
     (damaged(theta=...), "damaged: theta is missing"),
     (damaged(theta=[1.0]), "damaged: theta: expected a vector of 15 numbers, got 1"),
-    (damaged(theta=[float("nan")] * 15), "damaged: theta: expected finite numbers"),
-    (damaged(policy="mlp"), "damaged: policy: expected"),
-    (damaged(observation_shape=[-4]), "damaged: observation_shape"),
     (damaged(actions=None), "damaged: actions: expected a saved space of actions, got None"),
-    (damaged(actions={"type": "Anything"}), "damaged: unknown type 'Anything'"),
-    (damaged(actions={"type": "DiscreteActions", "n": 2}), "damaged: theta: expected a vector of 5 numbers"),
     (damaged(normalization={"mean": [0.0] * 4}), "damaged: normalization: expected a dictionary with mean, std"),
 ]
 

@@ -77,25 +77,10 @@ def test_states_of_more_dimensions_are_flattened():
     assert environment.taken[0].shape == shape
 
 
-@pytest.mark.parametrize(
-    "rewards", [(np.float64(1.5), np.float32(0.5)), (1, 2), (np.array(1.5), np.array(0.5)), (True, 0.5)]
-)
-def test_rewards_of_other_types_become_floats(rewards):
-    episode = rollout(Scripted(rewards), zero)
-    assert type(episode.value) is float
-    assert episode.value == sum(float(r) for r in rewards)
-    assert type(episode.terminated) is bool
-
-
 @pytest.mark.parametrize("reward", [np.nan, np.inf, -np.inf])
 def test_a_return_that_is_not_finite_is_a_numerical_error(reward):
     with pytest.raises(NumericalError, match=r"the episode's return is (nan|inf|-inf) after 2 steps"):
         rollout(Scripted((1.0, reward)), zero)
-
-
-def test_what_an_environment_raises_comes_out_as_it_is():
-    with pytest.raises(ValueError, match="not an action: 7"):
-        rollout(Scripted(), lambda _: 7)
 
 
 def test_a_policy_for_other_observations_is_refused():

@@ -95,11 +95,6 @@ def test_noise_on_actions_is_a_share_of_half_their_range_while_searching_alone(h
     np.testing.assert_array_equal(noisy, np.clip(drawn, -high, high))
 
 
-def test_noise_needs_continuous_actions():
-    with pytest.raises(InputError, match="action_noise: only for continuous actions"):
-        Task("CartPole-v1", action_noise=0.1)
-
-
 def test_evaluation_episodes_collect_nothing_and_are_repeatable():
     with Task(Drift, normalize_states=True, reward_shift=1.0, max_steps=5) as task:
         theta = some_thetas(task)[0]
@@ -110,21 +105,6 @@ def test_evaluation_episodes_collect_nothing_and_are_repeatable():
     assert len({e.value for e in episodes}) == 4
     assert all(e.statistics is None and e.steps <= 5 for e in episodes)
     assert all(e.shaped == pytest.approx(e.value - e.steps) for e in episodes)
-
-
-def test_a_bound_policy_is_the_one_that_acts(tmp_path):
-    with Task("Pendulum-v1", policy="mlp:4") as task:
-        theta = some_thetas(task)[0]
-        policy = task.bind(theta, Normalization([0.1, 0.2, 0.3], [1.0, 2.0, 3.0]))
-        policy.save(tmp_path / "policy.json")
-        environment = task.make()
-        loaded = gibo.policies.load_policy(tmp_path / "policy.json")
-        seed = int(np.random.SeedSequence((3, 0)).generate_state(1)[0])
-        assert (
-            rollout(environment, loaded, seed=seed).value
-            == task(theta, seed=3, normalization=policy.normalization).value
-        )
-        environment.close()
 
 
 # -- the same again ---------------------------------------------------------------------------------------------------
@@ -280,15 +260,6 @@ def test_one_environment_is_made_and_used_again_until_it_is_closed():
     assert [each.closed for each in Counted.made] == [1, 1]
 
 
-def test_a_refused_environment_is_closed():
-    Counted.made.clear()
-    with pytest.raises(InputError, match="action space"):
-        Task(functools.partial(Counted, actions=spaces.MultiBinary(2)))
-    with pytest.raises(InputError, match="policy: expected"):
-        Task(Counted, policy="quadratic")
-    assert [each.closed for each in Counted.made] == [1, 1]
-
-
 def test_an_environment_that_raises_is_closed_and_made_anew():
     Broken.made = 0
     kept = []
@@ -372,22 +343,13 @@ def test_a_given_environment_is_not_sent_elsewhere():
     ("arguments", "words"),
     [
         ({"policy": Affine(3, 1)}, "this environment needs 1 inputs and 1 outputs, Affine has 3 and 1"),
-        ({"episodes": 0}, "episodes: expected"),
+        ({"action_noise": 0.1}, "action_noise: only for continuous actions"),
+        ({"environment": Drift(), "environment_options": {"length": 3}}, "this environment already exists"),
     ],
 )
 def test_wrong_settings_are_refused(arguments, words):
     with pytest.raises(InputError, match=words):
-        Task(Scripted, **arguments)
-
-
-def test_options_for_an_environment_that_is_made_are_refused():
-    with pytest.raises(InputError, match="this environment already exists"):
-        Task(Drift(), environment_options={"length": 3})
-
-
-def test_a_normalization_of_other_states_is_refused():
-    with Task(Scripted) as task, pytest.raises(InputError, match="expected states of 1 numbers, got 2"):
-        task(task.x0(), normalization=Normalization.identity(2))
+        Task(**{"environment": Scripted, **arguments})
 
 
 class Threads(Drift):

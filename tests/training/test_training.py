@@ -12,7 +12,6 @@ from gibo import InputError, Journal, QueryError, Settings, resume
 from gibo.optimizers.gibo import GIBO
 from gibo.policies import Affine, Linear, Normalization, Statistics, load_policy, reexpress
 from gibo.policies.rollout import rollout
-from gibo.runs.session import Session
 from gibo.training.training import StateNormalizer, Training, last_episode, read_trial, train
 
 PENDULUM = Training(
@@ -101,19 +100,6 @@ def test_without_iterates_the_last_episode_is_the_last_of_all(tmp_path):
         first = int(np.random.SeedSequence((told.query.seed, 0)).generate_state(1)[0])
         values.append(rollout(task.make(), last.policy, seed=first, max_steps=20).value)
     assert np.mean(values) == told.outcome.info["return"]
-
-
-def test_the_statistics_are_those_of_all_episodes_of_finished_iterations(tmp_path):
-    train(PENDULUM, tmp_path, budget=11)  # iterations of 5 and 4, and half a third
-    with PENDULUM.task() as task, Journal.read(tmp_path) as journal:
-        normalizer = PENDULUM.normalizer(task.architecture)
-        Session.of(journal, normalizer)
-    expected = Statistics.empty(3)
-    for _, _, info in records(tmp_path)[:9]:
-        expected = expected.merge(Statistics.from_plain(info["statistics"]))
-    assert normalizer.statistics.count == expected.count == 9 * 30
-    np.testing.assert_array_equal(normalizer.statistics.mean, expected.mean)
-    np.testing.assert_array_equal(normalizer.normalization.std, expected.std)
 
 
 @pytest.mark.parametrize("moves", [False, True])

@@ -1,6 +1,5 @@
 """Every optimiser: going on before all values are there."""
 
-import numpy as np
 import pytest
 from every_optimizer import IMPATIENT, PATIENT, X0
 
@@ -89,16 +88,3 @@ def test_late_values_count(make):
     assert low.iterate.tolist() != high.iterate.tolist()
     if isinstance(low, GIBO):
         assert low.jacobian().mean.tolist() != high.jacobian().mean.tolist()
-
-
-@pytest.mark.parametrize("make", IMPATIENT)
-def test_a_late_failure_changes_nothing_that_a_value_would(make):
-    optimizer = make(X0)
-    *others, late = to_a_batch_of_several(optimizer)
-    for query in others:
-        optimizer.tell(query, noisy(query))
-    optimizer.proceed()
-    optimizer.tell(late, failed="it took too long")
-    advance(optimizer, 2)
-    assert next(e for e in optimizer.evaluations if e.id == late.id).failure == "it took too long"
-    assert np.isfinite(optimizer.best.value)

@@ -3,19 +3,17 @@
 A replay loads what came before the last memo and repeats the rest; here both ways are taken for the same histories.
 """
 
-import json
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from every_optimizer import OPTIMIZERS, X0, D, every_class, every_optimizer
 
-from gibo import GIBO, InputError, Optimizer, Query, QueryError
+from gibo import GIBO, InputError, Optimizer, QueryError
 from gibo._serialize import Serializable
 from gibo.optimizers.log import Asked, Proceeded, Reparametrized, Stepped, Told
 from gibo.optimizers.replay import load, recall, repeat
-from gibo.optimizers.state import events_from_plain, events_to_plain
-from optimizer_helpers import advance, as_data, noisy, same_from_here_on, snapshot, through_json
+from optimizer_helpers import advance, as_data, noisy, same_from_here_on, snapshot
 
 
 @dataclass(frozen=True)
@@ -164,19 +162,6 @@ def test_a_point_told_before_the_last_value_of_a_batch_is_known_to_the_update_th
         same_from_here_on(again, optimizer)
 
 
-@every_class
-def test_events_come_back_from_plain_data(make):
-    optimizer, rng = make(X0), np.random.default_rng(6)
-    for event in rng.permutation(EVENTS):
-        happens(optimizer, event, rng)
-    plain = through_json(events_to_plain(optimizer.log.events))
-    events = events_from_plain(plain, D)
-    assert events_to_plain(events) == plain
-    assert [type(event) for event in events] == [type(event) for event in optimizer.log.events]
-    memos = [event.memo for event in events if isinstance(event, Asked)]
-    assert all(memo is None for memo in memos[:-1])  # only the last one is of use
-
-
 # -- events that cannot be --------------------------------------------------------------------------------------------
 
 
@@ -227,18 +212,6 @@ def test_queries_that_do_not_come_next_are_not_replayed(make, spoil):
         event = replace(first, queries=(*first.queries, replace(first.queries[-1], id=77)))
     before = refused(optimizer, event, QueryError, "not the next queries; the next id is")
     assert as_data(optimizer.ask()) == as_data(Optimizer.from_state(before).ask())
-
-
-@every_class
-def test_what_was_not_asked_is_not_told_by_a_replay(make):
-    optimizer, ((query, *_), *_) = make(X0, seed=3), [event.queries for event in two_batches(make)[1]]
-    told = Told(query, next(e for e in two_batches(make)[0].evaluations if e.id == query.id).outcome)
-    refused(optimizer, told, QueryError, "is unknown")
-    stranger = Told(Query(5, np.zeros(D), 0, "external", 0), told.outcome)
-    refused(optimizer, stranger, QueryError, "gets the next id, 0")
-    optimizer.ask()
-    repeat(optimizer, told)
-    refused(optimizer, told, QueryError, "was told before")
 
 
 @every_class
@@ -304,28 +277,3 @@ def test_those_that_draw_their_points_again_notice_other_points(make):
         optimizer.replay(before)
         with pytest.raises(InputError, match="the replay asks other queries than recorded"):
             repeat(optimizer, replace(last, queries=(other, *last.queries[1:])))
-
-
-@every_optimizer
-def test_a_state_in_json_has_no_surprises(make):
-    """Numbers, texts, lists and dictionaries only, and nothing about the time that things took."""
-    optimizer = make(X0)
-    advance(optimizer, 2)
-    state = optimizer.state()
-    assert json.loads(json.dumps(state, allow_nan=False)) == state
-    assert set(state) == {"optimizer", "format", "arguments", "events"}
-    assert "seconds" not in json.dumps(state)
-
-
-@every_class
-def test_a_state_does_not_change_when_the_optimiser_goes_on(make):
-    optimizer = make(X0, ([-1.0, -1.0, 0.3, -0.3], [1.0, np.inf, 0.9, 0.3]))
-    advance(optimizer, 1)
-    state = optimizer.state()
-    before = json.dumps(state)
-    advance(optimizer, 2)
-    assert json.dumps(state) == before
-    for again in (type(optimizer).from_state(state), Optimizer.from_state(before)):
-        assert type(again) is type(optimizer)
-        assert [side.tolist() for side in again.bounds] == [side.tolist() for side in optimizer.bounds]
-        assert snapshot(again) == before

@@ -67,20 +67,6 @@ def test_within_bounds_the_standard_deviation_is_capped_or_not(cap, largest):
     np.testing.assert_allclose(opt._strategy.stds, largest, rtol=1e-3)
 
 
-def test_it_starts_at_x0():
-    opt = CMAES([0.1, 0.7], bounds=(0.0, 0.7))
-    assert opt.iterate.tolist() == [0.1, 0.7]
-    assert opt.best is None
-
-
-def test_scaling_the_parameters_scales_the_run():
-    scale = np.array([2.0**-6, 1.0, 2.0**5])
-    one, two = CMAES(np.zeros(3)), CMAES(np.zeros(3), scale=scale)
-    advance(one, 10, value=lambda query: -float(((query.x - 1.0) ** 2).sum()))
-    advance(two, 10, value=lambda query: -float(((query.x / scale - 1.0) ** 2).sum()))
-    assert (one.iterate * scale).tolist() == two.iterate.tolist()
-
-
 def test_a_failed_query_counts_as_the_worst_of_its_batch():
     one, two = CMAES(np.zeros(3)), CMAES(np.zeros(3))
     for _ in range(5):

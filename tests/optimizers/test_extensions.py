@@ -7,11 +7,10 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from gibo import GIBO, GaussianProcess, InputError, Kernel, Settings, SquaredExponential, VanillaBO, maximize, resume
-from gibo._serialize import from_plain, to_plain
+from gibo import GIBO, GaussianProcess, InputError, Kernel, Settings, SquaredExponential, maximize, resume
+from gibo._serialize import to_plain
 from gibo.acquisition.climb import climb
 from gibo.acquisition.confidence import PosteriorAtPoint
-from gibo.kernels import KERNELS
 from gibo.optimizers.moves import BoundStep, GradientStep, Move
 from gibo.optimizers.queries import Queries
 from gibo.optimizers.scale import ScaleRule
@@ -163,15 +162,6 @@ def test_settings_with_them_come_back(settings):
     assert type(again.lengthscale) is type(settings.lengthscale)
 
 
-def test_each_by_itself_comes_back():
-    for own in (Exponential(1 / 3), Cosine(0.5, updates=10)):
-        assert from_plain(as_json(own)) == own
-    kernel = from_plain(as_json(Cauchy([0.1, 0.2], 3.0)))
-    assert type(kernel) is Cauchy
-    assert (kernel.lengthscale.tolist(), kernel.variance) == ([0.1, 0.2], 3.0)
-    assert from_plain(as_json(Signs(0.2))).memory == [0.5, 0.5]  # tuples come back as lists
-
-
 @each
 def test_a_run_with_them_climbs(settings):
     optimizer = run(GIBO(X0, scale=0.2, seed=1, settings=settings), 15)
@@ -197,12 +187,6 @@ def test_a_journal_holds_them(tmp_path):
     assert again.history.value.tolist() == straight.history.value.tolist()
 
 
-def test_global_optimization_takes_the_kernel_and_the_prior():
-    optimizer = VanillaBO(X0, bounds=(-1.0, 1.0), kernel="cauchy", lengthscale=Exponential(1.0), seed=2)
-    again = VanillaBO.from_state(as_json(run(optimizer, 8).state()))
-    assert again.ask()[0].x.tolist() == optimizer.ask()[0].x.tolist()
-
-
 # -- mistakes ---------------------------------------------------------------------------------------------------------
 
 
@@ -210,29 +194,6 @@ def test_a_kernel_that_is_not_defined_is_named():
     plain = as_json(Settings(kernel="cauchy")) | {"kernel": "elsewhere"}
     with pytest.raises(InputError, match=r"kernel: expected one of .*'cauchy'.*got 'elsewhere'.*import its module"):
         Settings.from_plain(plain)
-
-
-def test_a_rule_that_is_not_defined_is_named():
-    plain = as_json(Settings(move=GradientStep(Signs(0.2))))
-    plain["move"]["step"]["type"] = "Elsewhere"
-    with pytest.raises(InputError, match=r"unknown type 'Elsewhere'.*import the module that defines it"):
-        Settings.from_plain(plain)
-
-
-def test_the_names_of_gibos_own_kernels_are_taken():
-    before = dict(KERNELS)
-    with pytest.raises(InputError, match="'matern52' is a name of gibo's own"):
-        type("Rough", (Kernel,), {"name": "matern52", "profile": Cauchy.profile, "__module__": __name__})
-    with pytest.raises(InputError, match="'Matern52' is a name of gibo's own"):
-        type("Matern52", (Kernel,), {"name": "rough", "profile": Cauchy.profile, "__module__": __name__})
-    assert before == KERNELS
-
-
-def test_a_kernel_without_a_name_has_no_entry():
-    before = dict(KERNELS)
-    nameless = type("Nameless", (Cauchy,), {"__module__": __name__})
-    assert nameless(0.5).k(np.zeros((1, 1)), np.zeros((1, 1))).tolist() == [[1.0]]
-    assert before == KERNELS
 
 
 class Loose(StepRule):
@@ -264,14 +225,3 @@ def test_what_could_not_be_saved_is_refused_at_once(arguments):
     (name,) = arguments
     with pytest.raises(InputError, match=rf"{name}: to be saved, Loose\w* must be a dataclass"):
         Settings(**arguments)
-
-
-def test_a_step_rule_that_could_not_be_saved_is_refused_at_once():
-    with pytest.raises(InputError, match="step: to be saved, Loose must be a dataclass"):
-        GradientStep(Loose(0.1))
-
-
-@pytest.mark.parametrize("step", [0.5, None, "adam", Signs, GradientAscent], ids=repr)
-def test_what_is_no_step_rule_is_refused(step):
-    with pytest.raises(InputError, match=r"step: expected GradientAscent.*another StepRule, got"):
-        GradientStep(step)

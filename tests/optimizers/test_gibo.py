@@ -6,7 +6,6 @@ from gibo import (
     GIBO,
     GaussianProcess,
     GradientInformation,
-    InputError,
     Matern52,
     NumericalError,
     Settings,
@@ -30,11 +29,6 @@ def test_an_iteration_asks_the_iterate_and_m_queries():
         queries = iterate_once(optimizer)
         assert [query.kind for query in queries] == ["iterate", "query", "query", "query"]
         assert queries[0].x.tolist() == before.tolist()
-
-
-def test_with_known_hyperparameters_there_is_nothing_to_wait_for():
-    optimizer = GIBO(X0, settings=fixed(fit_at="iterate"))
-    assert len(optimizer.ask()) == 4
 
 
 def test_fit_after_iterate_asks_the_iterate_alone_first():
@@ -84,16 +78,6 @@ def test_the_step_sees_the_last_n_m_values_only():
     ]
     np.testing.assert_allclose(optimizer.iterate - before, steps[0], rtol=1e-9)
     assert all(np.abs(other - steps[0]).max() > 1e-6 for other in steps[1:])
-
-
-def test_older_values_are_forgotten():
-    ends = []
-    for old in (0.0, 100.0):
-        optimizer = GIBO(X0, settings=fixed(N_m=4))  # just one iteration: the iterate and its queries
-        optimizer.tell([0.3, 0.3, 0.3], old)
-        iterate_once(optimizer)
-        ends.append(optimizer.iterate.tolist())
-    assert ends[0] == ends[1]
 
 
 def test_a_scheduled_step_with_momentum_by_hand():
@@ -169,22 +153,6 @@ def test_a_box_that_floats_cannot_tell_from_its_centre_is_named(far):
     GIBO([0.0, far], scale=[1.0, 1e-9 * abs(far)]).ask()
 
 
-def test_random_queries_are_uniform_in_the_box():
-    optimizer = GIBO(X0, settings=fixed(sampling="random", delta=1.0, M=2000, N_m=2001))
-    U = (np.array([query.x for query in optimizer.ask()[1:]]) - X0) / ELL
-    np.testing.assert_allclose(U.mean(axis=0), 0.0, atol=0.06)
-    np.testing.assert_allclose(U.var(axis=0), 1.0 / 3.0, rtol=0.1)
-
-
-def test_active_queries_tell_more_than_random_ones():
-    traces = []
-    for sampling in ("active", "random"):
-        optimizer = GIBO(X0, settings=fixed(sampling=sampling, M=4, N_m=5))
-        iterate_once(optimizer)
-        traces.append(optimizer.iterations[0].uncertainty)
-    assert traces[0] < traces[1]
-
-
 def test_least_share_asks_fewer():
     asked = [len(GIBO(X0, settings=fixed(M=12, N_m=13, least_share=share)).ask()) - 1 for share in (0.0, 0.15, 1.0)]
     assert asked[0] == 12
@@ -231,16 +199,6 @@ def test_fit_never_keeps_the_means_of_the_priors():
         np.testing.assert_allclose(believed(optimizer.iterations[-1]), prior_means())
 
 
-def test_fixed_hyperparameters_stay_while_others_are_fitted():
-    optimizer = GIBO(X0, settings=fixed(variance=LogNormal(1.0, 0.5)))
-    for _ in range(4):
-        iterate_once(optimizer)
-    last = optimizer.iterations[-1]
-    np.testing.assert_allclose(last.lengthscale, ELL)
-    assert last.noise == 0.02
-    assert last.variance != pytest.approx(LogNormal(1.0, 0.5).mean)
-
-
 def test_a_fit_that_fails_leaves_a_warning_in_the_record(monkeypatch):
     def failing(gp, priors):
         return Fit(gp, np.nan, 1, FitWarning("nothing is finite"))
@@ -278,13 +236,6 @@ def test_an_iteration_records_what_was_known():
     np.testing.assert_allclose(record.gradient, jacobian.mean, rtol=1e-8)
     assert record.uncertainty == pytest.approx(np.trace(jacobian.covariance))
     assert record.probability_of_ascent == pytest.approx(jacobian.probability_of_ascent(record.step))
-
-
-def test_the_recorded_step_ends_at_the_bounds():
-    optimizer = GIBO(X0, bounds=(X0 - 0.01, X0 + 0.01), settings=fixed())
-    iterate_once(optimizer)
-    assert np.abs(optimizer.iterations[0].step).max() <= 0.01 + 1e-12
-    np.testing.assert_allclose(X0 + optimizer.iterations[0].step, optimizer.iterate)
 
 
 def test_jitter_is_recorded():
@@ -334,17 +285,6 @@ def test_out_of_model_stays_within_its_hyperpriors():
         assert (record.lengthscale <= upper).all()
         assert 0.1 <= record.variance <= 5.0
         assert record.noise == pytest.approx(0.01)
-
-
-@pytest.mark.parametrize("settings", [{}, "default", 1, Settings])
-def test_settings_must_be_settings(settings):
-    with pytest.raises(InputError, match=r"settings: expected gibo\.Settings"):
-        GIBO(X0, settings=settings)
-
-
-def test_lengthscales_must_fit_the_parameters():
-    with pytest.raises(InputError, match=r"lengthscale: expected a number or 3 numbers.*got 2"):
-        GIBO(X0, settings=fixed(lengthscale=[0.1, 0.2]))
 
 
 # -- ties -------------------------------------------------------------------------------------------------------------

@@ -180,15 +180,6 @@ def test_a_saved_one_goes_on_bit_for_bit(changes):
     assert as_data(again.ask()) == as_data(one.ask())
 
 
-def test_gradients_have_blocks_too():
-    def value(query):
-        return Outcome(bumpy(query.x), gradient=3.0 * np.cos(3.0 * query.x) - 2.0 * query.x, gradient_noise=0.01)
-
-    for changes in ({"blocks": "iteration"}, {"drift": True}):
-        optimizer = told(Settings(**changes), value, 3)
-        assert np.isfinite(optimizer.best.value)
-
-
 def test_a_day_that_shifts_all_values_does_not_mislead():
     """Each iteration is a day with a level of its own, far above the slope."""
     levels = np.random.default_rng(0).normal(size=100) * 20.0
@@ -217,17 +208,6 @@ def test_clear_errors():
 
 
 # -- from outside -----------------------------------------------------------------------------------------------------
-
-
-def test_a_run_keeps_them_and_goes_on_after_a_kill(tmp_path):
-    def objective(x, seed):
-        return Outcome(bumpy(x) + seed % 7, repeats=3, block="a")
-
-    settings = Settings(blocks="iteration")
-    whole = gibo.maximize(objective, X0, budget=20, scale=0.3, settings=settings)
-    gibo.maximize(objective, X0, budget=9, scale=0.3, settings=settings, journal=tmp_path / "run")
-    again = gibo.resume(tmp_path / "run", objective, budget=20)
-    assert (again.x == whole.x).all()
 
 
 def test_a_trend_in_time_is_that_of_generalised_least_squares():

@@ -108,13 +108,6 @@ def test_it_is_saved_and_loaded(make, told):
     same_from_here_on(again, optimizer)
 
 
-def test_its_options_come_back():
-    again = Optimizer.from_state(snapshot(OWN["plain"]()))
-    assert (again.first, again.axes.tolist(), again.shrinking) == (0.7, [[1.0, 1.0], [1.0, -1.0]], Shrinking(0.4))
-    again = Optimizer.from_state(snapshot(OWN["memo"]()))
-    assert (again.patience, again.scale.tolist(), again.seed, again.bounds) == (4, [0.3, 0.3], 3, None)
-
-
 @each
 def test_it_runs_with_a_journal_and_is_resumed(make, tmp_path):
     first = run(make(), hill, budget=9, journal=tmp_path / "run")
@@ -156,11 +149,6 @@ class Forgetful(PatternSearch):
         self._temper = temper
 
 
-def test_an_option_that_is_not_kept_is_named():
-    with pytest.raises(InputError, match=r"Forgetful: keep the option 'temper' in an attribute of that name"):
-        Forgetful(X0).state()
-
-
 def test_an_option_that_is_not_kept_is_named_before_a_run_begins(tmp_path):
     calls = []
     with pytest.raises(InputError, match="Forgetful: keep the option 'temper'"):
@@ -183,20 +171,6 @@ def test_a_memo_that_it_cannot_read_is_refused(memo):
     state["events"][-1][1]["memo"] = {**kept, **memo}
     with pytest.raises(InputError, match="memo: not what Wandering leaves"):
         Optimizer.from_state(state)
-
-
-@pytest.mark.parametrize("name", ["GIBO", "VanillaBO"])
-def test_the_names_of_gibos_own_are_taken(name):
-    before = dict(Optimizer.registry)
-    with pytest.raises(InputError, match=f"{name!r} is a name of gibo's own"):
-        type(name, (PatternSearch,), {"__module__": __name__})
-    assert before == Optimizer.registry
-
-
-def test_one_of_the_users_own_may_be_defined_again():
-    for _ in range(2):
-        kind = type("Again", (PatternSearch,), {"__module__": __name__})
-        assert type(Optimizer.from_state(kind(X0).state())) is kind
 
 
 # -- an acquisition ---------------------------------------------------------------------------------------------------

@@ -1,8 +1,6 @@
 import numpy as np
-import pytest
 from scipy.optimize import Bounds
 
-from gibo import InputError
 from gibo.optimizers.random_search import RandomSearch
 
 
@@ -43,8 +41,3 @@ def test_the_guess_is_the_best_seen():
     opt.tell([2.0, 0.5], 7.0)  # seen, but out of bounds
     assert opt.iterate.tolist() == [0.5, 0.5]
     assert opt.best_seen.value == 7.0
-
-
-def test_mistakes_are_named():
-    with pytest.raises(InputError, match="batch: expected a whole number"):
-        RandomSearch([0.0], batch=0)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from gibo.errors import InputError, JournalError, MissingExtraError, StudyError
+from gibo.errors import InputError, JournalError, StudyError
 from gibo.runs.lock import folder_lock
-from gibo_studies.command import need, parse_options
-from gibo_studies.engine import read_definition, read_records, run_study
+from gibo_studies.command import parse_options
+from gibo_studies.engine import read_records, run_study
 
 
 @dataclass(frozen=True)
@@ -104,13 +104,6 @@ def test_another_study_in_the_same_folder_is_refused_and_nothing_changes(tmp_pat
     assert (out / "cells.jsonl").read_bytes() == before
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]"])
-def test_a_damaged_definition_is_refused(tmp_path, text):
-    (tmp_path / "study.json").write_text(text)
-    with pytest.raises(InputError, match=r"study\.json"):
-        read_definition(tmp_path)
-
-
 def test_lists_of_options():
     given = {"dimensions": "4, 8,12", "methods": "GIBO, our defaults; ARS", "budget": 3}
     assert parse_options(given) == {"dimensions": (4, 8, 12), "methods": ("GIBO, our defaults", "ARS"), "budget": 3}
@@ -162,9 +155,3 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path, marks):
     with pytest.raises(InputError, match="it holds files, but no study"):
         run_study(Squares(str(marks)), tmp_path, 1)
     assert (tmp_path / "cells.jsonl").read_text() == "precious"
-
-
-def test_what_is_not_installed_is_noticed_first():
-    need("json")
-    with pytest.raises(MissingExtraError, match=r"needs no_such_thing, .*pip install no_such_thing"):
-        need("json", "no_such_thing")

@@ -63,9 +63,7 @@ def test_illustrations_are_drawn(tmp_path, capsys):
     [
         (["reproduce", "within-model", "--methods", "GIBBO"], "methods: 'GIBBO' is not in within-model"),
         (["reproduce", "within-model", "--functions", "0"], "functions: must be at least 1, got 0"),
-        (["reproduce", "illustrations", "--budget", "3"], "--budget: illustrations has no such option"),
         (["reproduce", "within-model", "--out", "/proc/nowhere"], "cannot be used as the study's folder"),
-        (["reproduce", "within-model", "--workers", "0"], "--workers: expected at least 1"),
         (["figures", "nowhere"], "run the study first"),
     ],
 )

@@ -89,11 +89,6 @@ def test_the_plateau_is_flat_above_and_below():
     assert 0.0 < functions.plateau(2.0 * z) < 1.0
 
 
-def test_a_rotation_is_one():
-    Q = functions.rotation(5, np.random.default_rng(0))
-    assert pytest.approx(np.eye(5), abs=1e-12) == Q @ Q.T
-
-
 def test_a_learning_rate_that_is_too_high_gives_what_guessing_gives():
     one = TASKS["hyper9"].make(0)
     rate, idle = 0.3 * np.eye(9)[0], 0.1 * np.eye(9)[8]

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from gibo.cli import main
 from gibo_studies.paper.gradients import (
     ARMS,
     COLUMNS,
@@ -92,17 +91,3 @@ def test_the_report(tmp_path):
     assert np.isnan(median[spent < 10]).all()
     assert set(median[(spent >= 10) & (spent < 30)]) == {9.01}
     assert spent[-1] == 40
-
-
-def test_the_command(tmp_path, monkeypatch, capsys):
-    small = {"lqr": {9: (NONE,), 3: (noise_name(1.0),)}, "synthetic": {20: (NONE,), 5: (NONE, noise_name(0.5))}}
-    monkeypatch.setattr("gibo_studies.paper.gradients.ARMS", small)
-    monkeypatch.setattr(GradientStudy, "run_cell", run_cell)
-    words = ["reproduce", "gradients", "--quick", "--trials", "1", "--functions", "1", "--workers", "1"]
-    assert main([*words, "--out", str(tmp_path / "out")]) == 0
-    assert "| 3 | noise 1 |" in capsys.readouterr().out
-    assert {path.name for path in (tmp_path / "out").iterdir()} >= {"gradients.png", "gradients.svg", "curves.csv"}
-
-
-def run_cell(self, cell):
-    return {"cell": dict(cell), "curve": [(0, None), (10, 0.5), (30, 0.01)]}

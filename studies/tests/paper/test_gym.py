@@ -1,9 +1,7 @@
 import csv
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from gibo.cli import main
 from gibo.policies.task import Task
@@ -64,17 +62,6 @@ def test_cells_and_budgets(tmp_path):
 
 
 # -- learning curves --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("normalize_states", [False, True])
-def test_the_curve_of_a_trial_that_was_stopped_is_that_of_an_undisturbed_one(tmp_path, normalize_states):
-    training = replace(PRESETS["published"]["CartPole-v1", "gibo"], normalize_states=normalize_states)
-    train(training, tmp_path / "whole", budget=30, seed=2)
-    for budget in (4, 13, 30):
-        train(training, tmp_path / "stopped", budget=budget, seed=2)
-    curve = learning_curve(tmp_path / "whole", every=1)
-    assert learning_curve(tmp_path / "stopped", every=1) == curve
-    assert [n for n, _ in curve] == [0, 9, 18, 27]
 
 
 def test_a_curve_judges_the_iterates(tmp_path, monkeypatch):

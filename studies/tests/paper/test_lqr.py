@@ -42,14 +42,6 @@ def test_cost_is_the_limit_of_the_expected_cost_of_a_step(lqr, seed):
     assert lqr.cost(K) == pytest.approx(np.trace(step_cost @ covariance), rel=1e-10)
 
 
-def test_cost_is_the_average_over_a_long_episode():
-    K = -0.2 * np.eye(3)  # forgets within a few steps, so that the average is sure
-    costs = PAPER.simulate(K, 200_000, seed=0).costs
-    error = costs.std() * math.sqrt(10 / len(costs))  # about 10 steps are one independent draw
-    assert abs(costs.mean() - PAPER.cost(K)) < 3 * error
-    assert error < 0.01 * PAPER.cost(K)
-
-
 @pytest.mark.parametrize("lqr", INSTANCES)
 def test_no_gain_is_better_than_the_optimal_one(lqr):
     best = lqr.cost(lqr.optimal_gain)
@@ -98,11 +90,6 @@ def test_where_the_gain_does_not_stabilise():
     assert barely.cost([[0.0]]) == math.inf  # ρ = 1
     assert barely.cost([[-1e-6]]) == pytest.approx(1 / 2e-6, rel=1e-3)
     assert barely.cost([[-1e-16]]) > 1e14  # a number or infinite, and no warning
-
-
-def test_a_scalar_by_hand():
-    lqr = LQR([[2.0]], [[1.0]], [[3.0]], [[5.0]], [[7.0]])
-    assert lqr.cost([-1.5]) == pytest.approx(7.0 * (3.0 + 5.0 * 1.5**2) / (1.0 - 0.5**2))
 
 
 # -- episodes ---------------------------------------------------------------------------------------------------------
@@ -168,15 +155,6 @@ def test_an_episode_that_diverges_stays_finite(scale):
         assert np.abs(episode.states).max() <= LIMIT
 
 
-def test_a_long_unstable_episode_is_cut_off_only_at_the_limit():
-    states = PAPER.simulate(np.eye(3), 1000, seed=0).states  # doubles in each step: 2⁴⁰⁰ is about the limit
-    size = np.abs(states).max(axis=1)
-    assert size[-1] == LIMIT
-    first = int(np.argmax(size == LIMIT))
-    assert 350 < first < 420
-    np.testing.assert_allclose(size[100 : first - 1] / size[99 : first - 2], 2.0242, rtol=0.01)
-
-
 # -- wrong input ------------------------------------------------------------------------------------------------------
 
 EYE = np.eye(2)
@@ -187,8 +165,6 @@ EYE = np.eye(2)
     [
         ({"A": np.eye(3)}, r"A: expected shape \(2, 2\), as B has shape \(2, 2\), got \(3, 3\)"),
         ({"Q": [[1.0, 1.0], [0.0, 1.0]]}, "Q: expected a symmetric matrix"),
-        ({"R": [[1.0, 0.0], [0.0, 0.0]]}, "R: expected a positive definite matrix, its smallest eigenvalue is 0"),
-        ({"W": -EYE}, "W: expected a positive semi-definite"),
         ({"A": 2 * EYE, "B": [[1.0, 0.0], [0.0, 0.0]]}, "no gain can stabilise the mode of A with the eigenvalue 2"),
         ({"A": EYE, "Q": 0 * EYE}, "no stabilising solution of the Riccati equation"),
     ],

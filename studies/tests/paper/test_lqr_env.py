@@ -1,15 +1,12 @@
 import warnings
 
 import gymnasium
-import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from gibo.policies import Task
 from gibo_studies.paper.control import LQR
 from gibo_studies.paper.control.lqr_env import LQREnv
 
-ID = "gibo_studies.paper.control.lqr_env:gibo/LQR-v0"
 PAPER = LQR.paper()
 
 
@@ -36,11 +33,3 @@ def test_an_episode_has_the_return_of_the_fast_path(factor):
         total, steps = episode(environment, K, seed)
         assert steps == 300
         assert total == pytest.approx(PAPER.episode_return(K, seed=seed), rel=1e-9)
-
-
-def test_as_a_task():
-    with Task(ID, policy="linear") as task:
-        theta = 0.8 * PAPER.optimal_gain.ravel()
-        seed = int(np.random.SeedSequence((5, 0)).generate_state(1)[0])  # of the first episode of evaluation 5
-        assert task(theta, seed=5).value == pytest.approx(PAPER.episode_return(theta, seed=seed), rel=1e-9)
-        assert task(theta, seed=5).info["steps"] == 300

@@ -56,12 +56,6 @@ def test_two_steps_of_a_scalar_system_by_quadrature():
     assert expected_return(lqr, [[0.3]], 1).value == 0.0
 
 
-def test_it_is_not_the_gradient_of_the_cost():
-    # The return's maximum is not the optimal gain: log(1 + cost) weighs large costs less.
-    gradient = expected_return(PAPER, PAPER.optimal_gain).gradient
-    assert np.abs(gradient).max() > 1.0
-
-
 # -- the objective ----------------------------------------------------------------------------------------------------
 
 STABLE = (-0.3 * np.eye(3)).ravel()

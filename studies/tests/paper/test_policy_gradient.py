@@ -1,7 +1,5 @@
 """The likelihood-ratio gradient, on problems where the gradient of the noisy policy's return is known."""
 
-import pickle
-
 import gymnasium
 import numpy as np
 import pytest
@@ -208,15 +206,6 @@ def test_the_score_is_that_of_the_normalised_policy(policy):
     np.testing.assert_allclose(estimate.gradient, np.mean(each, axis=0), rtol=1e-10, atol=1e-12)
 
 
-def test_it_can_be_sent_to_other_processes():
-    with PolicyGradient(Task("Pendulum-v1", policy="affine", max_steps=5), noise=0.3, episodes=4) as objective:
-        sent = pickle.loads(pickle.dumps(objective))
-        one, two = objective(np.zeros(4), seed=3), sent(np.zeros(4), seed=3)
-        sent.close()
-    assert one.value == two.value
-    assert (one.gradient == two.gradient).all()
-
-
 def test_noise_and_environment_have_streams_of_their_own():
     # With next to no noise the value is the task's own, with the task's seeds.
     task = Task(LinearGaussian, episodes=4)
@@ -287,10 +276,3 @@ def test_a_gradient_too_large_for_a_float_is_left_out_and_its_value_kept():
     outcome = PolicyGradient(Task(LinearGaussian), noise=1e-200)(np.zeros(3), seed=1)
     assert np.isfinite(outcome.value)
     assert outcome.gradient is None
-
-
-def test_discrete_actions_are_refused():
-    with pytest.raises(InputError, match="needs continuous actions"):
-        PolicyGradient(Task("CartPole-v1"), noise=0.1)
-    with pytest.raises(InputError, match=r"task: expected a gibo\.policies\.Task"):
-        PolicyGradient(lambda x: 0.0, noise=0.1)

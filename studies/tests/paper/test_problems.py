@@ -12,14 +12,6 @@ from gibo_studies.paper.problems import _value_and_gradient, gp_function
 function = functools.cache(gp_function)
 
 
-def test_dimension_and_seed_give_the_function():
-    one, two = gp_function(3, 1), function(3, 1)
-    for name in ("lengthscale", "X", "weights", "x_best"):
-        assert np.array_equal(getattr(one, name), getattr(two, name))
-    assert one.f_best == two.f_best
-    assert one([0.1, 0.2, 0.3]) == two([0.1, 0.2, 0.3])
-
-
 @pytest.mark.parametrize("d", [2, 4, 8])
 def test_it_interpolates_an_exact_sample_at_1000_points(d):
     f = function(d, 0)
@@ -37,18 +29,6 @@ def test_it_interpolates_an_exact_sample_at_1000_points(d):
     np.testing.assert_allclose(values, L @ z, atol=1e-4)
 
 
-def test_values_have_the_variance_of_the_process():
-    values = [function(2, seed)(np.full(2, 0.5)) for seed in range(12)]
-    assert 0.3 < np.std(values) < 2.0
-
-
-@pytest.mark.parametrize("d", [2, 4])
-def test_the_points_fill_the_cube_evenly(d):
-    counts, _ = np.histogram(function(d, 0).X[:, 0], bins=10, range=(0.0, 1.0))
-    assert counts.min() >= 95
-    assert counts.max() <= 105
-
-
 @pytest.mark.parametrize("d", [2, 4, 8])
 def test_lengthscales_come_from_their_distribution(d):
     distribution = lengthscale_distribution(d)
@@ -56,15 +36,6 @@ def test_lengthscales_come_from_their_distribution(d):
     assert (drawn >= distribution.lower).all()
     assert (drawn <= distribution.upper).all()
     assert np.ptp(drawn) > 0.3 * (distribution.upper - distribution.lower)
-
-
-def test_the_gradient_used_for_the_optimum():
-    f, x, h = function(4, 0), np.array([0.3, 0.6, 0.5, 0.2]), 1e-5
-    value, gradient = _value_and_gradient(x, f.X, f.weights, f.lengthscale)
-    assert value == f(x)
-    for j in range(4):
-        step = h * (np.arange(4) == j)
-        assert gradient[j] == pytest.approx((f(x + step) - f(x - step)) / (2.0 * h), rel=1e-4, abs=1e-4)
 
 
 @pytest.mark.parametrize("d", [2, 4, 8])
@@ -90,12 +61,6 @@ def test_no_climb_from_elsewhere_ends_higher(d, seed):
     starts = np.random.default_rng(2).random((60, d))
     climbs = [fmin_l_bfgs_b(cost, start, bounds=[(0.0, 1.0)] * d) for start in starts]
     assert max(-lowest for _, lowest, _ in climbs) <= f.f_best + 1e-4
-
-
-def test_regret_is_relative_to_the_optimum():
-    f = function(4, 0)
-    x = np.full(4, 0.25)
-    assert f.regret(x) == pytest.approx(1.0 - f(x) / f.f_best)
 
 
 def test_observations_have_a_noise_of_a_tenth():

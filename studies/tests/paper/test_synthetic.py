@@ -3,7 +3,6 @@ import csv
 import numpy as np
 import pytest
 
-import gibo
 from gibo_studies.paper.problems import gp_function
 from gibo_studies.paper.synthetic import COLUMNS, STUDIES, SyntheticStudy, regret_curve
 from gibo_studies.report import read_curves, read_points, write_report
@@ -40,11 +39,6 @@ def test_the_curve_is_the_best_noise_free_regret_of_the_guesses_so_far():
     assert curve == pytest.approx(expected[:30], abs=1e-6)
 
 
-def test_a_cell_gives_the_same_result_again(records):
-    cell = SMALL.cells()[0]
-    assert SMALL.run_cell(cell)["regret"] == records[0]["regret"]
-
-
 def test_the_report_holds_the_records(tmp_path, records):
     text = write_report(SMALL, records, tmp_path, "the command")
     assert (tmp_path / "summary.md").read_text() == text
@@ -68,9 +62,3 @@ def test_the_report_holds_the_records(tmp_path, records):
         assert [regret for each in marks[method, d] for _, regret in each] == pytest.approx(regrets[:, -1], rel=1e-3)
         row = next(line for line in text.splitlines() if line.startswith(f"| {d} | {method} |"))
         assert f"{regrets[:, -1].mean():.3f} ±" in row
-
-
-def test_gibo_approaches_the_optimum_of_functions_that_it_knows_only_a_scale_of():
-    function, rng = gp_function(6, 0), np.random.default_rng(0)
-    result = gibo.maximize(lambda x: function.observe(x, rng), function.start, budget=80, scale=0.1, bounds=(0.0, 1.0))
-    assert function.regret(result.x) < 0.5 * function.regret(function.start)

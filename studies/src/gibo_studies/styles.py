@@ -43,7 +43,8 @@ LINE_STYLES = {
     "LSPI": LineStyle(GREEN, "-."),
     "LSPI (average cost)": LineStyle(PINK, DOTTED_DASHES),
     # of the leaderboard and of the judges
-    "GIBO (gradient steps)": LineStyle(BLUE, "--"),
+    "GIBO with bound step": LineStyle(BLUE, "-"),
+    "GIBO (former default)": LineStyle(BLUE, "--"),
     "CMA-ES (noise handling)": LineStyle(GREEN, ":"),
     "CMA-ES (half sigma)": LineStyle(GREEN, "-"),
     "lq-CMA-ES": LineStyle(GREEN, "--"),

@@ -30,6 +30,7 @@ from gibo_studies.rivals.model_based import COBYQA, PyBADS, PyBOBYQA
 from gibo_studies.rivals.optuna import OptunaGP, OptunaTPE
 
 REACH = 5.0
+DEFAULT = "GIBO with bound step"
 REEVALUATED = " (re-evaluated)"
 OUR_READING = " (our reading)"  # of a paper whose own code did not run here
 
@@ -77,8 +78,8 @@ def _best_practice(task: Task, scale: float, seed: int) -> Optimizer:
 
 
 METHODS: dict[str, Method] = {
-    "GIBO": Method(_plain(GIBO)),
-    "GIBO (gradient steps)": Method(_plain(GIBO, settings=Settings.paper())),
+    DEFAULT: Method(_plain(GIBO)),
+    "GIBO (paper)": Method(_plain(GIBO, settings=Settings.paper())),
     "CMA-ES": Method(_plain(CMAES), needs=("cma",)),
     "CMA-ES (noise handling)": Method(_plain(CMAES, noise_handling=True), needs=("cma",)),
     "ARS": Method(_plain(ARS)),

@@ -66,9 +66,10 @@ class PyBOBYQA(Calling):
 
 
 class PyBADS(Calling):
-    """PyBADS (Singh and Acerbi 2024), told that values are noisy; recommended is its incumbent.
+    """PyBADS (Singh and Acerbi 2024); recommended is its incumbent.
 
-    While its initial design is evaluated, its incumbent is the start; recommended is the best value seen then.
+    Whether values are noisy it finds out itself, as it does by default: it evaluates the start twice. While it
+    evaluates its initial design, recommended is the best value seen: the design's best point is its first incumbent.
 
     Its plausible box is `REACH` scales to either side of the start, within the bounds; without bounds, it may go three
     times as far.
@@ -81,14 +82,12 @@ class PyBADS(Calling):
         start = shared["start"]
         lower, upper = (start - 3.0 * REACH, start + 3.0 * REACH) if box is None else box
         plausible = np.maximum(start - REACH, lower), np.minimum(start + REACH, upper)
-        options = {"uncertainty_handling": True, "display": "off", "show_tips": False, "random_seed": seed}
-
+        options = {"display": "off", "show_tips": False, "random_seed": seed}
         solver: Any = None
 
         def noting(z: Array) -> float:
-            incumbent = start if solver is None else solver.var_transf.inverse_transf(solver.u[None])[0]
-            if not np.allclose(incumbent, start, atol=0.01):  # it moves the start to a grid
-                shared["favourite"] = incumbent
+            if hasattr(solver, "u_best"):  # the initial design is over
+                shared["favourite"] = solver.var_transf.inverse_transf(solver.u[None])[0]
             return cost(z)
 
         with warnings.catch_warnings():

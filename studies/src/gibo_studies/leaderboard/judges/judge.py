@@ -50,6 +50,7 @@ class Judge:
         place: of the function that gives the tasks, as ``module:function``, and its arguments.
         trials: per task.
         needs: modules that it needs.
+        apart: how the names of the tasks end that have tables of their own, because fewer runs are made of them.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Judge:
     trials: int
     arguments: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    apart: str = ""
 
     def tasks(self) -> tuple[Task, ...]:
         """All that are installed."""
@@ -74,13 +76,13 @@ JUDGES = {
             "coco-noisy",
             "all 30 functions of COCO's suite bbob-noisy in 5, 10 and 20 dimensions, instances 1 to 5; "
             "after 5d, 10d and 30d values",
-            f"{_HERE}.coco:tasks", 5, ("bbob-noisy",), ("cocoex",),
+            f"{_HERE}.coco:tasks", 5, ("bbob-noisy",), ("cocoex",), " d20",
         ),
         Judge(
             "coco",
             "all 24 functions of COCO's suite bbob in 5, 10 and 20 dimensions, instances 1 to 5; "
             "after 5d, 10d and 30d values",
-            f"{_HERE}.coco:tasks", 5, ("bbob",), ("cocoex",),
+            f"{_HERE}.coco:tasks", 5, ("bbob",), ("cocoex",), " d20",
         ),
         Judge(
             "gains",
@@ -197,11 +199,12 @@ class JudgeStudy(Options):
         folder = results_folder(out)
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.judge}.csv"
-        rows = merged(read_rows(path), [row for record in records for row in rows_of(record)])
+        new = [row for record in records for row in rows_of(record)]
+        rows = merged(read_rows(path), new)
         _write_rows(path, rows)
-        text = summary(self.judge, JUDGES[self.judge].rule, rows)
+        text = summary(self.judge, JUDGES[self.judge].rule, rows, JUDGES[self.judge].apart)
         (folder / f"{self.judge}.md").write_text(f"{text}\n{footnote}\n", encoding="utf-8")
-        self._log(folder / "log.csv", records, rows)
+        self._log(folder / "log.csv", records, new)
         return text
 
     def _log(self, path: Path, records: Sequence[Record], rows: Sequence[Mapping[str, str]]) -> None:
@@ -216,7 +219,7 @@ class JudgeStudy(Options):
             writer.writerow((date, commits, self.judge, "; ".join(self.methods), done, self._in_short(rows)))
 
     def _in_short(self, rows: Sequence[Mapping[str, str]]) -> str:
-        """The interquartile mean at the last look, of the methods that ran."""
+        """The interquartile mean of these runs at the last look."""
         looks = looks_of(rows)
         last = [row for row in rows if int(row["look"]) == looks[row["task"]][-1]]
         texts = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -16,32 +16,52 @@ from gibo_studies.leaderboard.comparison import (
     paired_difference,
     probability_of_improvement,
 )
+from gibo_studies.leaderboard.methods import DEFAULT
 from gibo_studies.report import table
 
 Row: TypeAlias = Mapping[str, str]
-CENTRE = ("GIBO", "CMA-ES")  # the first of these that ran is what the others are compared with
+CENTRE = (DEFAULT, "CMA-ES")  # the first of these that ran is what the others are compared with
 
 
-def summary(judge: str, rule: str, rows: Sequence[Row]) -> str:
-    """All tables."""
-    methods = list(dict.fromkeys(row["method"] for row in rows))
-    tasks = list(dict.fromkeys(row["task"] for row in rows))
+def summary(judge: str, rule: str, rows: Sequence[Row], apart: str = "") -> str:
+    """All tables; the tasks whose names end with `apart` have their own."""
+    methods = in_order(rows)
     looks = looks_of(rows)
-    centre = next((name for name in CENTRE if name in methods), methods[0])
     text = (
         f"# {judge}\n\n{rule[0].upper()}{rule[1:]}.\n\nA share is (value − start)/(best known − start), by the value "
         "without noise of the recommended point; in the tables it counts as at least −100 %. Intervals hold 95 %.\n"
     )
-    for k in range(max(map(len, looks.values()))):
-        some = [row for row in rows if looks[row["task"]].index(int(row["look"])) == k]
-        text += f"\n## {_name(k, looks)}\n\n{_look_table(some, methods, centre)}"
+    for part, own in parts(rows, apart):
+        there = in_order(own)
+        centre = next((name for name in CENTRE if name in there), there[0])
+        own_looks = looks_of(own)
+        for k in range(max(map(len, own_looks.values()))):
+            some = [row for row in own if own_looks[row["task"]].index(int(row["look"])) == k]
+            text += f"\n## {_name(k, own_looks, part)}\n\n{_look_table(some, there, centre)}"
     last = [row for row in rows if int(row["look"]) == looks[row["task"]][-1]]
-    return text + "\n## Mean share per task in the end, in percent\n\n" + _task_table(last, tasks, methods)
+    return text + "\n## Mean share per task in the end, in percent\n\n" + _task_table(last, list(looks), methods)
 
 
-def _name(k: int, looks: Mapping[str, Sequence[int]]) -> str:
+def in_order(rows: Iterable[Row]) -> list[str]:
+    """The methods: the default and its former versions, the paper's, and the others."""
+    return sorted({row["method"] for row in rows}, key=lambda name: (name != DEFAULT, "GIBO" not in name, name))
+
+
+def parts(rows: Sequence[Row], apart: str) -> list[tuple[str, list[Row]]]:
+    """The rows that are compared together, under a name; those of tasks whose names end with `apart` are the second."""
+    if not apart:
+        return [("", list(rows))]
+    found = [
+        ("", [row for row in rows if not row["task"].endswith(apart)]),
+        (apart.strip(), [row for row in rows if row["task"].endswith(apart)]),
+    ]
+    return [(name, some) for name, some in found if some]
+
+
+def _name(k: int, looks: Mapping[str, Sequence[int]], part: str) -> str:
     found = sorted({each[k] for each in looks.values()})
-    return f"After {found[0]} values" if len(found) == 1 else f"After {found[0]} to {found[-1]} values (look {k + 1})"
+    name = f"After {found[0]} values" if len(found) == 1 else f"After {found[0]} to {found[-1]} values (look {k + 1})"
+    return f"{name}, {part}" if part else name
 
 
 def _look_table(rows: Sequence[Row], methods: Sequence[str], centre: str) -> str:

@@ -46,7 +46,9 @@ def add_commands(commands: Any) -> None:
         "--methods", metavar="LIST", help='methods, such as "GIBO;ARS" (default: all); judge: also module:Class'
     )
     study.add_argument("--tasks", metavar="LIST", help='for judge: some of its tasks, such as "lag-pi" (default: all)')
-    study.add_argument("--judge", metavar="NAME", help="for judge: coco-noisy, coco, simopt, policies or gains")
+    study.add_argument(
+        "--judge", metavar="NAME", help="for judge: coco-noisy, coco, gains, simopt, policies or control"
+    )
     study.add_argument("--seed", type=int, metavar="N", help="seed of functions and methods (default: 0)")
     study.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
     figures = commands.add_parser("figures", help="draw the figures of a study again, from its saved data")

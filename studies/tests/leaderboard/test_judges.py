@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gibo.cli import main
-from gibo_studies.leaderboard.judges import coco, gains, judge, policies, simopt
+from gibo_studies.leaderboard.judges import coco, control, gains, judge, policies, simopt
 from gibo_studies.leaderboard.judges.tables import _mean_ranks
 from gibo_studies.leaderboard.run import CANDIDATES, REPEATS, look_at_a_run, prepared
 from gibo_studies.leaderboard.task import Problem, Task
@@ -166,19 +166,31 @@ def test_parameters_come_in_a_random_order():
     task = next(task for task in policies.tasks() if task.name == "CartPole-v1 linear")
     known = np.array([0.1, 0.5, 1.0, 1.0])
     values = {tuple(order): task.make(0).truth(known[list(order)]) for order in itertools.permutations(range(4))}
-    plain = policies._policy_task("CartPole-v1", "linear").evaluate(known, 20, seed=77)
+    plain = policies._policy_task("CartPole-v1", "linear", None).evaluate(known, 20, seed=77)
     assert math.fsum(each.value for each in plain) / 20 in values.values()
     assert task.make(0).truth(known) != task.make(1).truth(known)
 
 
 @pytest.mark.skipif(find_spec("dm_control") is None, reason="needs dm_control")
 def test_dm_controls_tasks_are_as_written_down():
+    for name, (inputs, outputs) in control.FIRST_OF_EACH_DOMAIN.items():  # first: it chooses the renderer
+        made = policies._policy_task(name, "linear", control.environment).architecture
+        assert (made.inputs, made.outputs) == (inputs, outputs)
     from dm_control import suite
 
-    assert {" ".join(each) for each in suite.BENCHMARKING} == set(policies.DM_CONTROL)
-    for name, (inputs, outputs) in policies.DM_CONTROL.items():
-        made = policies._policy_task(f"dm {name}", "linear").architecture
-        assert (made.inputs, made.outputs) == (inputs, outputs)
+    first = dict(reversed(suite.BENCHMARKING))
+    assert {" ".join(each) for each in first.items()} == set(control.FIRST_OF_EACH_DOMAIN)
+
+
+@pytest.mark.skipif(find_spec("dm_control") is None, reason="needs dm_control")
+def test_an_episode_of_dm_control_has_250_steps_and_is_as_random_as_its_seed():
+    task, problem = prepared(next(task for task in control.tasks() if task.name == "cartpole balance linear"), 0)
+    values = [problem.evaluate(task.start, seed).value for seed in (1, 1, 2)]
+    assert values[0] == values[1] != values[2]
+    environment = control.environment("cartpole balance")
+    environment.reset(seed=1)
+    ended = [environment.step(np.zeros(1))[3] for _ in range(control.STEPS)]
+    assert ended == [False] * (control.STEPS - 1) + [True]
 
 
 # -- a run before a judge ---------------------------------------------------------------------------------------------

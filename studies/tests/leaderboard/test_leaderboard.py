@@ -143,7 +143,7 @@ def test_a_method_of_a_users_own_takes_part_by_its_place(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text("import gibo\nclass Near(gibo.RandomSearch): pass\nnumber = 1\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(methods_module, "METHODS", dict(METHODS))
-    assert chosen_methods(("mine:Near", "gibo", "mpd")) == ("GIBO", "MPD (our reading)", "mine:Near")
+    assert chosen_methods(("mine:Near", "gibo (PAPER)", "mpd")) == ("GIBO (paper)", "MPD (our reading)", "mine:Near")
     task = TINY["tiny"]
     assert type(methods_module.method_of("mine:Near").make(task, 1.0, 0)).__name__ == "Near"
     with pytest.raises(InputError, match="expected the place of an Optimizer class"):

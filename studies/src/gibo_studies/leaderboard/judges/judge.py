@@ -98,9 +98,15 @@ JUDGES = {
         Judge(
             "policies",
             "linear policies and perceptrons with 4 to 110 parameters in Gymnasium's classic control and MuJoCo "
-            "environments, linear ones in dm_control's benchmarking suite; 10 trials with the parameters in random "
-            "order; after 50, 100 and 200 episodes",
+            "environments; 10 trials with the parameters in random order; after 50, 100 and 200 episodes",
             f"{_HERE}.policies:tasks", 10, (), ("gymnasium", "mujoco"),
+        ),
+        Judge(
+            "control",
+            "linear policies and perceptrons with 4 to 110 parameters in the first task of each domain of dm_control's "
+            "benchmarking suite; 10 trials with the parameters in random order; after 50, 100 and 200 episodes of 250 "
+            "steps",
+            f"{_HERE}.control:tasks", 10, (), ("gymnasium", "dm_control"),
         ),
     )
 }  # fmt: skip

@@ -1,9 +1,9 @@
-"""Policies with 4 to 110 parameters in Gymnasium's and dm_control's environments, the parameters in a random order.
+"""Policies with 4 to 110 parameters in Gymnasium's environments, the parameters in a random order.
 
 The list is all of Gymnasium's classic control and MuJoCo environments, with a linear policy and with a perceptron of
-four hidden units, and all of dm_control's benchmarking suite with a linear policy: each that has 4 to 110 parameters.
-An instance draws the order in which a method sees the parameters, so a method that asks for the first ones first cannot
-gain from how the environment's authors ordered them; and a perceptron's hidden weights at the start.
+four hidden units: each that has 4 to 110 parameters. An instance draws the order in which a method sees the parameters,
+so a method that asks for the first ones first cannot gain from how the environment's authors ordered them; and a
+perceptron's hidden weights at the start.
 
 The scale is 1/√k for k inputs, the usual size of a weight; a run is looked at after 50, 100 and 200 episodes. Nothing
 is normalised. The best known returns only set the unit.
@@ -12,8 +12,8 @@ is normalised. The best known returns only set the unit.
 from __future__ import annotations
 
 import functools
-import importlib
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,65 +48,39 @@ GYMNASIUM = {
     "Swimmer-v5": (8, 2, 360.0),
     "Walker2d-v5": (17, 6, 4000.0),
 }
-# Of dm_control; an episode's return is at most 1000.
-DM_CONTROL = {
-    "acrobot swingup": (6, 1),
-    "acrobot swingup_sparse": (6, 1),
-    "ball_in_cup catch": (8, 2),
-    "cartpole balance": (5, 1),
-    "cartpole balance_sparse": (5, 1),
-    "cartpole swingup": (5, 1),
-    "cartpole swingup_sparse": (5, 1),
-    "cheetah run": (17, 6),
-    "finger spin": (9, 2),
-    "finger turn_easy": (12, 2),
-    "finger turn_hard": (12, 2),
-    "fish upright": (21, 5),
-    "fish swim": (24, 5),
-    "hopper stand": (15, 4),
-    "hopper hop": (15, 4),
-    "humanoid stand": (67, 21),
-    "humanoid walk": (67, 21),
-    "humanoid run": (67, 21),
-    "manipulator bring_ball": (44, 5),
-    "pendulum swingup": (3, 1),
-    "point_mass easy": (4, 2),
-    "reacher easy": (6, 2),
-    "reacher hard": (6, 2),
-    "swimmer swimmer6": (25, 5),
-    "swimmer swimmer15": (61, 14),
-    "walker stand": (24, 6),
-    "walker walk": (24, 6),
-    "walker run": (24, 6),
-}
-DM_BEST = 1000.0
 
 
 def tasks() -> tuple[Task, ...]:
     """The list; see the module's text."""
-    perceptron = f"mlp:{HIDDEN}"
-    found = [
-        *(_task(id, "linear", k, k * m, best) for id, (k, m, best) in GYMNASIUM.items()),
-        *(
-            _task(id, perceptron, k, (k + 1) * HIDDEN + (HIDDEN + 1) * m, best)
-            for id, (k, m, best) in GYMNASIUM.items()
-        ),
-        *(_task(f"dm {name}", "linear", k, k * m, DM_BEST) for name, (k, m) in DM_CONTROL.items()),
-    ]
-    return tuple(task for task in found if FEWEST <= task.d <= MOST)
+    return with_policies(GYMNASIUM, _needs)
 
 
-def _task(environment: str, policy: str, inputs: int, d: int, best: float) -> Task:
-    needs: tuple[str, ...] = ("gymnasium",)
-    if environment.startswith("dm "):
-        needs = ("gymnasium", "dm_control")
-    elif environment.endswith("-v5"):
-        needs = ("gymnasium", "mujoco")
-    make = PolicySearch(environment, policy, best)
-    return Task(
-        f"{environment} {policy}", np.zeros(d), 1.0 / math.sqrt(inputs), LOOKS[-1], make, "own", LOOKS,
-        needs=needs,
-    )  # fmt: skip
+def _needs(environment: str) -> tuple[str, ...]:
+    return ("gymnasium", "mujoco") if environment.endswith("-v5") else ("gymnasium",)
+
+
+def with_policies(
+    environments: Mapping[str, tuple[int, int, float]],
+    needs: Callable[[str], tuple[str, ...]],
+    make: Callable[[str], Any] | None = None,
+) -> tuple[Task, ...]:
+    """All environments with a linear policy, then with a perceptron, of those with `FEWEST` to `MOST` parameters.
+
+    Args:
+        environments: numbers in a state, outputs of a policy, and the best known return, by names.
+        needs: modules that an environment needs.
+        make: an environment from its name; Gymnasium's own if None.
+    """
+
+    def task(name: str, policy: str, d: int) -> Task:
+        inputs, _, best = environments[name]
+        search, scale = PolicySearch(name, policy, best, make), 1.0 / math.sqrt(inputs)
+        return Task(f"{name} {policy}", np.zeros(d), scale, LOOKS[-1], search, "own", LOOKS, needs=needs(name))
+
+    sizes = environments.items()
+    linear = [task(name, "linear", k * m) for name, (k, m, _) in sizes]
+    perceptrons = [task(name, f"mlp:{HIDDEN}", (k + 1) * HIDDEN + (HIDDEN + 1) * m) for name, (k, m, _) in sizes]
+    return tuple(each for each in (*linear, *perceptrons) if FEWEST <= each.d <= MOST)
 
 
 @dataclass(frozen=True)
@@ -116,9 +90,10 @@ class PolicySearch:
     environment: str
     policy: str
     best: float
+    make: Callable[[str], Any] | None = None
 
     def __call__(self, number: int) -> Problem:
-        task = _policy_task(self.environment, self.policy)
+        task = _policy_task(self.environment, self.policy, self.make)
         order = generator(f"{self.environment} {self.policy}", number).permutation(task.d)
 
         def ordered(x: Array) -> Array:
@@ -137,36 +112,6 @@ class PolicySearch:
 
 
 @functools.lru_cache(maxsize=64)
-def _policy_task(environment: str, policy: str) -> policy_tasks.Task:
+def _policy_task(name: str, policy: str, make: Callable[[str], Any] | None) -> policy_tasks.Task:
     """One per process, which keeps its environment."""
-    if environment.startswith("dm "):
-        return policy_tasks.Task(functools.partial(dm_environment, environment.removeprefix("dm ")), policy)
-    return policy_tasks.Task(environment, policy)
-
-
-def dm_environment(name: str) -> Any:
-    """A task of dm_control's suite, such as "cheetah run", as a Gymnasium environment; its state is flat."""
-    gymnasium = importlib.import_module("gymnasium")
-    suite = importlib.import_module("dm_control.suite")
-    source = suite.load(*name.split())
-
-    def flat(step: Any) -> Array:
-        return np.concatenate([np.ravel(part) for part in step.observation.values()]).astype(np.float64)
-
-    class FromDmControl(gymnasium.Env):  # type: ignore[name-defined, misc]  # the base class is loaded late
-        def __init__(self) -> None:
-            limits, size = source.action_spec(), len(flat(source.reset()))
-            self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float64)
-            self.action_space = gymnasium.spaces.Box(limits.minimum, limits.maximum, dtype=np.float64)
-
-        def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Array, dict[str, Any]]:
-            if seed is not None:
-                source.task._random = np.random.RandomState(seed % 2**32)
-            return flat(source.reset()), {}
-
-        def step(self, action: Array) -> tuple[Array, float, bool, bool, dict[str, Any]]:
-            step = source.step(action)
-            terminated = step.last() and step.discount == 0.0
-            return flat(step), float(step.reward), terminated, step.last() and not terminated, {}
-
-    return FromDmControl()
+    return policy_tasks.Task(name if make is None else functools.partial(make, name), policy)

@@ -44,7 +44,7 @@ def summary(judge: str, rule: str, rows: Sequence[Row], apart: str = "") -> str:
 
 def in_order(rows: Iterable[Row]) -> list[str]:
     """The methods: the default and its former versions, the paper's, and the others."""
-    return sorted({row["method"] for row in rows}, key=lambda name: (name != DEFAULT, "GIBO" not in name, name))
+    return sorted({row["method"] for row in rows}, key=lambda name: (name != DEFAULT, "GIBO" not in name, name.lower()))
 
 
 def parts(rows: Sequence[Row], apart: str) -> list[tuple[str, list[Row]]]:

@@ -57,3 +57,54 @@ def test_with_one_trial_per_task_tasks_are_drawn():
     for found in (interquartile_mean(a), probability_of_improvement(a, b)):
         assert found.mean == 0.5
         assert found.low < 0.45 < 0.55 < found.high
+
+
+# -- slow twins: one draw after the other ------------------------------------------------------------------------------
+
+
+def bootstrap(statistic, samples=2000):
+    """The interval of a statistic that draws from a generator."""
+    rng = np.random.default_rng(5)
+    return np.quantile([statistic(rng) for _ in range(samples)], [0.025, 0.975])
+
+
+def drawn(values, rng):
+    return [values[rng.integers(len(values))] for _ in values]
+
+
+def assert_about_equal(found, interval):
+    """Ends of two bootstraps with other draws differ by a tenth of the width at most."""
+    assert [found.low, found.high] == pytest.approx(interval, abs=0.1 * (found.high - found.low))
+
+
+def test_the_interval_of_an_interquartile_mean_draws_trials_within_tasks():
+    a = scores(3, 0.2) | {"far": np.full(4, 3.0)}  # a task without spread stays as it is
+
+    def one(rng):
+        values = sorted(value for each in a.values() for value in drawn(each, rng))
+        cut = int(0.25 * len(values))
+        return np.mean(values[cut : len(values) - cut])
+
+    assert_about_equal(interquartile_mean(a), bootstrap(one))
+
+
+def test_the_interval_of_a_probability_draws_the_trials_of_both():
+    a, b = scores(4, 0.3), scores(5)
+
+    def one(rng):
+        by_task = []
+        for task in a:
+            pairs = itertools.product(drawn(a[task], rng), drawn(b[task], rng))
+            by_task.append(np.mean([(x > y) + 0.5 * (x == y) for x, y in pairs]))
+        return np.mean(by_task)
+
+    assert_about_equal(probability_of_improvement(a, b), bootstrap(one, samples=500))
+
+
+def test_the_interval_of_a_paired_difference_draws_tasks():
+    rng = np.random.default_rng(6)
+    a, b = ({(task, trial): rng.standard_normal() for task in "abcdefghijkl" for trial in range(3)} for _ in range(2))
+    means = [np.mean([a[task, trial] - b[task, trial] for trial in range(3)]) for task in "abcdefghijkl"]
+    found = paired_difference(a, b)
+    assert found.mean == pytest.approx(np.mean(means))
+    assert_about_equal(found, bootstrap(lambda rng: np.mean(drawn(means, rng))))

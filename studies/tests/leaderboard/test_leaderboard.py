@@ -16,6 +16,7 @@ from gibo_studies.leaderboard.methods import METHODS, box, chosen_methods
 from gibo_studies.leaderboard.run import look_at_a_run
 from gibo_studies.leaderboard.task import Task
 from gibo_studies.leaderboard.tasks import TASKS, missing
+from gibo_studies.styles import line_style
 
 TINY = {
     name: Task(name, np.zeros(2), 1.0, 24, Shifted(name, sphere, 2, "small"), "small", (12, 24))
@@ -151,3 +152,8 @@ def test_a_method_of_a_users_own_takes_part_by_its_place(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="methods: 'SGD' is not in the leaderboard"):
         chosen_methods(("SGD",))
     sys.modules.pop("mine")
+
+
+def test_every_method_has_a_line_of_its_own_and_so_has_a_users():
+    lines = [tuple(line_style(name).values()) for name in (*METHODS, "mine:Near")]
+    assert len(set(lines)) == len(METHODS) + 1

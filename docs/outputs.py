@@ -22,9 +22,10 @@ PART_AND_OUTPUT = re.compile(r"(:start-after: '# (\d)\.(?:(?!literalinclude).)*?
 RESULTS = re.compile(r"(\| \| CMA-ES (.*)\n\|---.*\n)(\|.*\n)*")
 # A table of docs/leaderboard.md: the judges with the number of the look; the methods in their order.
 JUDGED = re.compile(r"(<!-- judges: (.*) -->\n\n(\| \|.*\n\|---.*\n))(\|.*\n)*")
+DEFAULT = "GIBO with bound step"
 METHODS = (
-    "GIBO", "GIBO (former default)", "CMA-ES", "CMA-ES (half sigma)", "lq-CMA-ES", "LRA-CMA-ES", "Optuna TPE",
-    "Optuna GP", "COBYQA", "Py-BOBYQA", "Random search",
+    DEFAULT, "GIBO (former default)", "GIBO (paper)", "CMA-ES", "CMA-ES (half sigma)", "lq-CMA-ES", "LRA-CMA-ES",
+    "Optuna TPE", "Optuna GP", "COBYQA", "Py-BOBYQA", "PyBADS", "Random search",
 )  # fmt: skip
 # A row of README's table: its name, the judge, the number of the look.
 ROWS = (
@@ -89,14 +90,15 @@ def with_methods(found: re.Match[str]) -> str:
             mean, ahead = column(judge, look, method, "interquartile mean"), lead(judge, look, method)
             mean = mean and str(round(float(mean.split()[0])))
             cells.append(f"{mean}; {ahead}" if ahead else mean)
-        name = {"GIBO": "**GIBO with bound step**", "GIBO (former default)": "its former version"}.get(method, method)
-        lines.append(f"| {name} | {' | '.join(cells)} |\n")
+        if any(cells):
+            name = f"**{method}**" if method == DEFAULT else method
+            lines.append(f"| {name} | {' | '.join(cells)} |\n")
     return found[1] + "".join(lines)
 
 
 def lead(judge: str, look: int, method: str) -> str:
     """How far the default is ahead of a method, with its interval. The page has the difference the other way round."""
-    difference = column(judge, look, method, "paired difference to GIBO")
+    difference = column(judge, look, method, f"paired difference to {DEFAULT}")
     if not difference:
         return ""
     mean, low, high = (round(-float(number)) for number in re.findall(r"[-+]?[\d.]+", difference))
@@ -104,12 +106,12 @@ def lead(judge: str, look: int, method: str) -> str:
 
 
 def column(judge: str, look: int, method: str, title: str) -> str:
-    """An entry of a judge's table; empty if the method did not run."""
+    """An entry of a judge's table; empty if the method, or what it is compared with, did not run."""
     page = (ROOT / "studies" / "results" / "judges" / f"{judge}.md").read_text(encoding="utf-8")
     table = page.split("\n## ")[1 + look]
     head, *rows = [line.strip("| ").split("|") for line in table.splitlines() if line.startswith("|")]
-    place = next(i for i, each in enumerate(head) if title in each)
-    return next((row[place].strip() for row in rows if row[0].strip() == method), "")
+    places = [i for i, each in enumerate(head) if title in each]
+    return next((row[places[0]].strip() for row in rows if places and row[0].strip() == method), "")
 
 
 if __name__ == "__main__":

@@ -50,6 +50,7 @@ class Judge:
         place: of the function that gives the tasks, as ``module:function``, and its arguments.
         trials: per task.
         needs: modules that it needs.
+        extra: of gibo-studies that installs these.
         apart: how the names of the tasks end that have tables of their own, because fewer runs are made of them.
     """
 
@@ -59,6 +60,7 @@ class Judge:
     trials: int
     arguments: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    extra: str = "judges"
     apart: str = ""
 
     def tasks(self) -> tuple[Task, ...]:
@@ -76,13 +78,13 @@ JUDGES = {
             "coco-noisy",
             "all 30 functions of COCO's suite bbob-noisy in 5, 10 and 20 dimensions, instances 1 to 5; "
             "after 5d, 10d and 30d values",
-            f"{_HERE}.coco:tasks", 5, ("bbob-noisy",), ("cocoex",), " d20",
+            f"{_HERE}.coco:tasks", 5, ("bbob-noisy",), ("cocoex",), apart=" d20",
         ),
         Judge(
             "coco",
             "all 24 functions of COCO's suite bbob in 5, 10 and 20 dimensions, instances 1 to 5; "
             "after 5d, 10d and 30d values",
-            f"{_HERE}.coco:tasks", 5, ("bbob",), ("cocoex",), " d20",
+            f"{_HERE}.coco:tasks", 5, ("bbob",), ("cocoex",), apart=" d20",
         ),
         Judge(
             "gains",
@@ -93,7 +95,7 @@ JUDGES = {
             "simopt",
             "all problems of simoptlib with two or more continuous variables between bounds, 10 trials; "
             "after 5d, 10d and 30d values",
-            f"{_HERE}.simopt:tasks", 10, (), ("simopt",),
+            f"{_HERE}.simopt:tasks", 10, (), ("simopt",), "simopt",
         ),
         Judge(
             "policies",
@@ -106,7 +108,7 @@ JUDGES = {
             "linear policies and perceptrons with 4 to 110 parameters in the first task of each domain of dm_control's "
             "benchmarking suite; 10 trials with the parameters in random order; after 50, 100 and 200 episodes of 250 "
             "steps",
-            f"{_HERE}.control:tasks", 10, (), ("gymnasium", "dm_control"),
+            f"{_HERE}.control:tasks", 10, (), ("gymnasium", "dm_control"), "dm-control",
         ),
     )
 }  # fmt: skip
@@ -143,7 +145,8 @@ class JudgeStudy(Options):
             raise InputError(f"judge: expected one of {', '.join(JUDGES)}, got {self.judge!r}")
         lacking = missing(JUDGES[self.judge].needs)
         if lacking:
-            raise InputError(f"judge: {self.judge} needs {', '.join(lacking)}: pip install 'gibo-studies[judges]'")
+            extra = JUDGES[self.judge].extra
+            raise InputError(f"judge: {self.judge} needs {', '.join(lacking)}: pip install 'gibo-studies[{extra}]'")
         if not self.methods:
             raise InputError('methods: name those to judge, such as --methods "GIBO;CMA-ES"')
         object.__setattr__(self, "methods", chosen_methods(self.methods))

@@ -2,7 +2,6 @@
 
 import base64
 import io
-import json
 
 import pytest
 from watching import until
@@ -10,7 +9,6 @@ from watching import until
 from gibo.cli import main
 from gibo.errors import InputError
 from gibo.web.replay import Replays
-from gibo.web.snapshot import Reader, Since, snapshot
 from gibo.web.watch import Watch, report
 
 pytest.importorskip("gymnasium")
@@ -53,22 +51,6 @@ def test_an_episode_is_drawn_once(trained, monkeypatch):
     assert drawn == [trained, trained]
 
 
-def test_a_newer_episode_is_offered(trained, tab, monkeypatch):
-    texts = iter(["first", "second"])
-    made = {"picture": f"data:image/gif;base64,{TINY}"}
-    monkeypatch.setattr(Replays, "_made", lambda self, folder: {"text": next(texts), **made})
-    last = [0]
-    monkeypatch.setattr(Reader, "last_episode", lambda self: last[0])
-    with Watch(trained) as watch:
-        tab.goto(watch.page_address)
-        tab.click("#replay-show")
-        tab.wait_for_selector("#replay-note >> text=first")
-        last[0] = 3
-        tab.evaluate("run.head.replay = 3; draw()")
-        tab.click("#replay-show >> text=Show the newest")
-        tab.wait_for_selector("#replay-note >> text=second")
-
-
 def test_what_cannot_be_drawn_is_said(trained, tab, monkeypatch):
     def refuse(self, folder):
         raise InputError("this environment cannot be shown with <b>'rgb_array'</b>")
@@ -82,25 +64,6 @@ def test_what_cannot_be_drawn_is_said(trained, tab, monkeypatch):
         )
         assert tab.is_hidden("#replay-picture")
         tab.problems.clear()  # the browser notes the refusal
-
-
-def test_a_report_can_have_it(trained, tmp_path, tab, monkeypatch):
-    made = {"text": "an episode", "picture": f"data:image/gif;base64,{TINY}"}
-    monkeypatch.setattr(Replays, "_made", lambda self, folder: made)
-    for replay in (False, True):
-        path = tmp_path / "report.html"
-        path.write_text(report(trained, replay), encoding="utf-8")
-        tab.goto(path.as_uri())
-        tab.wait_for_selector("#tiles .tile")
-        assert tab.is_visible("#replay-picture") is replay
-        assert tab.is_hidden("#replay-show")
-
-
-def test_runs_that_are_no_trainings_have_none(finished, tmp_path, capsys):
-    assert snapshot(finished)["replay"] is None
-    assert snapshot(finished, Since(60, 0))["replay"] is None
-    assert main(["report", str(finished), "--replay", "-o", str(tmp_path / "x.html")]) == 2
-    assert "has no episode to show" in capsys.readouterr().err
 
 
 def test_neither_the_journal_nor_the_current_folder_is_imported(tmp_path, monkeypatch):
@@ -119,10 +82,13 @@ def test_neither_the_journal_nor_the_current_folder_is_imported(tmp_path, monkey
     assert not (tmp_path / "ran").exists()
 
 
-def test_trials_are_asked_for_by_name(trained):
-    import urllib.error
-    import urllib.request
-
-    with Watch(trained.parent) as watch, pytest.raises(urllib.error.HTTPError) as error:
-        urllib.request.urlopen(f"{watch.address}/api/replay")
-    assert json.loads(error.value.read())["error"].startswith("trial: name the trial")
+def test_a_report_can_have_it(trained, finished, tmp_path, tab, monkeypatch, capsys):
+    made = {"text": "an episode", "picture": f"data:image/gif;base64,{TINY}"}
+    monkeypatch.setattr(Replays, "_made", lambda self, folder: made)
+    path = tmp_path / "report.html"
+    path.write_text(report(trained, replay=True), encoding="utf-8")
+    tab.goto(path.as_uri())
+    tab.wait_for_selector("#replay-picture:visible")
+    assert tab.is_hidden("#replay-show")
+    assert main(["report", str(finished), "--replay", "-o", str(path)]) == 2
+    assert "has no episode to show" in capsys.readouterr().err

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
@@ -43,20 +42,6 @@ def asked(server, method, path, body=None, **headers):
         return answer.status, answer.headers, answer.read()
     finally:
         connection.close()
-
-
-def events(server, path, count):
-    """The first events of a stream."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
-    connection.request("GET", path)
-    answer = connection.getresponse()
-    found = []
-    while len(found) < count:
-        line = answer.readline().decode()
-        if line.startswith("data: "):
-            found.append(json.loads(line[6:]))
-    connection.close()
-    return found
 
 
 # -- the snapshot -----------------------------------------------------------------------------------------------------
@@ -126,61 +111,31 @@ def test_increments_add_up_to_the_whole(finished):
                 assert column == whole[table][name][first:]
 
 
-def test_the_version_changes_with_the_journal(tmp_path):
-    manual.create(tmp_path, manual.Description(["a"], [0.0], [1.0], [-5.0], [5.0]))
-    with Reader(tmp_path) as reader:
-        before = reader.version()
-        assert reader.version() == before
-        manual.ask(tmp_path)
-        assert reader.version() != before
-
-
-@pytest.mark.parametrize("method", ["ars", "random-search", "vanilla-bo"])
+@pytest.mark.parametrize("method", ["random-search", "vanilla-bo"])
 def test_optimisers_without_our_model_have_a_page_too(tmp_path, method):
     manual.create(tmp_path, manual.Description(["a", "b"], [0.0] * 2, [1.0] * 2, [-5.0] * 2, [5.0] * 2, method))
     for query in manual.ask(tmp_path).queries:
         manual.tell(tmp_path, query.id, -float((query.x**2).sum()))
     s = snapshot(tmp_path)
-    assert s["gradient"] is None
+    assert (s["gradient"], s["state"]) == (None, "waiting")
     assert len(s["evaluations"]["id"]) == s["count"] > 0
-    assert s["state"] == "waiting"
 
 
-def test_trials_of_one_folder_have_a_mean_and_a_band(tmp_path):
-    for seed in range(2):
-        gibo.maximize(
-            lambda x: -float((x**2).sum()), [1.0, 2.0], budget=12, seed=seed, journal=tmp_path / f"trial-{seed}"
-        )
-    trials = Trials(tmp_path)
-    try:
-        (group,) = trials.snapshot()["groups"]
-        assert [trial["name"] for trial in group["trials"]] == ["trial-0", "trial-1"]
-        a, b = (dict(zip(t["curve"]["x"], t["curve"]["y"], strict=True)) for t in group["trials"])
-        x, band = group["band"]["x"][-1], group["band"]
-        assert band["mean"][-1] == pytest.approx((a[x] + b[x]) / 2.0)
-        assert band["high"][-1] - band["mean"][-1] == pytest.approx(abs(a[x] - b[x]) / 2.0)
-    finally:
-        trials.close()
-
-
-def test_a_folder_whose_runs_cannot_be_read_says_why(tmp_path):
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / FILE).write_bytes(b"SQLite format 3\0" + bytes(200))
-    with pytest.raises(gibo.JournalError, match="run"):
-        Trials(tmp_path)
-
-
-def test_trials_of_different_kinds_have_a_mean_each(tmp_path):
-    for name in ("pole-gibo-00", "pole-gibo-01", "pole-ars-00", "pole-ars-01", "robot"):
+def test_trials_that_differ_by_a_number_have_a_mean_and_a_band(tmp_path):
+    for i, name in enumerate(("pole-gibo-00", "pole-gibo-01", "pole-ars-00", "pole-ars-01", "robot")):
         method = gibo.ARS if "ars" in name else gibo.RandomSearch
-        gibo.run(method([1.0]), lambda x: -float(x @ x), budget=4, journal=tmp_path / "study" / name)
-    for folder, prefix in ((tmp_path, "study/"), (tmp_path / "study", "")):
-        trials = Trials(folder)
-        groups = {group["name"]: [trial["name"] for trial in group["trials"]] for group in trials.snapshot()["groups"]}
-        trials.close()
-        kinds = {"pole-gibo": ["pole-gibo-00", "pole-gibo-01"], "pole-ars": ["pole-ars-00", "pole-ars-01"]}
-        expected = {**kinds, "robot": ["robot"]}
-        assert groups == {prefix + name: [prefix + each for each in its] for name, its in expected.items()}
+        gibo.run(method([1.0], seed=i), lambda x: -float(x @ x), budget=4, journal=tmp_path / "study" / name)
+    trials = Trials(tmp_path)
+    groups = {group["name"]: group for group in trials.snapshot()["groups"]}
+    trials.close()
+    names = {name: [trial["name"] for trial in group["trials"]] for name, group in groups.items()}
+    kinds = {"study/pole-gibo": ["pole-gibo-00", "pole-gibo-01"], "study/pole-ars": ["pole-ars-00", "pole-ars-01"]}
+    assert names == {**{k: [f"study/{each}" for each in v] for k, v in kinds.items()}, "study/robot": ["study/robot"]}
+    group = groups["study/pole-ars"]
+    a, b = (dict(zip(t["curve"]["x"], t["curve"]["y"], strict=True)) for t in group["trials"])
+    x, band = group["band"]["x"][-1], group["band"]
+    assert band["mean"][-1] == pytest.approx((a[x] + b[x]) / 2.0)
+    assert band["high"][-1] - band["mean"][-1] == pytest.approx(abs(a[x] - b[x]) / 2.0)
 
 
 def test_a_process_that_nobody_has_asked_how_it_ended_is_gone_too(tmp_path, monkeypatch):
@@ -198,21 +153,6 @@ def test_a_process_that_nobody_has_asked_how_it_ended_is_gone_too(tmp_path, monk
         assert snapshot(tmp_path / "run")["state"] == manual.status(tmp_path / "run").state == "running"
     monkeypatch.setattr("platform.node", lambda: "elsewhere")  # where nothing is known of the process
     assert snapshot(tmp_path / "run")["state"] == manual.status(tmp_path / "run").state == "running"
-
-
-def test_what_runs_where_and_what_comes_next(running):
-    folder, gate = running
-    s = snapshot(folder)
-    assert (s["state"], [query["underway"] for query in s["pending"]][:2]) == ("running", [True, False])
-    assert s["now"] - s["pending"][0]["since"] < 60.0
-    control_of(folder).act({"action": "pause"})
-    for i in range(51):  # more than the page shows
-        control_of(folder).act({"action": "remark", "text": f"remark {i}"})
-    gate.allowed.release(1)
-    deadline = time.monotonic() + 20.0
-    while (s := snapshot(folder))["state"] != "paused" or any(query["underway"] for query in s["pending"]):
-        assert time.monotonic() < deadline
-    assert s["pending"]
 
 
 # -- advice -----------------------------------------------------------------------------------------------------------
@@ -283,11 +223,8 @@ def test_control_needs_the_token_the_origin_and_sense(finished):
         assert post('{"action": "stop"}', **kind, **token, Origin="http://evil.example") == 403
         assert post('{"action": "stop"}', **token) == 415
         assert post('{"action": "sto', **kind, **token) == 400
-        assert post('["stop"]', **kind, **token) == 400
         assert post('{"action": "explode"}', **kind, **token) == 400
-        assert post('{"action": "tell", "id": "0", "value": 1}', **kind, **token) == 400
         assert post('{"action": "tell", "id": 0, "value": true}', **kind, **token) == 400
-        assert post(f'{{"action": "remark", "text": "{"x" * 3000}"}}', **kind, **token) == 400
         assert post(b" " * (2 << 20), **kind, **token) == 413
         assert asked(server, "GET", "/api/control", **token)[0] == 405
         assert control.done == []
@@ -297,21 +234,40 @@ def test_control_needs_the_token_the_origin_and_sense(finished):
         assert control.done == ["stop", ("tell", 4, 1.0), ("mark_failed", 4, "marked as failed by hand")]
 
 
-def test_only_what_is_new_is_sent(running):
+def test_a_stream_has_what_is_new_and_what_runs(running):
     folder, gate = running
-    gate.allowed.release(3)
     with Watch(folder) as server:
-        first = events(server, "/api/events?evaluations=0&iterations=0", 1)[0]
-        known = len(first["evaluations"]["id"])
-        later = events(server, f"/api/events?evaluations={known}&iterations=0", 1)[0]
-        assert later["evaluations"]["first"] == known
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        connection.request("GET", "/api/events?evaluations=0&iterations=0")
+        stream = connection.getresponse()
+
+        def event():
+            while not (line := stream.readline().decode()).startswith("data: "):
+                pass
+            return json.loads(line[6:])
+
+        data = event()
+        assert (data["state"], [each["underway"] for each in data["pending"]][:2]) == ("running", [True, False])
+        assert data["now"] - data["pending"][0]["since"] < 60.0
+        gate.allowed.release(3)
+        known = 0
+        while known < 3:  # each evaluation is sent once
+            assert data["evaluations"]["first"] == known
+            known += len(data["evaluations"]["id"])
+            data = event()
+        control_of(folder).act({"action": "pause"})
+        gate.allowed.release(1)
+        while data["state"] != "paused" or any(each["underway"] for each in data["pending"]):
+            data = event()
+        connection.close()
         assert asked(server, "GET", "/api/events?evaluations=x")[0] == 400
 
 
-def test_trials_are_asked_for_by_name_only(tmp_path, finished):
+def test_runs_and_their_episodes_are_asked_for_by_name_only(tmp_path, finished):
     gibo.maximize(lambda x: -float((x**2).sum()), [1.0], budget=5, journal=tmp_path / "all" / "trial-0")
     with Watch(tmp_path / "all") as server:
         assert asked(server, "GET", "/api/snapshot?trial=trial-0")[0] == 200
+        assert b"trial: name the trial" in asked(server, "GET", "/api/replay")[2]
         for name in ("../robot", "..", "trial-0/../trial-0", str(finished)):
             assert asked(server, "GET", f"/api/snapshot?trial={name}")[0] == 404
 
@@ -322,64 +278,18 @@ def test_the_usual_port_or_a_free_one(finished):
         assert servers[0].port != servers[1].port
         with pytest.raises(InputError, match="cannot listen"):
             Watch(finished, servers[0].port)
+        assert main(["watch", str(finished), "--port", "99999"]) == 2
     finally:
         for server in servers:
             server.server_close()
 
 
-def test_the_command_lines_mistakes(tmp_path, capsys):
-    assert main(["watch", str(tmp_path)]) == 2
-    assert "there is no run" in capsys.readouterr().err
-    assert main(["report", str(tmp_path / "missing")]) == 2
-    assert main(["watch", str(tmp_path), "--port", "99999"]) == 2
-
-
-@pytest.fixture
-def a_person(tmp_path):
-    """Whoever runs the tests, but not the superuser, who may read and write everything."""
-    tmp_path.chmod(0o755)
-    me = os.geteuid()
-    if me == 0:
-        "localhost".encode("idna")  # loaded when a socket needs it first, by who may not read Python's own folder
-        for path in (tmp_path, *tmp_path.parents):
-            if "pytest-of-" in str(path):  # pytest's own folders, one more of them where tests run side by side
-                path.chmod(0o755)
-        os.seteuid(65534)
-    yield
-    os.seteuid(me)
-
-
-@pytest.mark.skipif(not hasattr(os, "seteuid"), reason="this system has other permissions")
-def test_a_run_that_may_be_read_alone_has_a_page_and_one_that_may_not_a_line(finished, tmp_path, capsys, request):
-    folder = shutil.copytree(finished, tmp_path / "run")
-    hidden = shutil.copytree(finished, tmp_path / "hidden")
-    for path in (folder / FILE, folder):
-        path.chmod(0o555)
-    (hidden / FILE).chmod(0o000)
-    request.getfixturevalue("a_person")
-    assert snapshot(folder)["count"] == 60
-    with Watch(folder) as server:
-        assert asked(server, "GET", "/api/snapshot")[0] == 200
-    for words in (["watch", "--port=0"], ["report"]):
-        assert main([words[0], str(hidden), *words[1:]]) == 2
-        said, complained = capsys.readouterr()
-        assert (said, complained.count("\n")) == ("", 1)
-        assert "Permission denied" in complained
-
-
 def test_the_watch_command(finished):
-    command = [
-        sys.executable,
-        "-c",
-        "from gibo.cli import entry; entry()",
-        "watch",
-        str(finished),
-        "--port=0",
-        "--control",
-    ]
-    # A shell's background jobs ignore Ctrl-C, and so would what is started here.
-    listening = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **listening) as process:
+    code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from gibo.cli import entry; entry()"
+    )
+    command = [sys.executable, "-c", code, "watch", str(finished), "--port=0", "--control"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             address = process.stdout.readline().split()[-1]
             assert "#token=" in address

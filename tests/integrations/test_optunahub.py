@@ -33,19 +33,15 @@ def optunahub(monkeypatch):
     monkeypatch.setitem(sys.modules, "optunahub", module)
 
 
-def test_the_header_has_all_that_the_registry_checks():
-    found = re.match(r"---\n(.*?)\n---\n", README, flags=re.DOTALL)
-    header = dict(line.split(": ", 1) for line in found[1].splitlines())
-    assert set(header) == {"author", "title", "description", "tags", "optuna_versions", "license"}
-    assert all(header.values())
-    assert "sampler" in header["tags"].strip("[]").split(", ")
-    assert re.fullmatch(r"\[\d+\.\d+\.\d+(, \d+\.\d+\.\d+)*\]", header["optuna_versions"])
-
-
-def test_the_folder_holds_what_the_registry_wants():
+def test_the_folder_and_its_header_hold_what_the_registry_checks():
     names = {path.name for path in FOLDER.iterdir() if path.name != "__pycache__"}
     assert names == {"LICENSE", "README.md", "__init__.py", "example.py", "requirements.txt"}
     assert (FOLDER / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+    found = re.match(r"---\n(.*?)\n---\n", README, flags=re.DOTALL)
+    header = dict(line.split(": ", 1) for line in found[1].splitlines())
+    assert set(header) == {"author", "title", "description", "tags", "optuna_versions", "license"}
+    assert "sampler" in header["tags"].strip("[]").split(", ")
+    assert re.fullmatch(r"\[\d+\.\d+\.\d+(, \d+\.\d+\.\d+)*\]", header["optuna_versions"])
 
 
 def test_the_documented_arguments_are_the_samplers():

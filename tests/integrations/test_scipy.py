@@ -45,11 +45,6 @@ def test_it_is_gibos_own_minimize():
     np.testing.assert_array_equal(found.result.history.x, own.history.x)
 
 
-def test_further_arguments():
-    assert solve(args=(5.0,)).result.history.value[0] == 5.0 * bowl(np.zeros(2))
-    np.testing.assert_array_equal(solve(args=5.0).x, solve(args=(5.0,)).x)
-
-
 @pytest.mark.parametrize(
     "bounds", [[(0.0, 0.5), (-0.2, 1.0)], Bounds([0.0, -0.2], [0.5, 1.0]), [(None, 0.5), (-0.2, None)]]
 )
@@ -67,43 +62,28 @@ def test_pairs_that_could_be_read_as_lower_and_upper_are_pairs():
     assert found.result.history.x[:, 1].max() > 2.0
 
 
-def test_without_a_scale_it_is_a_share_of_the_range():
+def test_the_scale_is_a_share_of_the_range_and_the_budget_goes_with_the_parameters():
     one = scipy.optimize.minimize(bowl, [0, 0], method=minimize, bounds=[(-2, 2)] * 2, options={"maxfev": 20})
     two = gibo.minimize(bowl, [0, 0], bounds=Bounds([-2, -2], [2, 2]), scale=0.4, budget=20)
     np.testing.assert_array_equal(one.x, two.x)
-
-
-def test_the_default_budget_goes_with_the_parameters():
     assert scipy.optimize.minimize(lambda x: (x[0] - 1) ** 2, [0.5], method=minimize).nfev == 50
 
 
-def test_a_callback_of_the_old_form_sees_the_point():
-    seen = []
-    found = solve(callback=seen.append)
-    assert found.nit - 1 <= len(seen) <= found.nit  # gibo calls nobody after a last step that the budget ended
-    assert all(x.shape == (2,) for x in seen)
-    assert bowl(seen[-1]) < bowl(seen[0])
-
-
-def test_a_callback_of_the_new_form_sees_a_result():
-    seen = []
+def test_callbacks_of_both_forms_see_the_best_point_and_stop_iteration_ends_the_run():
+    points, results = [], []
 
     def callback(intermediate_result):
-        seen.append((intermediate_result.nfev, intermediate_result.fun))
-
-    found = solve(callback=callback)
-    assert found.nit - 1 <= len(seen) <= found.nit  # gibo calls nobody after a last step that the budget ended
-    assert [n for n, _ in seen] == sorted(n for n, _ in seen)
-    assert seen[-1][1] < seen[0][1]
-
-
-def test_a_callback_ends_it_by_stop_iteration():
-    def callback(intermediate_result):
+        results.append((intermediate_result.nfev, intermediate_result.fun))
         if intermediate_result.nfev > 10:
             raise StopIteration
 
+    found = solve(callback=points.append)
+    assert found.nit - 1 <= len(points) <= found.nit  # gibo calls nobody after a last step that the budget ended
+    assert bowl(points[-1]) < bowl(points[0])
     found = solve(callback=callback)
-    assert 10 < found.nfev < 20
+    assert 10 < found.nfev < 15
+    assert [n for n, _ in results] == sorted(n for n, _ in results)
+    assert results[-1][1] < results[0][1]
     assert (found.success, found.status, found.message) == (True, 99, "stopped by the callback")
 
 
@@ -126,13 +106,16 @@ def test_what_is_not_used_is_said(unused):
     np.testing.assert_array_equal(found.x, solve().x)
 
 
-def test_an_objective_may_change_its_argument():
-    def rude(x):
-        value = bowl(x)
+def test_an_objective_may_change_its_argument_and_has_further_ones():
+    def rude(x, weight):
+        value = bowl(x, weight)
         x[:] = 0.0
         return value
 
-    np.testing.assert_array_equal(solve(rude).x, solve().x)
+    found = solve(rude, args=(5.0,), options={"target": 1.0})
+    assert found.result.history.value[0] == 5.0 * bowl(np.zeros(2))
+    assert "target" in found.message
+    np.testing.assert_array_equal(found.x, solve(args=5.0, options={"target": 1.0}).x)
 
 
 def test_an_objective_that_fails_all_the_time_is_no_success():
@@ -144,13 +127,6 @@ def test_an_objective_that_fails_all_the_time_is_no_success():
     assert not found.success
     assert found.status == 1
     assert "no power" in found.message
-
-
-def test_options_of_gibo_go_through(tmp_path):
-    found = solve(options={"target": 0.05, "journal": tmp_path / "run"})
-    assert found.success
-    assert "target" in found.message
-    assert (tmp_path / "run").is_dir()
 
 
 @pytest.mark.parametrize(

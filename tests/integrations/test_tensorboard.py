@@ -41,20 +41,6 @@ def test_the_file_holds_the_run(tmp_path):
     assert found["gibo/believed"][-1] == (21, pytest.approx(result.value, rel=1e-6))
 
 
-def test_failed_evaluations_are_gaps(tmp_path):
-    calls = iter(range(100))
-
-    def flaky(x):
-        if next(calls) == 3:
-            raise ValueError("dropped")
-        return bowl(x)
-
-    with TensorBoard(tmp_path) as board, pytest.warns(gibo.FailedEvaluationWarning):
-        gibo.maximize(flaky, [0.0, 0.0], budget=15, scale=0.3, callback=board)
-    steps = [step for step, _ in curves(tmp_path)["gibo/value"]]
-    assert steps[:4] == [1, 2, 3, 5]
-
-
 def test_a_file_in_its_place_and_a_missing_extra_are_refused(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be written"):

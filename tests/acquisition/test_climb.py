@@ -1,11 +1,8 @@
-import math
-
 import numpy as np
 import pytest
 
 from gibo import GaussianProcess, GradientInformation, SquaredExponential
 from gibo.acquisition.climb import climb
-from gibo.acquisition.confidence import PosteriorAtPoint
 from gibo.acquisition.expected_improvement import LogExpectedImprovement
 
 D = 2
@@ -83,22 +80,6 @@ def test_the_scale_changes_the_way_but_not_the_goal():
 # -- every acquisition function ---------------------------------------------------------------------------------------
 
 
-class UpperConfidenceBound:
-    """``mu + beta·sigma``: an acquisition function that gibo does not have, as a user would write it."""
-
-    def __init__(self, gp, beta=2.0):
-        self.gp, self.beta, self.posterior = gp, beta, PosteriorAtPoint(gp)
-
-    def __call__(self, X):
-        mean, variance = self.gp.predict(X)
-        return mean + self.beta * np.sqrt(variance)
-
-    def value_and_gradient(self, x):
-        at = self.posterior(x)
-        sigma = math.sqrt(at.variance)
-        return at.mean + self.beta * sigma, at.mean_gradient + self.beta * at.variance_gradient / (2.0 * sigma)
-
-
 @pytest.fixture
 def gp():
     rng = np.random.default_rng(0)
@@ -108,8 +89,8 @@ def gp():
 
 @pytest.mark.parametrize(
     "make",
-    [UpperConfidenceBound, LogExpectedImprovement, lambda gp: GradientInformation(gp, at=[0.4, 0.6])],
-    ids=["a user's own", "expected improvement", "gradient information"],
+    [LogExpectedImprovement, lambda gp: GradientInformation(gp, at=[0.4, 0.6])],
+    ids=["expected improvement", "gradient information"],
 )
 def test_whatever_has_a_value_and_a_gradient_is_maximized(gp, make):
     acquisition = make(gp)

@@ -189,15 +189,6 @@ def two_batches(make):
 
 
 @every_class
-def test_a_batch_is_not_replayed_while_the_one_before_is_pending(make):
-    optimizer = make(X0)
-    optimizer.ask()
-    (first,) = optimizer.log.events
-    before = refused(optimizer, first, QueryError, "pending; tell them first")
-    assert as_data(optimizer.ask()) == as_data(Optimizer.from_state(before).ask())
-
-
-@every_class
 @pytest.mark.parametrize("spoil", ["skipped", "twice", "empty", "gap"])
 def test_queries_that_do_not_come_next_are_not_replayed(make, spoil):
     told, (first, second) = two_batches(make)
@@ -212,15 +203,6 @@ def test_queries_that_do_not_come_next_are_not_replayed(make, spoil):
         event = replace(first, queries=(*first.queries, replace(first.queries[-1], id=77)))
     before = refused(optimizer, event, QueryError, "not the next queries; the next id is")
     assert as_data(optimizer.ask()) == as_data(Optimizer.from_state(before).ask())
-
-
-@every_class
-def test_parameters_do_not_change_their_meaning_while_queries_are_pending(make):
-    optimizer = make(X0)
-    optimizer.ask()
-    refused(optimizer, Reparametrized(Linear(np.eye(D).tolist()), True), QueryError, "between iterations only")
-    with pytest.raises(QueryError, match="between iterations only"):
-        optimizer.reparametrize(Linear(np.eye(D).tolist()))
 
 
 @every_class

@@ -187,18 +187,6 @@ def test_a_query_cannot_be_changed_also_of_a_saved_state(make):
 
 
 @every_optimizer
-def test_best_seen_is_the_highest_value_told(make):
-    optimizer = make(X0)
-    assert optimizer.best_seen is None
-    assert optimizer.best is None
-    asked = advance(optimizer, 4)
-    values = [noisy(query) for query in asked]
-    winner = asked[int(np.argmax(values))]
-    assert optimizer.best_seen.value == max(values)
-    assert optimizer.best_seen.x.tolist() == winner.x.tolist()
-
-
-@every_optimizer
 def test_best_is_a_point_with_a_believable_value(make):
     optimizer = make(X0)
     advance(optimizer, 6)

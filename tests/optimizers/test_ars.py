@@ -34,14 +34,6 @@ def test_the_step_by_hand(top, ddof):
     assert opt.best.x.tolist() == opt.iterate.tolist()
 
 
-@pytest.mark.parametrize("value", [0.0, -7.0, 1e100])
-def test_equal_returns_give_no_step(value):
-    opt = ARS([0.1, 0.2])
-    advance(opt, 3, value=lambda query: value)
-    assert opt.iterate.tolist() == [0.1, 0.2]
-    assert opt.iteration == 3
-
-
 def test_the_largest_returns_there_may_be_give_the_same_step_as_small_ones():
     one, two = ARS([0.1, 0.2]), ARS([0.1, 0.2])
     for opt, size in ((one, 1.0), (two, 1e100)):

@@ -81,19 +81,6 @@ def test_a_failed_query_counts_as_the_worst_of_its_batch():
     assert one.iterate.tolist() == two.iterate.tolist()
 
 
-def test_a_batch_that_failed_as_a_whole_is_drawn_anew():
-    opt = CMAES([0.1, 0.2])
-    first = opt.ask()
-    for query in first:
-        opt.tell(query, failed=True)
-    assert opt.iterate.tolist() == [0.1, 0.2]
-    assert opt.best is None
-    assert opt.iteration == 1
-    assert first[0].x.tolist() != opt.ask()[0].x.tolist()
-    advance(opt, 30)
-    np.testing.assert_allclose(opt.iterate, 0.3, atol=0.3)
-
-
 def test_it_writes_nothing(capfd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     opt = CMAES(np.zeros(2), bounds=(-0.1, 0.1))  # also an initial step that the package finds too large

@@ -49,13 +49,6 @@ def test_repeats_and_known_noise_are_the_models():
     assert_same_model(optimizer, gp.condition(X, y, noise_scale=scale, known_noise=[e.noise or 0.0 for e in rows]))
 
 
-def test_several_values_of_a_point_are_their_mean_with_repeats():
-    optimizer = told(Settings(), lambda query: Outcome(values=[bumpy(query.x) + e for e in (-0.1, 0.0, 0.1)]))
-    one = told(Settings(), lambda query: Outcome(bumpy(query.x), repeats=3))
-    np.testing.assert_allclose(optimizer.iterate, one.iterate, rtol=1e-6)
-    assert {e.repeats for e in optimizer.evaluations} == {3}
-
-
 def test_values_with_a_known_noise_are_not_warped():
     def value(query):
         return -float(np.exp(4.0 * query.x.sum()))
@@ -152,16 +145,6 @@ def test_what_is_pending_counts_in_the_block_that_it_was_planned_for():
     expected = information.in_block(1).extend(optimizer.iterate).covariance * np.outer(SCALE, SCALE) / var
     found = optimizer._information(iterate_comes=True).covariance
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
-
-
-def test_the_queries_of_an_iteration_share_a_seed():
-    optimizer = told(Settings(blocks="iteration"), lambda query: bumpy(query.x), 3)
-    seeds = {}
-    for e in optimizer.evaluations:
-        seeds.setdefault(e.iteration, set()).add(e.query.seed)
-    assert all(len(each) == 1 for each in seeds.values())
-    assert len(set.union(*seeds.values())) == len(seeds)
-    assert len({query.seed for query in told(Settings(), lambda query: bumpy(query.x), 1).ask()}) > 1
 
 
 @pytest.mark.parametrize("changes", [{"blocks": "given"}, {"blocks": "iteration"}, {"drift": True}])

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 import gibo
-from gibo import InputError, Optimizer, VanillaBO, resume, run
+from gibo import InputError, Optimizer, resume, run
 from gibo._serialize import Serializable
-from gibo.acquisition.climb import climb
-from gibo.optimizers.log import Asked
 from gibo.outcome import QUERY, Best
 from optimizer_helpers import advance, as_data, noisy, same_from_here_on, snapshot
 
@@ -131,15 +129,6 @@ def test_what_is_slow_is_not_done_again():
     assert as_data(again.ask()) == as_data(optimizer.ask())
 
 
-def test_what_is_slow_is_done_again_where_there_is_no_memo():
-    optimizer, again = OWN["memo"](), OWN["memo"]()
-    advance(optimizer, 4)
-    before = Wandering.computed
-    again.replay([Asked(e.queries, None) if isinstance(e, Asked) else e for e in optimizer.log.events])
-    assert Wandering.computed == before + 4
-    same_from_here_on(again, optimizer)
-
-
 # -- mistakes ---------------------------------------------------------------------------------------------------------
 
 
@@ -162,53 +151,7 @@ def test_an_option_that_cannot_be_saved_is_named():
         optimizer.state()
 
 
-@pytest.mark.parametrize("memo", [{}, {"luck": None}, {"luck": "much"}, {"luck": {}}], ids=str)
-def test_a_memo_that_it_cannot_read_is_refused(memo):
-    optimizer = OWN["memo"]()
-    optimizer.ask()
-    state = optimizer.state()
-    kept = {name: part for name, part in state["events"][-1][1]["memo"].items() if name != "luck"}
-    state["events"][-1][1]["memo"] = {**kept, **memo}
-    with pytest.raises(InputError, match="memo: not what Wandering leaves"):
-        Optimizer.from_state(state)
-
-
 # -- an acquisition ---------------------------------------------------------------------------------------------------
-
-
-class UpperConfidence:
-    """``mean + 2·standard deviation``, by a model; its gradient by differences."""
-
-    def __init__(self, gp):
-        self.gp = gp
-
-    def __call__(self, X):
-        prediction = self.gp.predict(X)
-        return prediction.mean + 2.0 * np.sqrt(prediction.variance)
-
-    def value_and_gradient(self, x):
-        value, step = float(self(x[None])[0]), 1e-6
-        around = np.array([self(np.array([x + e, x - e])) for e in step * np.eye(len(x))])
-        return value, (around[:, 0] - around[:, 1]) / (2.0 * step)
-
-
-class Optimist(VanillaBO):
-    """Global optimisation with an acquisition of one's own."""
-
-    def _propose(self):
-        if not self.log.valued:
-            return super()._propose()
-        lower, upper = (bound / self.scale for bound in self.bounds)
-        starts = lower + (upper - lower) * self._rng.random((20, self.d))
-        z, _ = climb(UpperConfidence(self._model().model.gp), [starts[:10], starts[10:]], lower, upper)
-        return [(z * self.scale, QUERY)]
-
-
-def test_an_acquisition_of_ones_own_guides_an_optimiser():
-    optimizer = Optimist(X0, bounds=(-1.0, 1.0), scale=0.5, lengthscale=1.0, variance=1.0, noise=1e-4, seed=1)
-    advance(optimizer, 15, value=lambda query: hill(query.x))
-    assert hill(optimizer.best.x) > -0.02
-    same_from_here_on(Optimizer.from_state(snapshot(optimizer)), optimizer)
 
 
 def test_a_subclass_does_not_take_the_name_of_its_method():

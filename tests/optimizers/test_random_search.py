@@ -1,5 +1,4 @@
 import numpy as np
-from scipy.optimize import Bounds
 
 from gibo.optimizers.random_search import RandomSearch
 
@@ -17,14 +16,6 @@ def test_normal_around_the_start_without_bounds():
     X = np.array([query.x for query in opt.ask()])
     np.testing.assert_allclose(X.mean(axis=0), [1.0, -1.0], atol=0.2)
     np.testing.assert_allclose(X.std(axis=0), [0.1, 3.0], rtol=0.05)
-
-
-def test_a_single_bound_is_respected():
-    opt = RandomSearch([0.0, 0.0], bounds=Bounds([-np.inf, 0.0], [0.5, np.inf]), batch=1000)
-    X = np.array([query.x for query in opt.ask()])
-    assert (X[:, 0] <= 0.5).all()
-    assert (X[:, 1] >= 0.0).all()
-    assert X[:, 1].max() > 1.0
 
 
 def test_the_guess_is_the_best_seen():

@@ -97,20 +97,6 @@ def test_hyperparameters_are_fitted():
     assert opt._surrogate.hyperparameters.lengthscale[0] < 0.5 * opt._surrogate.hyperparameters.lengthscale[1]
 
 
-@pytest.mark.parametrize(
-    ("options", "standardize"),
-    [
-        ({}, True),
-        ({"variance": 1.0}, False),
-        ({"noise": 0.1}, False),
-        ({"noise": 0.1, "standardize": True}, True),
-        ({"standardize": False}, False),
-    ],
-)
-def test_numbers_for_variance_and_noise_are_in_the_units_of_the_objective(options, standardize):
-    assert make(**options).settings.standardize is standardize
-
-
 def test_a_failed_query_is_not_asked_again():
     opt = make(d=2, scale=1.0, **KNOWN)
     advance(opt, 6)

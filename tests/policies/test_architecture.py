@@ -4,8 +4,6 @@ import pytest
 from gibo import InputError
 from gibo.policies import MLP, Affine, Linear, architecture
 
-EVERY = [Linear(3, 2), Affine(3, 2), MLP(3, 2, (5,)), MLP(3, 2, (4, 6), "relu"), Linear(1, 1), MLP(1, 1, (1, 1, 1))]
-
 
 def test_the_layout_in_numbers():
     ((W, b),) = Affine(2, 3).layers([1, 2, 3, 4, 5, 6, 7, 8, 9])
@@ -49,15 +47,6 @@ def test_the_short_form_and_back(text, expected):
 def test_other_texts_are_refused(text):
     with pytest.raises(InputError, match=r'^policy: expected "linear", "affine", "mlp:16,16" or "mlp:16,16:relu", got'):
         architecture(text, 4, 2)
-
-
-@pytest.mark.parametrize("net", EVERY, ids=repr)
-def test_the_start_is_zero_or_has_hidden_weights_only(net):
-    assert not net.initial().any()
-    *hidden, (W, b) = net.layers(net.initial(seed=1))
-    assert not W.any()
-    assert b is None or not b.any()
-    assert all(W.all() and not b.any() for W, b in hidden)
 
 
 def test_the_start_is_scaled_by_the_inputs_and_given_by_its_seed():

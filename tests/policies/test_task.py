@@ -7,7 +7,6 @@ import warnings
 from concurrent.futures import ProcessPoolExecutor
 from typing import ClassVar
 
-import gymnasium
 import numpy as np
 import pytest
 import threadpoolctl
@@ -17,8 +16,6 @@ from tiny_environments import Broken, Drift, Scripted
 import gibo
 from gibo import InputError
 from gibo.policies import Affine, Normalization, Statistics, Task, rollout
-
-GOOD_POLE = [0.1, 0.5, 1.0, 1.0, 0.0]
 
 
 def facts(outcome):
@@ -93,18 +90,6 @@ def test_noise_on_actions_is_a_share_of_half_their_range_while_searching_alone(h
     rng = np.random.default_rng(np.random.SeedSequence((3, 0, 2)))
     drawn = np.array([sd * rng.standard_normal(2) for _ in noisy])
     np.testing.assert_array_equal(noisy, np.clip(drawn, -high, high))
-
-
-def test_evaluation_episodes_collect_nothing_and_are_repeatable():
-    with Task(Drift, normalize_states=True, reward_shift=1.0, max_steps=5) as task:
-        theta = some_thetas(task)[0]
-        episodes = task.evaluate(theta, 4, seed=2)
-        again = task.evaluate(theta, 4, seed=2)
-    assert len(episodes) == 4
-    assert [e.value for e in episodes] == [e.value for e in again]
-    assert len({e.value for e in episodes}) == 4
-    assert all(e.statistics is None and e.steps <= 5 for e in episodes)
-    assert all(e.shaped == pytest.approx(e.value - e.steps) for e in episodes)
 
 
 # -- the same again ---------------------------------------------------------------------------------------------------
@@ -284,22 +269,6 @@ def test_an_environment_that_is_given_is_not_closed_also_after_an_error():
             with pytest.raises(RuntimeError, match="the cable came off"):
                 task(task.x0())
     assert environment.closed == 0
-
-
-def test_ids_functions_classes_and_environments_give_the_same():
-    environment = gymnasium.make("CartPole-v1")
-    every = [
-        Task("CartPole-v1"),
-        Task(lambda: gymnasium.make("CartPole-v1")),
-        Task(functools.partial(gymnasium.make, "CartPole-v1")),
-        Task(gymnasium.make, environment_options={"id": "CartPole-v1"}),
-        Task(environment),
-    ]
-    values = [task(GOOD_POLE, seed=3).value for task in every]
-    assert values == [500.0] * 5
-    for task in every:
-        task.close()
-    environment.close()
 
 
 def test_options_go_to_the_function():

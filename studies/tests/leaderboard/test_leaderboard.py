@@ -53,13 +53,6 @@ def test_judged_is_the_recommended_point_after_exactly_so_many_evaluations():
     assert others[0].believed != expected[0][1]  # what it was told is noisy
 
 
-def test_looking_takes_no_part_in_the_run():
-    task = TINY["tiny"]
-    often = look_at_a_run(task, task.make(0), RandomSearch(task.start, seed=1), list(range(25)))
-    once = look_at_a_run(task, task.make(0), RandomSearch(task.start, seed=1), [0, 24])
-    assert often.looks[-1] == once.looks[-1]
-
-
 def test_a_run_that_ends_early_is_no_result():
     task = TINY["tiny"]
 

@@ -75,16 +75,6 @@ def test_with_noise_the_gain_gets_closer_with_more_data():
     assert many < min(few, 0.01)
 
 
-def test_order_and_partition_of_the_data_do_not_matter():
-    episode = PAPER.simulate(np.zeros(9), 100, seed=0, exploration=1.0)
-    whole, parts = (LSPI(3, 3, PAPER.Q, PAPER.R, 0.98) for _ in range(2))
-    whole.add(episode.states, episode.inputs)
-    for first, last in ((60, 100), (0, 60)):
-        parts.add(episode.states[first : last + 1], episode.inputs[first:last])
-    assert whole.transitions == parts.transitions == 100
-    np.testing.assert_allclose(whole.q_function(-0.1 * np.eye(3)), parts.q_function(-0.1 * np.eye(3)), rtol=1e-6)
-
-
 def test_huge_states_leave_everything_finite():
     lspi = LSPI(3, 3, PAPER.Q, PAPER.R)
     episode = PAPER.simulate(50 * np.ones((3, 3)), seed=0, exploration=1.0)

@@ -10,9 +10,12 @@ import difflib
 import importlib
 import io
 import os
+import signal
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, NoReturn
 
 from gibo._plugins import load_module
@@ -30,6 +33,7 @@ MODULES = {
     "noise": ("noise",),
     "completion": ("completion",),
 }
+SIGNAL_POLL = 0.1  # seconds between two checks whether a server should end
 
 
 class _Closed(io.StringIO):
@@ -210,3 +214,62 @@ def columns(rows: Sequence[Sequence[object]]) -> None:
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     for row in texts:
         say("  ".join(item.rjust(width) for item, width in zip(row, widths, strict=True)))
+
+
+# -- what several commands share ---------------------------------------------------------------------------------------
+
+
+def add_allow_module(command: argparse.ArgumentParser) -> None:
+    """Add the option of commands that create the environment that a run's journal names."""
+    text = "import the module of the run's environment (module:Env-v0); only if you trust the folder"
+    command.add_argument("--allow-module", action="store_true", help=text)
+
+
+def trial_folders(folder: Path) -> list[Path]:
+    """The trials in a folder of `gibo train`, or the folder itself if it is one."""
+    from gibo.runs.database import FILE
+    from gibo.runs.journal import has_journal
+
+    if has_journal(folder):
+        return [folder]
+    found = sorted(path for path in folder.glob("trial-*") if has_journal(path))
+    if not found:
+        raise InputError(f"{folder}: there is no run; expected a folder with {FILE}, or one of gibo train")
+    return found
+
+
+@contextmanager
+def like_ctrl_c(quietly: bool = False) -> Iterator[None]:
+    """Let SIGTERM act like Ctrl-C; with `quietly`, both only end the block."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not quietly:
+            raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def noted_signals() -> Iterator[Callable[[], None]]:
+    """While the block runs, Ctrl-C and SIGTERM are noted; gives a function that waits for one of them.
+
+    An exception that a handler raises is lost in a destructor, and can leave a lock of another thread in disorder.
+    """
+    came: list[int] = []
+    before = {each: signal.signal(each, lambda n, _: came.append(n)) for each in (signal.SIGINT, signal.SIGTERM)}
+
+    def wait() -> None:
+        while not came:  # with a time-out: the system may give the signal to another thread
+            time.sleep(SIGNAL_POLL)
+
+    try:
+        yield wait
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

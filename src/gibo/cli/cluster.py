@@ -1,8 +1,7 @@
-"""Options of `gibo train` for a Dask cluster, and its executor."""
+"""The executor of a Dask cluster for `gibo train --dask`."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,37 +15,22 @@ if TYPE_CHECKING:
 # Seconds to wait for the scheduler's answer.
 DASK_TIMEOUT = 10
 
-# Files that a client of a cluster with TLS needs.
-DASK_FILES = {
-    "ca": "certificate of the cluster's authority",
-    "cert": "certificate of this client",
-    "key": "private key of this client",
-}
-
-
-def add_dask(command: argparse.ArgumentParser) -> None:
-    """Add these options to a command."""
-    text = "instead of --workers: the workers of a Dask cluster, such as tcp://127.0.0.1:8786"
-    command.add_argument("--dask", metavar="ADDRESS", help=text)
-    for name, what in DASK_FILES.items():
-        command.add_argument(f"--dask-{name}", metavar="FILE", help=f"{what}, for a cluster at tls://... (PEM)")
-
 
 @contextmanager
-def dask_executor(arguments: argparse.Namespace) -> Iterator[Executor | None]:
-    """The executor of a Dask cluster."""
-    address = arguments.dask
-    files = {name: getattr(arguments, f"dask_{name}") for name in DASK_FILES}
+def dask_executor(address: str | None, files: dict[str, str | None]) -> Iterator[Executor]:
+    """The executor of a Dask cluster.
+
+    Args:
+        address: of its scheduler.
+        files: for TLS: ca, cert and key, each None if it is not given.
+    """
     _check_dask(address, files)
-    if address is None:
-        yield None
-        return
     try:
         import distributed
         from distributed.comm.core import CommClosedError
     except ImportError:
         raise missing_extra("--dask needs distributed", "dask") from None
-    security = _security(files) if address.startswith("tls://") else None
+    security = _security(files) if str(address).startswith("tls://") else None
     try:
         client: Any = distributed.Client(address, timeout=DASK_TIMEOUT, security=security)  # type: ignore[no-untyped-call]
     except CommClosedError as error:

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gibo._checks import describe_error
-from gibo.cli import look_here, say
-from gibo.cli.train import add_allow_module, like_ctrl_c, trial_folders
+from gibo.cli import add_allow_module, like_ctrl_c, look_here, say, trial_folders
 from gibo.errors import InputError, MissingExtraError, missing_extra
 from gibo.runs.loop import Interrupts
 

@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from gibo.cli import parser_of, say
-from gibo.cli.train import trial_folders
+from gibo.cli import parser_of, say, trial_folders
 from gibo.errors import InputError
 
 

@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gibo.cli import complain, say
-from gibo.cli.train import like_ctrl_c, noted_signals
+from gibo.cli import complain, like_ctrl_c, noted_signals, say
 from gibo.errors import InputError
 
 

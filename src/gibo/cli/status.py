@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gibo.cli import columns, say
+from gibo.cli import columns, say, trial_folders
 from gibo.errors import InputError, printable
 from gibo.outcome import ITERATE
 
@@ -48,7 +48,6 @@ def add_commands(commands: Any) -> None:
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    from gibo.cli.train import trial_folders
     from gibo.runs.manual import status
 
     found = {folder: status(folder, _learns) for folder in trial_folders(arguments.folder)}

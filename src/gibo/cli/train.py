@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import signal
 import statistics
-import time
 import tomllib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import Field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gibo._checks import shown
-from gibo.cli import look_here, say
-from gibo.cli.cluster import add_dask, dask_executor
+from gibo.cli import add_allow_module, like_ctrl_c, look_here, say, trial_folders
 from gibo.errors import InputError, printable
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from gibo.runs.progress import Standing
+    from gibo.runs.result import Result
     from gibo.training.training import Begun, Training
 
 # Default number of evaluations per trial.
 BUDGET = 300
-SIGNAL_POLL = 0.1  # seconds between two checks whether a server should end
+
+# Files that a client of a cluster with TLS needs.
+DASK_FILES = {
+    "ca": "certificate of the cluster's authority",
+    "cert": "certificate of this client",
+    "key": "private key of this client",
+}
 
 
 def add_commands(commands: Any) -> None:
@@ -69,7 +75,13 @@ def add_commands(commands: Any) -> None:
     )
     train.add_argument("--seed", type=int, metavar="N", help="seed of the first trial (default: 0)")
     train.add_argument("--workers", type=int, metavar="N", help="worker processes (default: none)")
-    add_dask(train)
+    train.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="instead of --workers: the workers of a Dask cluster, such as tcp://127.0.0.1:8786",
+    )
+    for name, what in DASK_FILES.items():
+        train.add_argument(f"--dask-{name}", metavar="FILE", help=f"{what}, for a cluster at tls://... (PEM)")
     train.add_argument("--time-limit", type=float, metavar="SECONDS", help="per evaluation")
     train.add_argument(
         "--watch",
@@ -130,16 +142,11 @@ def _train(arguments: argparse.Namespace) -> int:
     folders = [out / f"trial-{trial:02d}" for trial in range(arguments.trials)]
     trials = [_trial(arguments, trial, begun_trial(folder)) for trial, folder in enumerate(folders)]
     watch: Any = "control" if arguments.control else arguments.watch
-    with (
-        like_ctrl_c(),
-        dask_executor(arguments) as executor,
-        _page(out, watch and arguments.trials > 1, arguments.control),
-    ):
+    alone = arguments.trials == 1
+    with like_ctrl_c(), _cluster(arguments) as executor, _page(out, watch and not alone, arguments.control):
         for folder, trial in zip(folders, trials, strict=True):
-            with (
-                progress_bar(trial["budget"], _parts(f"{folder.name} of {len(folders)}")) as bar,
-                _board(arguments, folder.name) as board,
-            ):
+            title = f"{folder.name} of {len(folders)}"
+            with progress_bar(trial["budget"], _parts(title)) as bar, _board(arguments, folder.name) as board:
                 result = train(
                     folder=folder,
                     **trial,
@@ -147,7 +154,7 @@ def _train(arguments: argparse.Namespace) -> int:
                     executor=executor,
                     progress=bar,
                     callback=board,
-                    watch=watch if arguments.trials == 1 else False,
+                    watch=watch if alone else False,
                     force=arguments.force,
                 )
             say(f"{folder}: {result.reason}")
@@ -257,35 +264,32 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def add_allow_module(command: argparse.ArgumentParser) -> None:
-    """Add the option of commands that create the environment that a run's journal names."""
-    text = "import the module of the run's environment (module:Env-v0); only if you trust the folder"
-    command.add_argument("--allow-module", action="store_true", help=text)
+def _cluster(arguments: argparse.Namespace) -> AbstractContextManager[Executor | None]:
+    """The executor of a Dask cluster, if one is named."""
+    files = {name: getattr(arguments, f"dask_{name}") for name in DASK_FILES}
+    if arguments.dask is None and not any(files.values()):
+        return nullcontext()
+    from gibo.cli.cluster import dask_executor
+
+    return dask_executor(arguments.dask, files)
 
 
-def trial_folders(folder: Path) -> list[Path]:
-    """The trials in a folder of `gibo train`, or the folder itself if it is one."""
-    from gibo.runs.database import FILE
-    from gibo.runs.journal import has_journal
-
-    if has_journal(folder):
-        return [folder]
-    found = sorted(path for path in folder.glob("trial-*") if has_journal(path))
-    if not found:
-        raise InputError(f"{folder}: there is no run; expected a folder with {FILE}, or one of gibo train")
-    return found
-
-
-@contextmanager
-def _page(out: Path, wanted: bool, control: bool) -> Iterator[None]:
+def _page(out: Path, wanted: bool, control: bool) -> AbstractContextManager[None]:
     """One page for all trials; a single trial has its own."""
     if not wanted:
-        yield
-        return
+        return nullcontext()
     from gibo.web.watch import page_beside
 
-    with page_beside(out, control, trials=True):
-        yield
+    return page_beside(out, control, trials=True)
+
+
+def _board(arguments: argparse.Namespace, name: str) -> AbstractContextManager[Callable[[Result], None] | None]:
+    """The curves of a trial for TensorBoard, if they are wanted."""
+    if arguments.tensorboard is None:
+        return nullcontext()
+    from gibo.integrations.tensorboard import TensorBoard
+
+    return TensorBoard(arguments.tensorboard / name)
 
 
 def _parts(title: str) -> Callable[[Standing], list[str]]:
@@ -308,52 +312,3 @@ def _parts(title: str) -> Callable[[Standing], list[str]]:
         return [*found, *([f"{standing.failures} failed"] if standing.failures else []), title]
 
     return parts
-
-
-@contextmanager
-def _board(arguments: argparse.Namespace, name: str) -> Iterator[Any]:
-    """Write a trial's curves for TensorBoard if the user asked for them."""
-    if arguments.tensorboard is None:
-        yield None
-        return
-    from gibo.integrations.tensorboard import TensorBoard
-
-    with TensorBoard(arguments.tensorboard / name) as board:
-        yield board
-
-
-@contextmanager
-def like_ctrl_c(quietly: bool = False) -> Iterator[None]:
-    """Let SIGTERM act like Ctrl-C; with `quietly`, both only end the block."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    except KeyboardInterrupt:
-        if not quietly:
-            raise
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def noted_signals() -> Iterator[Callable[[], None]]:
-    """While the block runs, Ctrl-C and SIGTERM are noted; gives a function that waits for one of them.
-
-    An exception that a handler raises is lost in a destructor, and can leave a lock of another thread in disorder.
-    """
-    came: list[int] = []
-    before = {each: signal.signal(each, lambda n, _: came.append(n)) for each in (signal.SIGINT, signal.SIGTERM)}
-
-    def wait() -> None:
-        while not came:  # with a time-out: the system may give the signal to another thread
-            time.sleep(SIGNAL_POLL)
-
-    try:
-        yield wait
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)

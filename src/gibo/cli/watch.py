@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from gibo.cli import say
-from gibo.cli.train import add_allow_module, noted_signals
+from gibo.cli import add_allow_module, noted_signals, say
 
 
 def add_commands(commands: Any) -> None:

@@ -155,8 +155,7 @@ class LoopbackServer(ThreadingHTTPServer):
 class LoopbackHandler(BaseHTTPRequestHandler):
     """Checks a request, finds its route, and answers with JSON; see the module's text.
 
-    Subclasses fill `routes`: it maps ``("GET", "/status")`` to the name of a method without arguments that returns JSON
-    data, or None if it has answered itself.
+    Subclasses fill `routes`: it maps ``("GET", "/status")`` to a name for `respond`.
     """
 
     protocol_version = "HTTP/1.1"
@@ -200,7 +199,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
                 raise Refusal(HTTPStatus.NOT_FOUND, f"no such address; expected one of: {known}")
             if method == "GET":
                 self.server.has_request(self.connection)
-            found = getattr(self, name)()
+            found = self.respond(name)
             if found is not None:
                 self.send_json(found)
         except Refusal as refusal:
@@ -217,6 +216,10 @@ class LoopbackHandler(BaseHTTPRequestHandler):
             self.send_json({"error": "an internal error of gibo; the server's output has the details"}, 500)
         finally:
             self._drain()
+
+    def respond(self, name: str) -> Any:
+        """The JSON data of a route, or None if it has answered itself; by default its method of this name."""
+        return getattr(self, name)()
 
     def check_sender(self) -> None:
         """Refuse a client that may not connect to this server."""

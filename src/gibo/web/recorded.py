@@ -31,21 +31,24 @@ class Recorded:
     """
 
     def __init__(self, spec: RunSpec, connection: sqlite3.Connection) -> None:
-        self.spec, self._connection = spec, connection
+        self.spec, self.connection = spec, connection
         self.scale: Array = np.broadcast_to(np.array(spec.arguments["scale"], float), len(spec.arguments["x0"]))
 
-    def _all(self, query: str, *values: Any) -> list[Any]:
-        return self._connection.execute(query, values).fetchall()
+    def all(self, query: str, *values: Any) -> list[Any]:
+        """The rows of a query."""
+        return self.connection.execute(query, values).fetchall()
 
-    def _one(self, query: str, *values: Any) -> Any:
-        return self._connection.execute(query, values).fetchone()
+    def one(self, query: str, *values: Any) -> Any:
+        """The first row of a query."""
+        return self.connection.execute(query, values).fetchone()
 
-    def _has(self, table: str) -> bool:
-        return bool(self._one("PRAGMA user_version")[0] >= SINCE[table])
+    def has(self, table: str) -> bool:
+        """Whether journals of this version have a table."""
+        return bool(self.one("PRAGMA user_version")[0] >= SINCE[table])
 
     def beliefs(self, first: int) -> dict[str, Any]:
         """The records of the recommended point after each update, from row `first` on."""
-        rows = self._has("beliefs") and self._all(
+        rows = self.has("beliefs") and self.all(
             "SELECT evaluations, json_extract(body, '$.value'), json_extract(body, '$.deviation') FROM beliefs "
             "ORDER BY number LIMIT -1 OFFSET ?",
             first,
@@ -55,13 +58,13 @@ class Recorded:
 
     def last(self) -> dict[str, Any] | None:
         """The record of the last update."""
-        row = self._has("beliefs") and self._one("SELECT body, evaluations FROM beliefs ORDER BY number DESC LIMIT 1")
+        row = self.has("beliefs") and self.one("SELECT body, evaluations FROM beliefs ORDER BY number DESC LIMIT 1")
         d = len(self.spec.arguments["x0"])
         return {**checked_belief(json.loads(row[0]), d), "evaluations": row[1]} if row else None
 
     def views(self) -> tuple[dict[str, Any], int]:
         """The recorded views by kind, and a mark that changes with them."""
-        rows = self._all("SELECT kind, body FROM views ORDER BY kind") if self._has("views") else []
+        rows = self.all("SELECT kind, body FROM views ORDER BY kind") if self.has("views") else []
         mark = zlib.crc32("".join(body for _, body in rows).encode())
         return {kind: json.loads(body) for kind, body in rows}, mark
 
@@ -72,7 +75,7 @@ class Recorded:
 
     def new_starts(self) -> list[dict[str, Any]]:
         """The bodies of the actions that gave the search another start."""
-        rows = self._has("actions") and self._all("SELECT body FROM actions WHERE kind = 'start' ORDER BY number")
+        rows = self.has("actions") and self.all("SELECT body FROM actions WHERE kind = 'start' ORDER BY number")
         return [action(0.0, 0, "start", json.loads(body)).body for (body,) in rows or ()]
 
     def recommended(
@@ -90,7 +93,7 @@ class Recorded:
             return {**best, "sd": known}
         if last is not None:
             return {**{name: last[name] for name in ("x", "value", "low", "high")}, "sd": last["deviation"]}
-        row = self._one("SELECT iterate FROM batches ORDER BY number DESC LIMIT 1")
+        row = self.one("SELECT iterate FROM batches ORDER BY number DESC LIMIT 1")
         if row is None or not has_value or self.spec.optimizer == "GIBO":
             return None
         return {"x": json.loads(row[0]), **dict.fromkeys(("value", "sd", "low", "high"))}
@@ -114,11 +117,11 @@ class Recorded:
         """The facts for the rules of `gibo.runs.advice`, in the optimiser's units."""
         arguments, d = self.spec.arguments, len(self.spec.arguments["x0"])
         columns = "probability_of_ascent, step, variance, noise, lengthscale"
-        rows = self._all(f"SELECT {columns} FROM iterations ORDER BY number DESC LIMIT ?", RECENT)[::-1]
+        rows = self.all(f"SELECT {columns} FROM iterations ORDER BY number DESC LIMIT ?", RECENT)[::-1]
         prior = (arguments.get("settings") or {}).get("lengthscale")
         expected = prior.get("median") if isinstance(prior, dict) else None
         lower, upper = vector_bounds(self.spec)
-        alikes = self._all("SELECT value, count(*) FROM evaluations WHERE value IS NOT NULL GROUP BY value LIMIT 2")
+        alikes = self.all("SELECT value, count(*) FROM evaluations WHERE value IS NOT NULL GROUP BY value LIMIT 2")
         ell = last["lengthscale"] if last is not None else json.loads(rows[-1][4]) if rows else None
         return Facts(
             minimize=self.spec.sign < 0,
@@ -141,13 +144,13 @@ class Recorded:
 
     def verdict(self, facts: Facts, believed: dict[str, Any], by_hand: bool) -> Advice:
         """The verdict, from the model's records of the start and of the recommended point."""
-        rows = self._all(
+        rows = self.all(
             "SELECT q.iteration, q.kind, e.value, q.x FROM evaluations e JOIN queries q ON q.id = e.query "
             "WHERE e.number < ? ORDER BY q.id",
             believed["evaluations"],
         )
-        (iterations,) = self._one("SELECT max(number) + 1 FROM views")
-        (batch,) = self._one("SELECT coalesce(sum(size), 0) FROM batches WHERE iteration = 0")
+        (iterations,) = self.one("SELECT max(number) + 1 FROM views")
+        (batch,) = self.one("SELECT coalesce(sum(size), 0) FROM batches WHERE iteration = 0")
         start, begun = self.start()
         x0 = json.dumps(start)
         facts = replace(

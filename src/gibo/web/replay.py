@@ -19,7 +19,6 @@ from typing import Any
 from gibo.errors import InputError
 
 DEADLINE = 120.0  # seconds
-LARGEST_PICTURE = 4_000_000  # bytes; pictures of gibo play are smaller
 
 
 class Replays:
@@ -48,8 +47,6 @@ class Replays:
             words = [sys.executable, "-P", "-m", "gibo", "play", str(folder.resolve()), "--last", "--video", str(path)]
             said = self._run([*words, *(["--allow-module"] if self.allow_module else [])])
             data = path.read_bytes()
-        if len(data) > LARGEST_PICTURE:
-            raise InputError(f"the picture has {len(data)} bytes, more than {LARGEST_PICTURE}")
         text = said.partition("\n")[0]
         return {"text": text, "picture": f"data:image/gif;base64,{base64.b64encode(data).decode()}"}
 

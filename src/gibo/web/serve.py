@@ -27,8 +27,19 @@ from gibo.runs.table import encoded
 from gibo.web.bench import ManualBench
 from gibo.web.loopback import LARGEST_BODY, NOTHING, LoopbackHandler, LoopbackServer, Refusal, as_object
 
-CHANGES = ("tell", "start", "abort")  # they take something
-COMMANDS = ("ask", *CHANGES, "status", "best", "export")
+POSTED, READ = ("ask", "tell", "start", "abort"), ("status", "best", "export")
+TAKING = ("tell", "start", "abort")  # requests with content
+
+
+def answer(bench: ManualBench, do: str, request: dict[str, Any]) -> dict[str, Any]:
+    """The answer to a request, over HTTP or as a line."""
+    if do in TAKING:
+        found: dict[str, Any] = getattr(bench, do)(request)
+        return found
+    if request:
+        raise InputError(f"{do}: takes nothing, got {describe(next(iter(request)))}")
+    found = getattr(bench, do)()
+    return found
 
 
 class Serve(LoopbackServer):
@@ -54,13 +65,8 @@ class Serve(LoopbackServer):
 class _Handler(LoopbackHandler):
     server: Serve
     routes = {  # noqa: RUF012
-        ("POST", "/ask"): "ask",
-        ("POST", "/tell"): "tell",
-        ("POST", "/start"): "start",
-        ("POST", "/abort"): "abort",
-        ("GET", "/status"): "status",
-        ("GET", "/best"): "best",
-        ("GET", "/export"): "export",
+        **{("POST", f"/{do}"): do for do in POSTED},
+        **{("GET", f"/{do}"): do for do in READ},
     }
 
     def check_sender(self) -> None:
@@ -68,33 +74,12 @@ class _Handler(LoopbackHandler):
         if self.server.token is not None:
             self.check_token(self.server.token)
 
-    def ask(self) -> dict[str, Any]:
-        request = self.body()
-        if request:
-            raise InputError(f"ask: expected {{}}, got {describe(next(iter(request)))}")
-        return self.server.bench.ask()
-
-    def tell(self) -> dict[str, Any]:
-        return self.server.bench.tell(self.body())
-
-    def start(self) -> dict[str, Any]:
-        return self.server.bench.start(self.body())
-
-    def abort(self) -> dict[str, Any]:
-        return self.server.bench.abort(self.body())
-
-    def status(self) -> dict[str, Any]:
-        return self.server.bench.status()
-
-    def best(self) -> dict[str, Any]:
-        return self.server.bench.best()
-
-    def export(self) -> dict[str, Any] | None:
+    def respond(self, do: str) -> dict[str, Any] | None:
         form = self.query.get("format", ["json"])[0]
         if form not in ("json", "csv"):
             raise Refusal(HTTPStatus.BAD_REQUEST, f"format: expected json or csv, got {form[:40]!r}")
-        found = self.server.bench.export()
-        if form == "json":
+        found = answer(self.server.bench, do, self.body() if do in POSTED else {})
+        if do != "export" or form == "json":
             return found
         columns = {name: [row[i] for row in found["rows"]] for i, name in enumerate(found["columns"])}
         self.send_text(encoded(columns, "csv"), "text/csv", NOTHING)
@@ -109,9 +94,9 @@ def serve_lines(bench: ManualBench, source: BinaryIO, sink: BinaryIO) -> None:
     for line in _lines(source):
         if isinstance(line, bytes) and not line.strip():
             continue
-        answer = _line_answer(bench, line)
+        said = _line_answer(bench, line)
         try:
-            sink.write(json.dumps(answer, allow_nan=False, separators=(",", ":")).encode() + b"\n")
+            sink.write(json.dumps(said, allow_nan=False, separators=(",", ":")).encode() + b"\n")
             sink.flush()
         except (BrokenPipeError, ConnectionResetError):
             return
@@ -126,14 +111,9 @@ def _line_answer(bench: ManualBench, line: bytes | None) -> dict[str, Any]:
         if "tag" in request:
             tag = {"tag": request.pop("tag")}
         do = request.pop("do", None)
-        if do not in COMMANDS:
-            raise InputError(f"do: expected one of {', '.join(COMMANDS)}, got {describe(do)}")
-        if do in CHANGES:
-            return {**tag, "ok": True, **getattr(bench, do)(request)}
-        if request:
-            raise InputError(f"{do}: takes nothing, got {describe(next(iter(request)))}")
-        found: dict[str, Any] = getattr(bench, do)()
-        return {**tag, "ok": True, **found}
+        if do not in (*POSTED, *READ):
+            raise InputError(f"do: expected one of {', '.join((*POSTED, *READ))}, got {describe(do)}")
+        return {**tag, "ok": True, **answer(bench, do, request)}
     except GiboError as error:
         return {**tag, "ok": False, "error": str(error)}
 

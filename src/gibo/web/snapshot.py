@@ -60,7 +60,6 @@ from gibo.runs.legacy import OLD_EXTERNAL
 from gibo.runs.pools import Underway
 from gibo.runs.records import BODIES, Action, Start, action, state_of
 from gibo.runs.spec import RunSpec
-from gibo.runs.store import SINCE
 from gibo.web.advice import advice, next_step
 from gibo.web.recorded import Recorded, vector_bounds
 
@@ -127,8 +126,7 @@ class Reader:
         with Journal.read(self.folder, whole=file != self.file or file < 0) as journal:
             self.spec: RunSpec = journal.spec()
         self.file = file
-        self._connection = connect_to_read(self.folder, self._closing)
-        self.recorded = Recorded(self.spec, self._connection)
+        self.recorded = Recorded(self.spec, connect_to_read(self.folder, self._closing))
         kinds = self.spec.naming.parameters
         self._plain = kinds is None or all(kinds[name].kind in ("linear", "free") for name in kinds)
 
@@ -139,7 +137,7 @@ class Reader:
                 self._open()
         except (OSError, GiboError):  # between two runs in one folder: show the old one until the new one exists
             return self.file, -1, 0
-        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        (version,) = self.recorded.one("PRAGMA data_version")
         control = held_here(self.folder)
         now = 0 if control is None else hash(tuple(each.query for each in control.underway()))
         return self.file, int(version), now
@@ -147,23 +145,21 @@ class Reader:
     def snapshot(self, since: Since) -> dict[str, Any]:
         """See `snapshot`."""
         try:
-            self._connection.execute("BEGIN")  # all queries see the same moment
+            self.recorded.connection.execute("BEGIN")  # all queries see the same moment
             try:
                 return self._snapshot(since)
             finally:
-                self._connection.execute("ROLLBACK")
+                self.recorded.connection.execute("ROLLBACK")
         except (sqlite3.Error, KeyError, TypeError, ValueError) as error:
             if isinstance(error, GiboError):
                 raise
             raise JournalError(f"{self.folder / FILE}: cannot be read: {type(error).__name__}: {error}") from None
 
     def _snapshot(self, since: Since) -> dict[str, Any]:
-        spec, now = self.spec, time.time()
-        starts = self._starts()
-        count, failures = self._one("SELECT count(*), count(failure) FROM evaluations")
+        spec, now, starts = self.spec, time.time(), self._starts()
         interventions, changes = self._actions("paused", "continued", "abort"), self._actions("undo", "correction")
-        state = state_of(self.folder, starts, interventions)
-        budget = starts[-1].options.get("budget") if starts else None
+        standing = self._standing(starts, interventions)
+        state, budget, count, failures = (standing[name] for name in ("state", "budget", "count", "failures"))
         views, viewed = self.recorded.views()
         believed, last = views.get("believed", views.get("verdict")), self.recorded.last()
         recommended = self.recorded.recommended(last, believed, count > failures, state in ("running", "paused"))
@@ -177,13 +173,7 @@ class Reader:
             "run": f"{self.file}-{starts[0].started if starts else 0}-{changes[-1].time if changes else 0}",
             "name": self.folder.resolve().name,
             "now": now,
-            "state": state,
-            "reason": _reason(state, starts),
-            "optimizer": spec.optimizer,
-            "minimize": spec.sign < 0,
-            "budget": budget,
-            "count": count,
-            "failures": failures,
+            **standing,
             "parameters": _parameters(spec, self.recorded.start()[0]),
             "limits": self._limits(believed),
             "aborted": safe_point(interventions, spec.naming),
@@ -212,22 +202,24 @@ class Reader:
 
     def standing(self) -> dict[str, Any]:
         """The state of the run in a few fields."""
-        starts = self._starts()
-        count, failures = self._one("SELECT count(*), count(failure) FROM evaluations")
-        state = state_of(self.folder, starts, self._actions("paused", "continued"))
+        return self._standing(self._starts(), self._actions("paused", "continued"))
+
+    def _standing(self, starts: list[Start], interventions: list[Action]) -> dict[str, Any]:
+        count, failures = self.recorded.one("SELECT count(*), count(failure) FROM evaluations")
+        state = state_of(self.folder, starts, interventions)
         return {
             "state": state,
             "reason": _reason(state, starts),
             "optimizer": self.spec.optimizer,
             "minimize": self.spec.sign < 0,
+            "budget": starts[-1].options.get("budget") if starts else None,
             "count": count,
             "failures": failures,
-            "budget": starts[-1].options.get("budget") if starts else None,
         }
 
     def curve(self) -> Curve:
         """The run's learning curve."""
-        rows = self._all(
+        rows = self.recorded.all(
             "SELECT q.iteration, q.kind, e.query IS NOT NULL, CASE WHEN e.failure IS NULL THEN "
             "coalesce(json_extract(e.info, '$.return'), e.value) END FROM queries q "
             "LEFT JOIN evaluations e ON e.query = q.id ORDER BY q.id"
@@ -236,7 +228,7 @@ class Reader:
 
     def last_episode(self) -> int | None:
         """The evaluation that `gibo play --last` shows; None if this is no training, or no episode is over."""
-        row = self.spec.training and self._one(
+        row = self.spec.training and self.recorded.one(
             "SELECT q.id FROM evaluations e JOIN queries q ON q.id = e.query WHERE e.failure IS NULL AND q.kind IN "
             "(?, ?) ORDER BY q.kind = ? DESC, q.id DESC LIMIT 1",
             *(ITERATE, QUERY, ITERATE),
@@ -245,19 +237,13 @@ class Reader:
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
-    def _all(self, query: str, *values: Any) -> list[Any]:
-        return self._connection.execute(query, values).fetchall()
-
-    def _one(self, query: str, *values: Any) -> Any:
-        return self._connection.execute(query, values).fetchone()
-
     def _user(self, x: str) -> list[float]:
         """A point of the journal in the user's units."""
         entries: list[float] = json.loads(x)
         return entries if self._plain else list(self.spec.naming(np.array(entries)).values())
 
     def _evaluations(self, first: int) -> dict[str, Any]:
-        rows = self._all(
+        rows = self.recorded.all(
             "SELECT q.id, q.iteration, q.kind, e.value, e.failure, e.seconds, e.told, q.x, e.info FROM evaluations e "
             "JOIN queries q ON q.id = e.query WHERE e.number >= ? ORDER BY e.number",
             first,
@@ -271,7 +257,7 @@ class Reader:
         return {"first": first, **columns}
 
     def _iterations(self, first: int) -> dict[str, Any]:
-        rows = self._all(
+        rows = self.recorded.all(
             "SELECT number, evaluations, probability_of_ascent, certainty, noise, step FROM iterations "
             "ORDER BY number LIMIT -1 OFFSET ?",
             first,
@@ -288,7 +274,7 @@ class Reader:
     # -- what goes on -------------------------------------------------------------------------------------------------
 
     def _best_seen(self) -> dict[str, Any] | None:
-        row = self._one(
+        row = self.recorded.one(
             "SELECT q.x, e.value, q.id FROM evaluations e JOIN queries q ON q.id = e.query "
             "WHERE e.value IS NOT NULL AND e.failure IS NULL ORDER BY ? * e.value DESC LIMIT 1",
             self.spec.sign,
@@ -299,7 +285,7 @@ class Reader:
         withdrawn = {number for body in self.recorded.new_starts() for number in body["withdrawn"]}
         rows = [
             row
-            for row in self._all(
+            for row in self.recorded.all(
                 "SELECT id, kind, iteration, x FROM queries WHERE id NOT IN (SELECT query FROM evaluations) ORDER BY id"
             )
             if row[0] not in withdrawn
@@ -324,9 +310,9 @@ class Reader:
 
     def _actions(self, *kinds: str) -> list[Action]:
         """The last actions of these kinds, the oldest first; journals of version 1 have none."""
-        if self._one("PRAGMA user_version")[0] < SINCE["actions"]:
+        if not self.recorded.has("actions"):
             return []
-        rows = self._all(
+        rows = self.recorded.all(
             f"SELECT time, after, kind, body FROM actions WHERE kind IN ({', '.join('?' * len(kinds))}) "
             "ORDER BY number DESC LIMIT ?",
             *kinds,
@@ -335,11 +321,11 @@ class Reader:
         return [action(at, after, kind, json.loads(body)) for at, after, kind, body in reversed(rows)]
 
     def _asked(self, query: int) -> float | None:
-        row = self._one("SELECT asked FROM batches WHERE first <= ? ORDER BY first DESC LIMIT 1", query)
+        row = self.recorded.one("SELECT asked FROM batches WHERE first <= ? ORDER BY first DESC LIMIT 1", query)
         return None if row is None else float(row[0])
 
     def _starts(self) -> list[Start]:
-        rows = self._all(
+        rows = self.recorded.all(
             "SELECT s.process, s.host, s.started, s.options, s.versions, e.ended, e.reason "
             "FROM starts s LEFT JOIN ends e ON e.start = s.number ORDER BY s.number"
         )
@@ -347,7 +333,7 @@ class Reader:
 
     def _recent(self) -> list[tuple[float, str | None]]:
         """The times of the last evaluations, and their failures; the oldest first."""
-        rows = self._all("SELECT told, failure FROM evaluations ORDER BY number DESC LIMIT ?", RECENT)
+        rows = self.recorded.all("SELECT told, failure FROM evaluations ORDER BY number DESC LIMIT ?", RECENT)
         return [(told, failure) for told, failure in reversed(rows)]
 
     def _rate(self, starts: list[Start], count: int, budget: int | None, now: float) -> dict[str, float | None]:

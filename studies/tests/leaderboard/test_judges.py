@@ -10,7 +10,8 @@ import pytest
 
 from gibo.cli import main
 from gibo_studies.leaderboard.judges import coco, control, gains, judge, policies, simopt
-from gibo_studies.leaderboard.judges.tables import _mean_ranks
+from gibo_studies.leaderboard.judges.tables import _mean_ranks, summary
+from gibo_studies.leaderboard.methods import DEFAULT
 from gibo_studies.leaderboard.run import CANDIDATES, REPEATS, look_at_a_run, prepared
 from gibo_studies.leaderboard.task import Problem, Task
 
@@ -253,6 +254,27 @@ def test_a_run_is_recorded_and_other_methods_rows_stay(tmp_path, monkeypatch, ca
     start = prepared(gains.tasks()[0], 0)
     worth = start[1].truth(start[0].start)
     assert float(row["share"]) == pytest.approx((float(row["true"]) - worth) / (start[1].reference - worth), rel=1e-3)
+
+
+def test_tasks_of_which_fewer_runs_are_made_have_tables_of_their_own():
+    def rows(task, method, share):
+        numbers = {"look": "10", "low": "", "mean": "", "at_start": "0"}
+        return [{"task": task, "trial": str(i), "method": method, "share": str(share), **numbers} for i in range(4)]
+
+    found = [
+        *rows("f1 d5", "b", 0.5),
+        *rows("f1 d5", DEFAULT, 1.0),
+        *rows("f1 d20", "b", 0.25),
+        *rows("f1 d20", "a", 0.5),
+    ]
+    first, second, tasks = summary("judge", "a rule", found, apart=" d20").split("\n## ")[1:]
+    assert first.startswith("After 10 values\n")
+    assert second.startswith("After 10 values, d20\n")
+    assert [line.split(" | ")[0] for line in first.splitlines()[4:]] == [f"| {DEFAULT}", "| b"]
+    assert "| b | 4 | 50.0 (50.0 to 50.0) | 50.0 | 2.00 | -50.0 (-50.0 to -50.0) | 0.0" in first
+    assert [line.split(" | ")[0] for line in second.splitlines()[4:]] == ["| a", "| b"]
+    assert "paired difference to a, %" in second
+    assert tasks.splitlines()[2] == f"| task | {DEFAULT} | a | b |"
 
 
 def test_methods_are_ranked_over_the_runs_that_all_of_them_had():

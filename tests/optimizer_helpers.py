@@ -1,8 +1,11 @@
-"""What tests of optimisers share: an objective, a loop, and views that can be compared."""
+"""What tests of models and optimisers share: an objective, a loop, views that can be compared, a log-posterior."""
 
 import json
 
 import numpy as np
+import pytest
+
+from gibo.map_fit import _Space
 
 
 def noisy(query):
@@ -45,3 +48,23 @@ def same_from_here_on(one, two, iterations=2):
     assert snapshot(one) == snapshot(two)
     assert as_data(advance(one, iterations)) == as_data(advance(two, iterations))
     assert snapshot(one) == snapshot(two)
+
+
+def log_posterior(gp, priors):
+    densities = [prior.log_density(np.atleast_1d(gp.hyperparameters[name])) for name, prior in priors.items()]
+    return gp.log_likelihood + sum(float(np.sum(density)) for density in densities)
+
+
+def assert_slopes_of_the_log_posterior(gp, priors, h=1e-5):
+    """The gradient that a fit climbs, against central differences of the log-posterior itself."""
+    space = _Space(gp, priors)
+    z = space.start + 0.05
+    value, analytic = space.log_posterior(z)
+
+    def at(z):
+        return log_posterior(space.prior_model(z).given(gp.observations), priors)
+
+    assert value == pytest.approx(at(z), rel=1e-10)
+    assert analytic.shape == z.shape == space.low.shape
+    for derivative, step in zip(analytic, h * np.eye(len(z)), strict=True):
+        assert derivative == pytest.approx((at(z + step) - at(z - step)) / (2.0 * h), rel=1e-5, abs=1e-5)

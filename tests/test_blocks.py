@@ -7,8 +7,8 @@ from gibo import GaussianProcess, GradientInformation, InputError, Matern52, Squ
 from gibo.acquisition.confidence import PosteriorAtPoint
 from gibo.acquisition.expected_improvement import means_at_data
 from gibo.blocks import BlockTerm
-from gibo.map_fit import _Space, log_posterior
 from gibo.priors import LogNormal
+from optimizer_helpers import assert_slopes_of_the_log_posterior
 
 D = 3
 ELL = np.array([0.5, 1.2, 0.8])
@@ -125,12 +125,7 @@ def test_gradient_information_is_the_trace_difference(kernel, term, gradients, b
 def test_the_gradient_of_the_log_posterior(kernel, term, gradients):
     gp = GaussianProcess(kernel, NOISE, "estimated", blocks=term).condition(**data(gradients))
     priors = {name: prior for name, prior in priors_of(term).items() if np.all(gp.hyperparameters[name])}
-    space = _Space.of(gp, priors)
-    z, h = space.start(), 1e-5
-    _, analytic = space.log_posterior(z)
-    for j, derivative in enumerate(analytic):
-        up, down = (log_posterior(space.model(z + sign * h * np.eye(len(z))[j]), priors) for sign in (1.0, -1.0))
-        assert derivative == pytest.approx((up - down) / (2.0 * h), rel=1e-5, abs=1e-5)
+    assert_slopes_of_the_log_posterior(gp, priors)
 
 
 def test_a_fit_finds_how_much_days_differ():

@@ -70,8 +70,7 @@ def fit(gp: GaussianProcess, priors: Mapping[str, Prior], maximum_steps: int = 5
     positive_int("maximum_steps", maximum_steps)
     if not priors:
         return Fit(gp, gp.log_likelihood, 0, None)
-    conditioned(gp)  # raises if there are no data
-    space = _Space.of(gp, priors)
+    space = _Space(gp, priors)  # raises if there are no data
     evaluations = 0
 
     def cost(z: Array) -> tuple[float, Array]:
@@ -86,26 +85,14 @@ def fit(gp: GaussianProcess, priors: Mapping[str, Prior], maximum_steps: int = 5
         return -value, -gradient
 
     with np.errstate(all="ignore"):
-        z0, (low, high) = space.start(), space.box
-        z, lowest = z0, math.inf
+        z, lowest, low, high = space.start, math.inf, space.low, space.high
         # A prior near the largest float leaves no room between the bounds.
-        if np.isfinite(z0).all() and not np.isposinf(low).any() and not np.isneginf(high).any():
-            z, lowest = minimize(cost, z0, low, high, factr=1e10, pgtol=1e-3, maximum_steps=maximum_steps)
+        if np.isfinite(z).all() and not np.isposinf(low).any() and not np.isneginf(high).any():
+            z, lowest = minimize(cost, z, low, high, factr=1e10, pgtol=1e-3, maximum_steps=maximum_steps)
     if not lowest < 1e100:
         message = "the log-posterior is not finite anywhere near the start; the old hyperparameters are kept"
         return Fit(gp, math.nan, evaluations, FitWarning(message))
-    return Fit(space.model(z), -float(lowest), evaluations, None)
-
-
-def log_posterior(gp: GaussianProcess, priors: Mapping[str, Prior]) -> float:
-    """Log marginal likelihood plus the log-densities of the hyperparameters that have a prior."""
-    return gp.log_likelihood + _log_prior(gp, priors)
-
-
-def _log_prior(gp: GaussianProcess, priors: Mapping[str, Any]) -> float:
-    return sum(
-        float(np.sum(prior.log_density(np.atleast_1d(gp.hyperparameters[name])))) for name, prior in priors.items()
-    )
+    return Fit(space.prior_model(z).given(space.data), -float(lowest), evaluations, None)
 
 
 def likelihood_of_values(gp: GaussianProcess, data: Observations) -> tuple[float, dict[str, Any]]:
@@ -151,52 +138,34 @@ def _symmetric_product(upper: Array, B: Array) -> float:
     return 2.0 * float(np.vdot(upper, B)) - float(upper.diagonal() @ B.diagonal())
 
 
-@dataclass(frozen=True, eq=False)
 class _Space:
-    """The logarithms z of the free hyperparameters, in the order of `gp.hyperparameters`."""
+    """The logarithms z of the free hyperparameters, in the order of `gp.hyperparameters`.
 
-    gp: GaussianProcess
-    priors: Mapping[str, Any]
-    names: tuple[str, ...]
-    sizes: tuple[int, ...]
-    box: tuple[Array, Array]
+    Attributes:
+        start: z at the model's hyperparameters.
+        low, high: the ends of the search for each entry of z.
+    """
 
-    @classmethod
-    def of(cls, gp: GaussianProcess, priors: Mapping[str, Any]) -> _Space:
-        names = tuple(name for name in gp.hyperparameters if name in priors)
-        sizes = tuple(np.size(gp.hyperparameters[name]) for name in names)
-        bounds: list[tuple[float, float]] = []
-        for name in names:
-            (lower, upper), mean = priors[name].support, priors[name].mean
-            lower, upper = max(lower, mean / SEARCH_FACTOR), min(upper, mean * SEARCH_FACTOR)
-            bounds += [(math.log(lower), math.log(upper))] * np.size(gp.hyperparameters[name])
-        low, high = np.array(bounds).T
-        return cls(gp, priors, names, sizes, (low, high))
-
-    def start(self) -> Array:
+    def __init__(self, gp: GaussianProcess, priors: Mapping[str, Any]) -> None:
+        self.gp, self.priors, (self.data, _) = gp, priors, conditioned(gp)
+        self.names, starts, low, high = [], [], [], []
+        for name, value in gp.hyperparameters.items():
+            if name in priors:
+                (lower, upper), mean = priors[name].support, priors[name].mean
+                self.names.append(name)
+                starts.append(np.atleast_1d(value))
+                low.append(np.full(np.size(value), math.log(max(lower, mean / SEARCH_FACTOR))))
+                high.append(np.full(np.size(value), math.log(min(upper, mean * SEARCH_FACTOR))))
+        self.ends = np.cumsum([len(each) for each in starts])
+        self.low, self.high = np.concatenate(low), np.concatenate(high)
         with np.errstate(divide="ignore"):  # a noise of zero starts at the lower bound
-            z = np.concatenate([np.log(np.atleast_1d(self.gp.hyperparameters[name])) for name in self.names])
-        clipped: Array = np.clip(z, *self.box)
-        return clipped
+            self.start: Array = np.clip(np.log(np.concatenate(starts)), self.low, self.high)
 
     def split(self, z: Array) -> dict[str, Array]:
-        return dict(zip(self.names, np.split(z, np.cumsum(self.sizes)[:-1]), strict=True))
+        return dict(zip(self.names, np.split(z, self.ends[:-1]), strict=True))
 
-    def model(self, z: Array) -> GaussianProcess:
-        """The model given the data."""
-        return self._bare(z).given(conditioned(self.gp)[0])
-
-    def log_posterior(self, z: Array) -> tuple[float, Array]:
-        """The log-posterior and its gradient."""
-        gp, (data, _) = self._bare(z), conditioned(self.gp)
-        if data.g.size or gp.blocks is not None:
-            model = gp.given(data)
-            return log_posterior(model, self.priors), self._gradient(model.log_likelihood_slopes(), z)
-        value, gradient = likelihood_of_values(gp, data)
-        return value + _log_prior(gp, self.priors), self._gradient(gradient, z)
-
-    def _bare(self, z: Array) -> GaussianProcess:
-        """The model without the factor of the data."""
+    def prior_model(self, z: Array) -> GaussianProcess:
+        """The model with these hyperparameters, without the data."""
         values: dict[str, Any] = {}
         for name, part in self.split(z).items():
             # Rounding in exp(log(bound)) must not leave the support.
@@ -204,12 +173,20 @@ class _Space:
             values[name] = value if np.ndim(self.gp.hyperparameters[name]) else float(value[0])
         return self.gp.with_hyperparameters(**values)
 
-    def _gradient(self, likelihood: Mapping[str, Any], z: Array) -> Array:
-        parts = []
+    def log_posterior(self, z: Array) -> tuple[float, Array]:
+        """Log marginal likelihood plus the log-densities of the hyperparameters, and the gradient by z."""
+        gp, slopes = self.prior_model(z), []
+        if self.data.g.size or gp.blocks is not None:
+            model = gp.given(self.data)
+            likelihood, by_log = model.log_likelihood, model.log_likelihood_slopes()
+        else:
+            likelihood, by_log = likelihood_of_values(gp, self.data)
         for name, part in self.split(z).items():
-            by_log = np.atleast_1d(likelihood[name])
+            slope = np.atleast_1d(by_log[name])
             if name == "lengthscale" and len(part) == 1:
-                by_log = by_log.sum(keepdims=True)  # one lengthscale shared by all dimensions
+                slope = slope.sum(keepdims=True)  # one lengthscale shared by all dimensions
             x = np.exp(part)
-            parts.append(by_log + self.priors[name].gradient(x) * x)
-        return np.concatenate(parts)
+            slopes.append(slope + self.priors[name].gradient(x) * x)
+        densities = (p.log_density(np.atleast_1d(gp.hyperparameters[name])) for name, p in self.priors.items())
+        log_prior = sum(float(np.sum(each)) for each in densities)
+        return likelihood + log_prior, np.concatenate(slopes)

@@ -287,7 +287,7 @@ def _with_mean(outcome: Outcome, where: str) -> Outcome:
 def _checked_details(outcome: Outcome, where: str) -> dict[str, Any]:
     """Measured quantities, noise, repeats and block, checked."""
     measured = instance(f"{where}measured", outcome.measured, Mapping, 'numbers by name, such as {"torque": 3.2}')
-    items = as_list(f"{where}measured", measured.items() if measured else (), "numbers by name")
+    items = as_list(f"{where}measured", measured.items(), "numbers by name") if measured else []
     if len(items) > MOST_MEASURED:
         raise InputError(f"{where}measured: expected at most {MOST_MEASURED} quantities, got {len(items)}")
     quantities = {

@@ -72,9 +72,9 @@ MUTATIONS: list[Mutation] = [
         "tests/test_map_fit.py",
         fit_gradient_by_variance=('"variance": 0.5 * by_s2, "noise"', '"variance": by_s2, "noise"'),
         fit_gradient_by_known_noise=("by_s2 += float(further.dot(diagonal - a * a))", "by_s2 += 0.0"),
-        fit_without_log_prior=("return value + _log_prior(gp, self.priors), self", "return value, self"),
+        fit_without_log_prior=("return likelihood + log_prior, np", "return likelihood, np"),
         fit_prior_gradient_by_log=("self.priors[name].gradient(x) * x)", "self.priors[name].gradient(x))"),
-        fit_shared_lengthscale=("by_log = by_log.sum(keepdims=True)", "by_log = by_log[:1]"),
+        fit_shared_lengthscale=("slope = slope.sum(keepdims=True)", "slope = slope[:1]"),
         fit_beyond_the_support=("np.clip(np.exp(part), *self.priors[name].support)", "np.exp(part)"),
     ),
     *of(

@@ -71,10 +71,10 @@ def climb(
         value, gradient = acquisition.value_and_gradient(u * scale)
         return -value, gradient * -scale
 
-    for group, its_values in zip(
-        groups, np.split(values, np.cumsum([len(group) for group in groups])[:-1]), strict=True
-    ):
-        start = group[int(its_values.argmax())]
+    end = 0
+    for group in groups:
+        begin, end = end, end + len(group)
+        start = group[int(values[begin:end].argmax())]
         u, lowest = minimize(
             cost, start / scale, lower / scale, upper / scale, factr=FACTR, pgtol=PGTOL, maximum_steps=maximum_steps
         )

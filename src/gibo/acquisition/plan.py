@@ -57,7 +57,7 @@ def plan(
     """
     instance("gi", gi, GradientInformation, "a GradientInformation")
     instance("rng", rng, np.random.Generator, "np.random.default_rng(seed)")
-    lower, upper = (as_vector(name, side, len(gi.t)) for name, side in (("lower", lower), ("upper", upper)))
+    lower, upper = as_vector("lower", lower, len(gi.t)), as_vector("upper", upper, len(gi.t))
     if not (lower < upper).all():
         raise InputError("lower, upper: expected lower below upper in every dimension")
     M, least_share = batch_size("M", M), positive("least_share", least_share, or_zero=True)

@@ -55,10 +55,6 @@ class Architecture:
     def __post_init__(self) -> None:
         for name in ("inputs", "outputs"):
             object.__setattr__(self, name, positive_int(name, getattr(self, name)))
-        if not isinstance(self, MLP):  # whose checks come first
-            self._check_size()
-
-    def _check_size(self) -> None:
         if self.d > LARGEST_POLICY:
             raise InputError(f"a policy of {self.d} parameters is too large; at most {LARGEST_POLICY} are possible")
 
@@ -156,14 +152,13 @@ class MLP(Architecture):
     nonlinearity: Nonlinearity = "tanh"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if not isinstance(self.hidden, (list, tuple)) or not self.hidden:
             raise InputError(
                 f"hidden: expected the units of each hidden layer, as in (16, 16), got {shown(self.hidden)}"
             )
         object.__setattr__(self, "hidden", tuple(positive_int("hidden", units) for units in self.hidden))
         one_of("nonlinearity", self.nonlinearity, ("tanh", "relu"))
-        self._check_size()
+        super().__post_init__()
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -33,13 +33,13 @@ def make(name: str, options: Mapping[str, Any]) -> Any:
         raise
     except gym.error.DependencyNotInstalled as error:
         if "mujoco" in str(error).lower():
-            raise _mujoco_is_missing(name, "mujoco") from error
+            raise missing_extra(f"{name} needs mujoco", "mujoco") from error
         if "box2d" in str(error).lower():
             raise missing_extra(f"{name} needs Box2D", "box2d") from error
         raise MissingExtraError(f"environment {name!r}: {_one_line(str(error))}") from error
     except ModuleNotFoundError as error:
         if error.name in ("mujoco", "imageio"):
-            raise _mujoco_is_missing(name, error.name) from error
+            raise missing_extra(f"{name} needs {error.name}", "mujoco") from error
         raise InputError(f"environment {name!r}: {_one_line(str(error))}") from error
     except gym.error.Error as error:
         raise InputError(f"environment {name!r}: {_one_line(str(error))}") from error
@@ -90,10 +90,6 @@ def _space(environment: Any, name: str) -> Any:
             f"environment: expected one environment of Gymnasium, got an object of type {type(environment).__name__}"
         )
     return getattr(environment, name)
-
-
-def _mujoco_is_missing(name: str, module: str) -> MissingExtraError:
-    return missing_extra(f"{name} needs {module}", "mujoco")
 
 
 def _one_line(text: str) -> str:

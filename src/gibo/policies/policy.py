@@ -197,18 +197,14 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def _bind(policy: Policy, shape: tuple[int, ...]) -> Act:
-    act = _bind_flat(policy, policy.layers())
-    if len(shape) == 1:
-        return act
-    return lambda observation: act(np.asarray(observation).reshape(-1))
-
-
-def _bind_flat(policy: Policy, layers: list[Layer]) -> Act:
-    if len(layers) == 1 and isinstance(policy.actions, DiscreteActions) and policy.actions.n == 2:
+    layers, actions = policy.layers(), policy.actions
+    if len(layers) == 1 and isinstance(actions, DiscreteActions) and actions.n == 2:
         # w·s + b > 0 as w·s > −b, with no array in between.
         W, b = layers[0]
-        return policy.actions.bind_sign(W[0].dot, 0.0 if b is None else -float(b[0]))
-    return policy.actions.bind(_outputs(policy.architecture, layers))
+        act = actions.bind_sign(W[0].dot, 0.0 if b is None else -float(b[0]))
+    else:
+        act = actions.bind(_outputs(policy.architecture, layers))
+    return act if len(shape) == 1 else lambda observation: act(np.asarray(observation).reshape(-1))
 
 
 def _outputs(net: Architecture, layers: list[Layer]) -> Outputs:

@@ -68,11 +68,6 @@ class StateNormalizer:
         return Reparametrized(reexpress(self.architecture, old, self.normalization), self.reexpressed == "iterate")
 
 
-def usual_reexpression(method: str | None) -> Literal["exact", "data"]:
-    """``"exact"`` for GIBO, whose model keeps old data, ``"data"`` for the others."""
-    return "exact" if method == GIBO.method else "data"
-
-
 def setting(default: Any, check: Callable[[str, Any], Any], help: str) -> Any:
     """A field of `Training` that is also an option of ``gibo train``, with its check and its help text."""
     return field(default=default, metadata={"check": check, "help": help})
@@ -97,7 +92,7 @@ class Training:
     Attributes:
         environment: a Gymnasium id; ``my_robot:Arm-v0`` imports ``my_robot`` first.
         options: options of the method: ``{"settings": gibo.Settings(...)}`` for gibo, ``{"step_size": ...}`` for ars.
-        reexpressed: see `StateNormalizer`. None: from the journal, or `usual_reexpression` in a new trial.
+        reexpressed: see `StateNormalizer`. None: from the journal, or in a new trial `chosen_reexpression`.
     """
 
     environment: str
@@ -151,8 +146,8 @@ class Training:
 
     @property
     def chosen_reexpression(self) -> str:
-        """`reexpressed`, or the usual one of the method."""
-        return self.reexpressed or usual_reexpression(self.method)
+        """`reexpressed`; else ``"exact"`` for GIBO, whose model keeps old data, and ``"data"`` for the others."""
+        return self.reexpressed or ("exact" if self.method == GIBO.method else "data")
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for JSON."""

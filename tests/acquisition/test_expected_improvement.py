@@ -9,6 +9,7 @@ from scipy.stats import norm, qmc
 from gibo import GaussianProcess, Matern52, SquaredExponential
 from gibo.acquisition.confidence import PosteriorAtPoint
 from gibo.acquisition.expected_improvement import (
+    SERIES_BELOW,
     LogExpectedImprovement,
     incumbent,
     log_h,
@@ -58,6 +59,12 @@ def test_the_slope_of_log_h(z):
     step = 1e-4 * max(abs(z), 1.0)
     values = log_h(np.array([z - step, z + step]))[0]
     assert float(log_h(z)[1]) == pytest.approx((values[1] - values[0]) / (2.0 * step), rel=1e-5)
+
+
+@pytest.mark.parametrize("z", [-1.0, SERIES_BELOW])
+def test_the_branches_of_log_h_meet(z):
+    below, above = (log_h(np.nextafter(z, side)) for side in (-np.inf, np.inf))
+    np.testing.assert_allclose(below, above, rtol=1e-9)
 
 
 def test_log_h_far_away_is_finite():

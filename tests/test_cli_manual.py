@@ -229,6 +229,8 @@ def test_an_aborted_run_says_what_to_set(machine, capsys):
         (["tell", "RUN", "1"], "--failed REASON"),
         (["tell", "RUN", "1", "2.0", "--failed"], "--failed"),
         (["tell", "RUN", "one", "2.0"], "ID"),
+        (["tell", "RUN", "1_0", "2.0"], "ID"),
+        (["tell", "RUN", "1", "1_5"], "expected a number"),
         (["export", "RUN", "--out", "x.xlsx"], ".csv, .json, .parquet"),
         (["best", "RUN"], "no evaluation has a value yet"),
         (["init", "RUN", "--dim", "2", "--minimize"], "there is already a run"),

@@ -27,12 +27,6 @@ def hill(x, seed):
     return 5.0 - float(((x - 1.0) ** 2).sum()) + 0.1 * float(np.random.default_rng(seed).standard_normal())
 
 
-def delayed(x, seed):
-    """Outcomes arrive in any order."""
-    time.sleep(random.Random(seed).choice([0.0, 0.0, 0.003, 0.01]))
-    return hill(x, seed)
-
-
 def uneven(x, seed):
     """All that an evaluation may give, by the seed."""
     time.sleep(random.Random(seed).choice([0.0, 0.0, 0.005]))
@@ -47,8 +41,8 @@ def uneven(x, seed):
     return value
 
 
-def tell_seed(x, seed):
-    return Outcome(hill(x, seed), info={"seed": seed, "process": os.getpid()})
+def tell_seed(x, seed, kind):
+    return Outcome(hill(x, seed), info={"seed": seed, "kind": kind, "process": os.getpid()})
 
 
 def broken(x):

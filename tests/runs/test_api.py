@@ -19,7 +19,7 @@ from gibo import (
 # -- the end of a run -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("budget", [1, 2, 3, 7, np.int64(12)])
+@pytest.mark.parametrize("budget", [1, 7, np.int64(12)])
 def test_the_budget_is_spent_exactly(budget):
     calls = []
     result = climb(lambda x: calls.append(x) or hill(x), budget=budget)
@@ -27,12 +27,14 @@ def test_the_budget_is_spent_exactly(budget):
     assert result.reason == f"the budget of {budget} evaluation{'' if budget == 1 else 's'} is spent"
 
 
-def test_the_target_ends_the_run():
-    result = climb(budget=300, target=4.5)
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_target_ends_the_run(sign):
+    result = climb(lambda x: sign * hill(x), budget=300, target=4.5 * sign, sign=sign)
     assert result.evaluations < 300
-    assert result.value >= 4.5
-    assert result.reason.startswith("the target of 4.5 is reached")
+    assert sign * result.value >= 4.5
+    assert result.reason.startswith(f"the target of {4.5 * sign} is reached")
     assert hill(result.x) > 4.0
+    assert "budget" in climb(lambda x: sign * hill(x), budget=30, target=5.5 * sign, sign=sign).reason
 
 
 def test_a_target_of_the_model_not_of_a_lucky_value():
@@ -48,15 +50,6 @@ def test_a_gradient_lost_in_its_uncertainty_ends_the_run():
     assert "0.9" in result.reason
     assert len(result.history.certainty) == 5
     assert (result.history.certainty < 0.9).all()
-
-
-@pytest.mark.parametrize("d", [2, 10])
-def test_pure_noise_ends_the_run_and_a_slope_does_not(d):
-    rng = np.random.default_rng(d)
-    noise = maximize(lambda x: rng.normal(), np.zeros(d), budget=150, scale=0.1, least_certainty=0.9)
-    assert "lost in its uncertainty" in noise.reason
-    slope = maximize(lambda x: x.sum() + 0.1 * rng.normal(), np.zeros(d), budget=60, scale=0.1, least_certainty=0.9)
-    assert "budget" in slope.reason
 
 
 def test_a_gradient_that_points_out_of_the_bounds_is_not_taken_for_uncertain():
@@ -98,22 +91,14 @@ def test_a_run_in_two_parts_is_the_same_as_one():
 
 # -- what the objective may do ----------------------------------------------------------------------------------------
 
-WRONG = {
-    "none": (None, "expected a number, got None"),
-    "nan": (np.nan, "expected a finite number, got nan"),
-}
 
-
-@pytest.mark.parametrize(("value", "words"), WRONG.values(), ids=WRONG.keys())
-def test_a_value_that_is_no_number_is_passed_over(value, words):
+def test_a_value_that_is_no_number_is_passed_over():
     with pytest.warns(FailedEvaluationWarning, match="evaluation 4 failed and is passed over"):
-        result = climb(failing_at({4}, lambda x: value))
+        result = climb(failing_at({4}, lambda x: np.nan))
     assert result.evaluations == 12
-    assert "budget" in result.reason
     (failure,) = result.failures
-    assert failure.id == 4
-    assert words in failure.failure
-    assert failure.outcome.traceback is None
+    assert (failure.id, failure.outcome.traceback) == (4, None)
+    assert "expected a finite number, got nan" in failure.failure
     assert np.flatnonzero(np.isnan(result.history.value)).tolist() == [4]
 
 
@@ -211,20 +196,14 @@ def test_minimize_is_maximize_with_the_sign_turned():
     assert down.history.gradient.tolist() == (-up.history.gradient).tolist()
     assert down.history.probability_of_ascent.tolist() == up.history.probability_of_ascent.tolist()
     assert down.value == -up.value
+    assert up.interval[0] <= up.value <= up.interval[1]
+    assert down.interval == (-up.interval[1], -up.interval[0])
+    assert down.start.interval == (-up.start.interval[1], -up.start.interval[0])
     assert down.x.tolist() == up.x.tolist()
     assert down.best_seen.value == -up.best_seen.value
     assert down.best_seen.x.tolist() == up.best_seen.x.tolist()
     assert down.jacobian.mean.tolist() == (-up.jacobian.mean).tolist()
     assert down.jacobian.covariance.tolist() == up.jacobian.covariance.tolist()
-
-
-def test_the_target_of_minimize():
-    result = minimize(lambda x: -hill(x), X0, budget=300, settings=SETTINGS, target=-4.5)
-    assert result.evaluations < 300
-    assert result.value <= -4.5
-    assert "the target of -4.5 is reached" in result.reason
-    again = minimize(lambda x: -hill(x), X0, budget=30, settings=SETTINGS, target=-5.5)
-    assert "budget" in again.reason
 
 
 def test_minimize_passes_all_options_on():

@@ -69,13 +69,6 @@ def by_dots(folder):
     return folder / ".." / folder.name
 
 
-def by_hard_link(folder):
-    other = folder.parent / "other"
-    other.mkdir()
-    os.link(folder / FILE, other / FILE)
-    return other
-
-
 def after_a_deletion(folder):
     """Of all that is not the journal."""
     for path in folder.iterdir():
@@ -84,10 +77,10 @@ def after_a_deletion(folder):
     return folder
 
 
-WAYS = [lambda folder: folder, by_symbolic_link, by_dots, by_hard_link, after_a_deletion]
+WAYS = [lambda folder: folder, by_symbolic_link, by_dots, after_a_deletion]
 
 
-@pytest.mark.parametrize("way", WAYS, ids=["itself", "link", "dots", "hard link", "deletion"])
+@pytest.mark.parametrize("way", WAYS, ids=["itself", "link", "dots", "deletion"])
 def test_there_is_one_writer_whatever_path_leads_to_the_journal(way, running):
     folder, finish = running
     other = way(folder)
@@ -96,9 +89,7 @@ def test_there_is_one_writer_whatever_path_leads_to_the_journal(way, running):
         lambda: gibo.resume(other, pytest.fail, budget=20),
         lambda: gibo.run(RandomSearch(X0, batch=2), pytest.fail, budget=20, journal=other),
     ):
-        # By a hard link the other's write-ahead log is not seen, and so there may be no run yet.
-        expected = "there is no run|has a second name" if way is by_hard_link else "in use by "
-        with pytest.raises(GiboError, match=expected):
+        with pytest.raises(GiboError, match="in use by "):
             write()
     assert len(told_in(folder)) == 4  # readers go on reading
     finish()
@@ -111,7 +102,9 @@ def test_there_is_one_writer_whatever_path_leads_to_the_journal(way, running):
 def test_a_journal_with_a_second_name_is_read_but_not_written_to(tmp_path):
     """SQLite would keep a log for each of the names, and lose what is in the other one."""
     climb(tmp_path / "run")
-    other = by_hard_link(tmp_path / "run")
+    other = tmp_path / "other"
+    other.mkdir()
+    os.link(tmp_path / "run" / FILE, other / FILE)
     for folder in (tmp_path / "run", other):
         with pytest.raises(JournalError, match=r"has a second name \(a hard link\); copy it instead"):
             climb(folder, pytest.fail, budget=20)
@@ -129,22 +122,6 @@ def by_hand(tmp_path, capsys):
     assert main(["ask", str(tmp_path / "run")]) == 0
     capsys.readouterr()
     return tmp_path / "run"
-
-
-@pytest.mark.parametrize("words", [["-1", "2"], ["1_0", "2"], ["1.0", "2"], ["0", "1_5"], ["+1", "2"], ["1e0", "2"]])
-def test_ids_and_values_are_not_confused(words, by_hand, capsys):
-    before = (by_hand / FILE).read_bytes()
-    assert main(["tell", str(by_hand), *words]) == 2
-    captured = capsys.readouterr()
-    assert captured.err.count("\n") == 1
-    assert ("expected a number" if "_5" in words[1] else "ID: expected a query's number") in captured.err
-    assert (by_hand / FILE).read_bytes() == before
-    assert not told_in(by_hand)
-
-
-def test_a_negative_value_is_a_value(by_hand):
-    assert main(["tell", str(by_hand), "0", "-1e-3"]) == 0
-    assert [(e.id, e.value) for e in told_in(by_hand)] == [(0, -0.001)]
 
 
 def hold(folder, connection):
@@ -171,7 +148,7 @@ def held(by_hand, monkeypatch):
     process.join()
 
 
-COMMANDS = [["ask"], ["tell", "0", "1.5"], ["tell", "0", "--failed"]]
+COMMANDS = [["ask"], ["tell", "0", "1.5"]]
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)

@@ -55,17 +55,6 @@ def test_every_second_iteration_has_the_start_once(name, tmp_path):
     assert parts.advice == result.advice
 
 
-@pytest.mark.parametrize("name", ["ARS", "CMAES", "RandomSearch"])
-def test_a_search_without_a_model_is_not_disturbed(name):
-    plain = gibo.run(SEARCHES[name](), lambda x: -float(x @ x), budget=40)
-    result = gibo.run(SEARCHES[name](), lambda x: -float(x @ x), budget=40, baseline=1)
-    own, all_own = (
-        [e.x.tolist() for e in each._optimizer.evaluations if e.kind != "baseline"] for each in (result, plain)
-    )
-    assert own == all_own[: len(own)]
-    assert len(all_own) == 39  # and the start once
-
-
 def far(x, seed):
     return -1.0 - float((x**2).sum())
 
@@ -196,6 +185,3 @@ def test_a_run_keeps_to_it(tmp_path):
     gibo.maximize(machine, X0, budget=15, scale=0.3, journal=tmp_path)
     result = gibo.resume(tmp_path, machine, budget=20)
     assert result.history.x.tolist() == gibo.maximize(machine, X0, budget=20, scale=0.3, baseline=1).history.x.tolist()
-    for wrong in (0, -1, 1.5, True, "2"):
-        with pytest.raises(InputError, match="baseline: expected"):
-            gibo.maximize(machine, X0, budget=10, baseline=wrong)

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from run_helpers import SETTINGS, D, add_row, climb, rows, tamper
+from run_helpers import SETTINGS, D, climb, rows, tamper
 
 import gibo
 from gibo import Journal, JournalError
-from gibo.runs import views
 
 
 def bowl(x):
@@ -97,15 +96,3 @@ def test_a_belief_that_is_none_is_refused(tmp_path, body):
     tamper(tmp_path, "beliefs", "body", body)
     with Journal.read(tmp_path) as journal, pytest.raises(JournalError, match="damaged"):
         journal.beliefs()
-
-
-def test_the_names_of_a_belief_are_those_of_the_class():
-    fields = set(gibo.optimizers.log.Belief.__dataclass_fields__) - {"interval"}
-    assert fields == {*views.VECTORS, *views.NUMBERS, "units"} - {"low", "high"}
-
-
-def test_views_of_a_foreign_file_may_be_anything_that_json_holds(tmp_path):
-    climb(tmp_path, budget=9)
-    add_row(tmp_path, "views", "map", 3, '{"a": [1, null]}')
-    with Journal.read(tmp_path) as journal:
-        assert journal.views()["map"] == (3, {"a": [1, None]})

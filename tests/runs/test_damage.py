@@ -12,8 +12,7 @@ import pytest
 from run_helpers import add_row, climb, columns_of, content, forked
 
 import gibo
-from gibo import InputError, Journal, JournalError, RandomSearch
-from gibo.runs.spec import RunSpec
+from gibo import InputError, Journal, JournalError
 from gibo.runs.store import FILE, TABLES
 
 # -- what is no journal -----------------------------------------------------------------------------------------------
@@ -100,14 +99,6 @@ def test_where_there_is_no_run_nothing_is_made(tmp_path, use):
     with pytest.raises(InputError, match=r"nowhere: there is no run; expected a folder with journal\.sqlite"):
         use(tmp_path / "nowhere")
     assert not any(tmp_path.iterdir())
-
-
-def test_a_journal_is_not_begun_twice(tmp_path):
-    climb(tmp_path)
-    before = (tmp_path / FILE).read_bytes()
-    with pytest.raises(InputError, match="there is already a run; continue it, or name another folder"):
-        Journal.create(tmp_path, RunSpec.of(RandomSearch([0.0])))
-    assert (tmp_path / FILE).read_bytes() == before
 
 
 def test_a_path_under_a_file_is_an_error_before_any_evaluation(tmp_path):

@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,7 +29,14 @@ def hill(x, seed):
 
 
 class Cluster:
-    def __init__(self, folder):
+    """A scheduler and two workers on loopback; certificates (ca, cert, key) for TLS."""
+
+    def __init__(self, folder, certificates=None):
+        self.tls = []
+        if certificates is not None:
+            self.tls = ["--protocol", "tls"]
+            for name, file in zip(("ca-file", "cert", "key"), certificates, strict=True):
+                self.tls += [f"--tls-{name}", file]
         self.file = folder / "scheduler.json"
         self.processes = [self.start("dask_scheduler", "--port", "0")]
         self.workers = [self.start("dask_worker", "--nthreads", "1", "--no-nanny") for _ in range(2)]
@@ -41,7 +49,7 @@ class Cluster:
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         # --no-dashboard would leave an HTTP server on all interfaces.
         words += ["--dashboard-address", "127.0.0.1:0"]
-        return subprocess.Popen([sys.executable, *words, *options], env=environment, **quiet)
+        return subprocess.Popen([sys.executable, *words, *options, *self.tls], env=environment, **quiet)
 
     def address(self):
         deadline = time.monotonic() + 60
@@ -142,3 +150,65 @@ def test_a_missing_scheduler_is_one_line(capsys, tmp_path):
         patch.setattr(distributed, "Client", Silent)
         assert main(["train", "CartPole-v1", "--dask", "tcp://127.0.0.1:9", "--out", str(tmp_path)]) == 2
     assert "no scheduler answers at tcp://127.0.0.1:9" in capsys.readouterr().err
+
+
+# -- with certificates ------------------------------------------------------------------------------------------------
+
+
+def certificates(folder, name):
+    """A certificate that is its own authority, and its key: as options of `gibo train`."""
+    cert, key = str(folder / f"{name}.pem"), str(folder / f"{name}.key")
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}"]
+    subprocess.run([*words, "-keyout", key, "-out", cert], check=True, capture_output=True)
+    return cert, cert, key
+
+
+def as_options(files):
+    return [word for pair in zip(("--dask-ca", "--dask-cert", "--dask-key"), files, strict=True) for word in pair]
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="the openssl command makes the certificates")
+def test_a_cluster_with_certificates_takes_its_own_clients_only(tmp_path, monkeypatch, capsys):
+    files = certificates(tmp_path, "cluster")
+    guarded = Cluster(tmp_path, files)
+    try:
+        words = ["train", "CartPole-v1", "--budget", "4", "--out"]
+        address = guarded.address()
+        assert address.startswith("tls://")
+        assert main([*words, str(tmp_path / "dask"), "--dask", address, *as_options(files)]) == 0
+        assert main([*words, str(tmp_path / "here")]) == 0
+        there, here = (gibo.Journal.read(tmp_path / name / "trial-00") for name in ("dask", "here"))
+        with there, here:
+            assert _by_id(there) == _by_id(here)
+        monkeypatch.setattr("gibo.cli.cluster.DASK_TIMEOUT", 2)
+        stranger = as_options(certificates(tmp_path, "stranger"))
+        for to, options in ((address.replace("tls", "tcp"), []), (address, stranger)):
+            capsys.readouterr()
+            assert main([*words, str(tmp_path / "no"), "--dask", to, *options]) == 2
+            assert f"the connection to {to} was closed" in capsys.readouterr().err
+        assert not (tmp_path / "no").exists()
+    finally:
+        guarded.end()
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["--dask", "tls://127.0.0.1:1"], "needs --dask-ca, --dask-cert and --dask-key"),
+        (["--dask", "tls://127.0.0.1:1", "--dask-ca", "x", "--dask-key", "x"], "all three, --dask-cert is missing"),
+        (
+            ["--dask", "tcp://127.0.0.1:1", *as_options(["x"] * 3)],
+            "expected tls://HOST:PORT together with certificates",
+        ),
+        (["--dask", "tls://127.0.0.1:1", *as_options(["absent.pem"] * 3)], "--dask-ca: there is no file absent.pem"),
+        (["--dask", "tls://127.0.0.1:1", *as_options(["broken.pem"] * 3)], "as PEM files that can be read"),
+    ],
+)
+def test_what_is_wrong_with_the_certificates_is_said_in_one_line(options, error, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("broken.pem").write_text("no certificate")
+    assert main(["train", "CartPole-v1", *options, "--out", "run"]) == 2
+    said = capsys.readouterr().err.strip()
+    assert error in said
+    assert "\n" not in said
+    assert not Path("run").exists()

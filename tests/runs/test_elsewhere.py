@@ -26,11 +26,6 @@ def test_earlier_data_are_told_first_kept_and_not_counted(tmp_path):
     assert whole.history.x[3:].tolist() != gibo.maximize(hill, [0.0, 0.0], budget=10).history.x.tolist()
 
 
-def test_minimising_the_data_have_the_objectives_own_sign():
-    result = gibo.minimize(lambda x: -hill(x), [0.0, 0.0], data=[([1.9, 1.9], 0.02)], budget=2)
-    assert result.best_seen.value == 0.02
-
-
 @pytest.mark.parametrize(
     ("data", "text"),
     [
@@ -193,21 +188,3 @@ def test_noise_repeats_and_blocks_come_from_files_and_go_to_them(tmp_path, capsy
     (tmp_path / "wrong.csv").write_text("x0,value,repeats\n9,2.5,2.5\n")
     assert main(["import", str(folder), str(tmp_path / "wrong.csv")]) == 2
     assert "repeats: expected a whole number" in capsys.readouterr().err
-
-
-def test_noise_repeats_and_blocks_are_told_by_hand(tmp_path, capsys):
-    folder = str(tmp_path / "run")
-    assert main(["init", folder, "--dim", "1", "--maximize"]) == 0
-    assert main(["ask", folder]) == 0
-    words = ["tell", folder, "0", "1.5", "--repeats", "5", "--noise", "0.04", "--block", "monday"]
-    assert main(words) == 0
-    assert main(words) == 0
-    assert "was recorded before" in capsys.readouterr().out
-    assert main([*words[:-1], "friday"]) == 2
-    assert main(["tell", folder, "--at", "x0=3", "2.5", "--block", "3"]) == 0
-    with gibo.Journal.read(folder) as journal:
-        details = [e.outcome.details() for e, _ in journal.evaluations()]
-    assert details == [{"noise": 0.04, "repeats": 5, "block": "monday"}, {"block": 3.0}]
-    capsys.readouterr()
-    assert main(["tell", folder, "1", "2.5", "--noise", "-1"]) == 2
-    assert "noise: expected" in capsys.readouterr().err

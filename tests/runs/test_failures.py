@@ -72,18 +72,6 @@ def test_a_worker_that_dies_is_replaced_and_its_evaluation_counts_as_failed(how,
         assert [t.outcome.failure for t, _ in journal.evaluations() if t.query.id == 2] == [failure.failure]
 
 
-def test_all_workers_may_die_at_once_and_be_tried_again(tmp_path):
-    def objective(x, seed):
-        if seed in seeds_of(*range(4)) and not (tmp_path / str(seed)).exists():
-            (tmp_path / str(seed)).touch()
-            os._exit(3)
-        return hill(x, seed)
-
-    with pytest.warns(FailedEvaluationWarning, match="tried again: the worker process ended with exit code 3"):
-        result = climb(objective, workers=4, retries=1)
-    assert everything(result) == expected("hill")
-
-
 @pytest.mark.parametrize("holding", [False, True])
 def test_what_a_dead_worker_left_behind_is_ended_too(holding):
     """Also if that holds the connection to the worker open, as the child of a fork does."""
@@ -127,11 +115,12 @@ def slow_with_a_child(pids):
     return how
 
 
-def test_the_time_limit_ends_the_process_and_what_it_started(tmp_path):
+@pytest.mark.parametrize("options", [{}, {"workers": 2}], ids=["one worker by itself", "two"])
+def test_the_time_limit_ends_the_process_and_what_it_started(options, tmp_path):
     ours, theirs = multiprocessing.Pipe()
     objective = failing_for(seeds_of(1), slow_with_a_child(theirs))
     with pytest.warns(FailedEvaluationWarning, match=r"evaluation 1 failed .*the time limit of 0\.5 s"):
-        result = climb(objective, budget=7, workers=2, time_limit=0.5, journal=tmp_path)
+        result = climb(objective, budget=7, time_limit=0.5, journal=tmp_path, **options)
     worker, grandchild = ours.recv()
     wait_until(lambda: is_gone(worker), "the worker is gone")
     wait_until(lambda: is_gone(grandchild), "what it started is gone")
@@ -142,20 +131,6 @@ def test_the_time_limit_ends_the_process_and_what_it_started(tmp_path):
     with Journal.read(tmp_path) as journal:
         (told,) = [t for t, _ in journal.evaluations() if t.query.id == 1]
     assert told.outcome.seconds >= 0.5
-
-
-def test_a_time_limit_alone_means_one_worker():
-    def objective(x, seed):
-        if seed in seeds_of(1):
-            while True:  # cannot be ended from within
-                pass
-        return float(os.getpid())
-
-    with pytest.warns(FailedEvaluationWarning, match="time limit"):
-        values = climb(objective, budget=4, time_limit=0.5).history.value
-    assert values[0] != os.getpid()
-    assert np.isnan(values[1])
-    assert values[2] == values[3] != values[0]  # another process
 
 
 def test_evaluations_that_wait_for_a_worker_are_not_charged_for_the_time(tmp_path):

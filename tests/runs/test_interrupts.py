@@ -1,7 +1,6 @@
 """Ctrl-C: the first ends a run with its result, the second raises; and the end of the parent."""
 
 import ctypes
-import functools
 import multiprocessing
 import os
 import signal
@@ -9,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from pool_helpers import (
@@ -27,7 +25,6 @@ from pool_helpers import (
 
 import gibo
 from gibo import Journal, RandomSearch, Status
-from gibo.cli.play import defer_interrupts
 from gibo.runs.loop import Interrupts
 
 
@@ -119,36 +116,11 @@ def pressing(value):
 
 
 @pytest.mark.usefixtures("listening")
-@pytest.mark.parametrize("options", [{}, {"executor": ThreadPoolExecutor(1)}], ids=["in-process", "threads"])
-def test_what_is_running_is_recorded_and_the_run_ends(options, capsys):
-    main = functools.partial(signal.pthread_kill, threading.main_thread().ident, signal.SIGINT)
-    result = gibo.run(RandomSearch(X0), lambda x: main() or 1.0, budget=5, **options)
-    assert (result.status, result.evaluations) == (Status.INTERRUPTED, 1)
-    assert result.reason == "interrupted after 1 of 5 evaluations"
-    assert "Ctrl-C again ends it at once" in capsys.readouterr().err
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-@pytest.mark.usefixtures("listening")
 def test_an_evaluation_that_fails_then_stays_pending(tmp_path):
     """A terminal sends Ctrl-C to the processes that the objective has started, too."""
     result = gibo.run(RandomSearch(X0), pressing(RuntimeError("its simulator died")), budget=5, journal=tmp_path)
     assert (result.status, result.evaluations) == (Status.INTERRUPTED, 0)
     assert gibo.resume(tmp_path, lambda x: 1.0).failures == ()
-
-
-@pytest.mark.usefixtures("listening")
-def test_a_deferred_one_comes_after_the_block():
-    done = []
-
-    def frame():
-        with defer_interrupts():
-            signal.raise_signal(signal.SIGINT)
-            done.append(True)
-
-    with pytest.raises(KeyboardInterrupt):
-        frame()
-    assert done
 
 
 class Signals:
@@ -204,16 +176,6 @@ def ancestor(pid, of):
         except FileNotFoundError:
             return False
     return False
-
-
-@pytest.mark.parametrize("workers", [1, 3])
-def test_no_worker_outlives_a_killed_parent(tmp_path, workers):
-    process, _, pids = interrupted_run(tmp_path, 1000.0, {"workers": workers})
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
-    for pid in (pid for pair in pids for pid in pair):
-        wait_until(lambda pid=pid: is_gone(pid), f"process {pid} is gone")
-    assert everything(climb(journal=tmp_path / "run")) == expected("hill")
 
 
 def run_that_cannot_be_interrupted(connection, threads):

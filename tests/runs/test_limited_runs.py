@@ -46,26 +46,6 @@ def test_a_run_says_the_probability_of_each_limit(search):
     assert "limit of load: holds there with probability" in str(result)
 
 
-def test_a_run_with_limits_is_continued_with_them(tmp_path):
-    options = {"scale": 0.3, "limits": {"load": (None, 0.5)}, "careful": True}
-    gibo.maximize(machine, [0.0, 0.0], budget=9, journal=tmp_path, **options)
-    continued = gibo.resume(tmp_path, machine, budget=20)
-    whole = gibo.maximize(machine, [0.0, 0.0], budget=20, **options)
-    np.testing.assert_array_equal(continued.history.x, whole.history.x)
-    assert continued.limits == whole.limits
-    with pytest.raises(InputError, match="limits was"):
-        gibo.maximize(machine, [0.0, 0.0], budget=20, journal=tmp_path, scale=0.3, limits={"load": (None, 0.6)})
-
-
-def test_mistakes_are_said_at_once():
-    with pytest.raises(InputError, match="'load' has a limit"):
-        gibo.maximize(lambda x: 1.0, [0.0], budget=5, limits={"load": (None, 0.5)})
-    with pytest.raises(InputError, match="above its upper limit -1"):
-        gibo.maximize(machine, [0.0], budget=5, limits={"load": (None, -1.0)}, careful=True)
-    with pytest.raises(InputError, match="careful: expected limits"):
-        gibo.maximize(machine, [0.0], budget=5, careful=True)
-
-
 def test_points_from_elsewhere_that_violate_a_limit_are_no_start():
     known = [([x], machine(np.array([x]))) for x in (0.1, 0.3, 0.9)]
     result = gibo.maximize(machine, [0.0], budget=1, data=known, limits={"load": (None, 0.5)})
@@ -112,16 +92,7 @@ def test_measured_quantities_are_told_by_programs(tmp_path):
     ("outcome", "text"),
     [
         (Outcome(1.0, noise=-1.0), "the objective's noise: expected a non-negative finite number, got -1.0; later in"),
-        (Outcome(1.0, repeats=0), "the objective's repeats: expected a whole number of at least 1, got 0"),
-        (Outcome(1.0, block=True), "the objective's block: expected a text or a number, got bool True"),
-        (Outcome(1.0, block=[1]), r"the objective's block: expected a text or a number, got list \[1\]"),
-        (Outcome(1.0, measured=[1.0]), "the objective's measured: expected numbers by name"),
-        (
-            Outcome(1.0, measured={"load": "high"}),
-            "the objective's measured: 'load': expected a number, got str 'high'",
-        ),
         (Outcome(1.0, measured={"lode": 1.0}), "the objective's measured: 'load' has a limit"),
-        (Outcome(1.0, values=[1.0]), "the objective's values: give them without value and repeats"),
     ],
 )
 def test_a_mistake_of_the_objective_is_said_before_anything_is_spent(outcome, text, tmp_path):
@@ -176,19 +147,3 @@ def test_the_page_has_the_limits(tmp_path):
         assert journal.spec().baseline is None
     gibo.maximize(lambda x: -float(x @ x), [0.0], budget=5, journal=tmp_path / "plain")
     assert snapshot(tmp_path / "plain")["limits"] == []
-
-
-@pytest.mark.parametrize(
-    ("line", "text"),
-    [
-        ("largest_step = true", "largest_step: expected a number, got bool True"),
-        ("baseline = 'often'", "baseline: expected a whole number, got str 'often'"),
-        ("limits = 3", "limits: expected a table, got int 3"),
-        ("careful = 'yes'", "careful: expected true or false, got str 'yes'"),
-    ],
-)
-def test_a_file_with_a_wrong_entry(line, text, tmp_path, capsys):
-    file = tmp_path / "wrong.toml"
-    file.write_text(f"minimize = false\n{line}\n[parameters.gain]\nstart = 0.0\n")
-    assert main(["init", str(tmp_path / "run"), "--parameters", str(file)]) == 2
-    assert text in capsys.readouterr().err

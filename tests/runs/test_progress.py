@@ -4,12 +4,9 @@ import io
 import sys
 import types
 
-import numpy as np
 import pytest
 
 import gibo
-from gibo.cli.train import _parts
-from gibo.outcome import Evaluation
 from gibo.runs import progress
 from gibo.runs.progress import Standing, bar_over
 
@@ -79,13 +76,6 @@ def test_what_was_shown_last_is_in_the_log_when_it_ends_early(capsys, clock):
     assert capsys.readouterr().err.startswith("7/300 evaluations")
 
 
-def test_what_an_objective_says_cannot_command_a_terminal(monkeypatch):
-    terminal = a_terminal(monkeypatch)
-    with bar_over(3, "evaluations") as bar:
-        bar.show(1, ["\x1b[31mred\r"])
-    assert "\x1b[31m" not in terminal.getvalue()
-
-
 def test_a_standard_error_that_cannot_be_written_is_no_reason_to_stop(monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
@@ -94,12 +84,6 @@ def test_a_standard_error_that_cannot_be_written_is_no_reason_to_stop(monkeypatc
     assert gibo.maximize(hill, [0.0], budget=3, progress=True).evaluations == 3
     monkeypatch.setattr(sys, "stderr", None)
     assert gibo.maximize(hill, [0.0], budget=3, progress=True).evaluations == 3
-
-
-def test_a_notebook_has_a_bar(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
-    gibo.maximize(hill, [0.0], budget=3, progress=True)
-    assert "\r3/3 evaluations" in capsys.readouterr().err
 
 
 def test_of_a_run(capsys):
@@ -120,17 +104,3 @@ def test_of_a_run(capsys):
     assert f"best seen {result.best_seen.value:.4g}" in capsys.readouterr().err
     gibo.maximize(hill, [0.0], budget=3)
     assert capsys.readouterr() == ("", "")
-
-
-def test_values_that_are_all_alike_have_no_probability_of_ascent():
-    said = {}
-    for name, value in {"alike": lambda x: -200.0, "different": lambda x: -float(x @ x)}.items():
-        opt, parts, told = gibo.GIBO(np.zeros(2), scale=0.1), _parts("trial 1/1"), 0
-        while opt.iteration < 2:
-            for query in opt.ask():
-                outcome = gibo.Outcome(value(query.x), info={"return": value(query.x)})
-                opt.tell(query, outcome)
-                told += 1
-                said[name] = parts(Standing(told, 0.0, 0, [Evaluation(query, outcome)], opt))
-    assert said["alike"] == ["best -200.0", "now -200.0", "all alike", "trial 1/1"]
-    assert said["different"][2].startswith("P(ascent) ")

@@ -97,16 +97,7 @@ def test_a_run_in_many_pieces_is_the_same_as_one(make, tmp_path):
         assert [start.options["budget"] for start in journal.starts()] == [1, 2, 5, 12, 13, budget]
 
 
-def test_the_same_call_continues_and_resume_does_too(tmp_path):
-    expected = undisturbed(20)
-    assert climb(tmp_path / "a", budget=7).evaluations == 7
-    assert everything(climb(tmp_path / "a", budget=20)) == expected
-    climb(tmp_path / "b", budget=7)
-    assert everything(gibo.resume(tmp_path / "b", hill, budget=20)) == expected
-    assert everything(gibo.resume(str(tmp_path / "b"), hill)) == expected
-
-
-@pytest.mark.parametrize("call", [0, 1, 4, 10])
+@pytest.mark.parametrize("call", [0, 4])
 def test_a_run_that_was_interrupted_goes_on_without_its_budget_being_said_again(call, tmp_path):
     count = itertools.count()
 
@@ -128,18 +119,12 @@ def test_a_finished_run_is_there_at_once_and_nothing_is_evaluated(tmp_path):
     before = recorded(tmp_path)
     for again in (lambda: climb(tmp_path, never), lambda: gibo.resume(tmp_path, never), lambda: more_workers(tmp_path)):
         assert everything(again()) == everything(first)
+    assert climb(tmp_path, never, budget=5).evaluations == 12
     assert recorded(tmp_path) == before
 
 
 def more_workers(folder):
     return gibo.resume(folder, never, workers=2)
-
-
-def test_a_smaller_budget_than_was_spent_is_spent(tmp_path):
-    climb(tmp_path, budget=12)
-    result = climb(tmp_path, never, budget=5)
-    assert result.reason == "the budget of 5 evaluations is spent"
-    assert result.evaluations == 12
 
 
 def test_a_reached_target_stays_reached(tmp_path):
@@ -149,28 +134,6 @@ def test_a_reached_target_stays_reached(tmp_path):
         assert everything(again) == everything(first)
     further = gibo.resume(tmp_path, hill, target=None, budget=first.evaluations + 4)
     assert everything(further) == everything(climb(budget=first.evaluations + 4))
-
-
-def test_a_run_that_a_callback_stopped_goes_on(tmp_path):
-    first = climb(tmp_path, callback=lambda so_far: so_far.evaluations >= 6)
-    assert (first.evaluations, first.reason) == (6, "the callback asked to stop")
-    seen = []
-    assert everything(climb(tmp_path, callback=lambda so_far: seen.append(so_far.evaluations))) == undisturbed(12)
-    assert seen == [9, 12]
-
-
-def test_a_run_that_too_many_failures_stopped_goes_on_when_they_are_over(tmp_path):
-    def off(x, seed):
-        raise OSError("the robot is off")
-
-    with pytest.warns(FailedEvaluationWarning):
-        first = climb(tmp_path, off, max_failures=3)
-    assert first.reason.startswith("stopped: 3 evaluations in a row failed")
-    result = gibo.resume(tmp_path, hill)
-    assert result.evaluations == 12
-    assert [failure.id for failure in result.failures] == [0, 1, 2]
-    assert "the robot is off" in result.failures[0].outcome.traceback
-    assert np.isfinite(result.history.value[3:]).all()
 
 
 @pytest.mark.filterwarnings("ignore::gibo.FailedEvaluationWarning")
@@ -229,25 +192,7 @@ def test_attempts_of_an_earlier_start_count(tmp_path):
         assert journal.evaluations()[3][0].failure is not None
 
 
-def test_a_minimised_run_goes_on(tmp_path):
-    def valley(x, seed):
-        return -hill(x, seed)
-
-    options = {"settings": SETTINGS, "penalty": 9.0}
-    whole = gibo.minimize(valley, X0, budget=14, **options)
-    gibo.minimize(valley, X0, budget=5, journal=tmp_path, **options)
-    assert everything(gibo.resume(tmp_path, valley, budget=14)) == everything(whole)
-    assert everything(gibo.minimize(valley, X0, budget=14, journal=tmp_path, **options)) == everything(whole)
-
-
-@pytest.mark.parametrize("order", [(None, 3), (3, None), (2, 4)], ids=str)
-def test_workers_may_differ_from_start_to_start(order, tmp_path):
-    expected = undisturbed(17)
-    climb(tmp_path, budget=7, workers=order[0])
-    assert everything(climb(tmp_path, budget=17, workers=order[1])) == expected
-
-
-@pytest.mark.parametrize("name", ["a/b/c", "with space", "ünïcode 🤖", "question?mode=ro", "hash#tag", "per%20cent"])
+@pytest.mark.parametrize("name", ["a/b/ünïcode 🤖", "question?mode=ro&hash#tag, per%20cent"])
 def test_any_folder_will_do(name, tmp_path):
     climb(tmp_path / name, budget=3)
     assert (tmp_path / name / FILE).exists()
@@ -258,13 +203,11 @@ def test_any_folder_will_do(name, tmp_path):
 
 OTHERS = {
     "x0": ({"x0": [0.0, 0.2]}, r"x0\[1\] was 0.1, now 0.2"),
-    "dimension": ({"x0": [0.0, 0.1, 0.0]}, r"x0 was \[0.0, 0.1\], now \[0.0, 0.1, 0.0\]"),
     "last-bit": ({"x0": [0.0, np.nextafter(0.1, 1.0)]}, r"x0\[1\] was 0.1, now 0.1000"),
     "seed": ({"seed": 4}, "seed was 3, now 4"),
     "scale": ({"scale": [1.0, 2.0]}, r"scale\[1\] was 1.0, now 2.0"),
     "bounds": ({"bounds": (-1.0, 1.0)}, "bounds was None, now "),
     "settings": ({"settings": Settings(**{**vars(SETTINGS), "M": 3})}, "M was 2, now 3"),
-    "noise": ({"settings": Settings(**{**vars(SETTINGS), "noise": 0.02})}, "noise was 0.01, now 0.02"),
     "penalty": ({"penalty": -1.0}, "penalty was None, now -1.0"),
     "quorum": ({"quorum": 0.5}, "quorum was 1.0, now 0.5"),
     "sign": ({"start": gibo.minimize}, "sign was 1.0, now -1.0"),
@@ -280,16 +223,10 @@ def test_another_run_is_refused_with_the_difference_and_nothing_changes(options,
     arguments.pop("start", None)
     with pytest.raises(InputError, match=f"holds another run: (.*; )?{words}.*Name another folder, or use the old"):
         start(never, journal=tmp_path, **arguments)
-    assert (tmp_path / FILE).read_bytes() == before
-    assert everything(climb(tmp_path, seed=3, budget=20)) == undisturbed(20, seed=3)
-
-
-def test_another_optimizer_is_refused(tmp_path):
-    climb(tmp_path, budget=7)
-    before = (tmp_path / FILE).read_bytes()
     with pytest.raises(InputError, match="optimizer was 'GIBO', now 'ARS'"):
         gibo.run(ARS(X0), never, budget=20, journal=tmp_path)
     assert (tmp_path / FILE).read_bytes() == before
+    assert everything(climb(tmp_path, seed=3, budget=20)) == undisturbed(20, seed=3)
 
 
 def test_an_optimizer_that_was_told_something_is_refused_before_anything_is_made(tmp_path):

@@ -109,14 +109,6 @@ def figure(result):
 # -- notebooks --------------------------------------------------------------------------------------------------------
 
 
-def test_a_repr_is_one_line(result):
-    text = repr(result)
-    assert text.startswith("Result(value=")
-    assert text.endswith(", evaluations=12, status=BUDGET_SPENT)")
-    assert "\n" not in text
-    assert repr(result.history) == f"History(12 evaluations, {len(result.history.evaluations)} iterations)"
-
-
 def test_a_notebook_shows_the_values_and_obeys_nothing(result):
     page = result._repr_html_()
     assert "<b>" not in page

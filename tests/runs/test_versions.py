@@ -4,11 +4,10 @@ import json
 import shutil
 
 import numpy as np
-import pytest
 from run_helpers import SETTINGS, D, climb, hill, rows, tamper
 
 import gibo
-from gibo import InputError, Journal, Settings
+from gibo import Journal
 from gibo.cli import main
 from gibo.runs import manual
 from gibo.runs.database import FILE
@@ -41,16 +40,6 @@ def test_settings_bounds_scale_and_seed_that_are_not_given_are_the_journals(tmp_
     optimizer = gibo.GIBO([1.0] * D)
     assert gibo.run(optimizer, bowl, budget=16, journal=tmp_path / "again").evaluations == 16
     assert optimizer.settings.noise == SETTINGS.noise
-
-
-@pytest.mark.parametrize(
-    "given", [{"settings": Settings(noise=0.5)}, {"bounds": (-3.0, 3.0)}, {"scale": 1.0}, {"seed": 0}], ids=str
-)
-def test_settings_that_are_given_and_differ_are_an_error(given, tmp_path):
-    options = {"settings": SETTINGS, "bounds": (-2.0, 2.0), "scale": 0.4, "seed": 7}
-    gibo.maximize(bowl, [1.0] * D, budget=6, **options, journal=tmp_path)
-    with pytest.raises(InputError, match="holds another run"):
-        gibo.maximize(bowl, [1.0] * D, budget=9, journal=tmp_path, **given)
 
 
 def test_other_versions_are_named_once_and_stay_in_the_record(tmp_path, capsys):

@@ -17,7 +17,6 @@ from gibo.optimizers.limits import Limits, with_care
 from gibo.optimizers.settings import Settings
 from gibo.parameters import Parameters
 from gibo.runs.fingerprint import fingerprint
-from gibo.runs.interventions import refuse_aborted
 from gibo.runs.journal import Journal
 from gibo.runs.loop import Interrupts, Loop
 from gibo.runs.options import REMEMBERED, OptionNames, RunOptions, StartOptions, like, takes_options
@@ -206,7 +205,6 @@ def run(optimizer: Optimizer, objective: Objective, *, budget: int, **options: U
         session = _session(optimizer, chosen)
         if session.journal is not None:
             closing.callback(session.journal.close)
-            refuse_aborted(session.journal)
             changed = session.check_objective(known, chosen.force)
             session.start(chosen.remembered() | ({} if known is None else {"objective": known}))
             if changed:

@@ -6,16 +6,15 @@ the journal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from gibo._checks import as_vector, instance
 from gibo._linalg import Array
 from gibo.errors import InputError
 from gibo.runs.journal import Journal
-from gibo.runs.records import BY_HAND, Action
+from gibo.runs.records import BY_HAND
 from gibo.runs.session import Session
-from gibo.runs.spec import Naming
 
 
 def abort(journal: Journal, point: Mapping[str, Any] | None = None, reason: str = "") -> dict[str, float]:
@@ -24,7 +23,7 @@ def abort(journal: Journal, point: Mapping[str, Any] | None = None, reason: str 
     journal.acted(done)
     journal.begin(journal.last_options())
     journal.end(aborted_because(reason))
-    safe = aborted_at(journal)
+    safe = journal.aborted_at()
     assert safe is not None
     return safe
 
@@ -42,7 +41,7 @@ def aborted_because(reason: str) -> str:
 
 def go_on(journal: Journal) -> None:
     """Let a run go on that was aborted."""
-    if aborted_at(journal) is None:
+    if journal.aborted_at() is None:
         raise InputError(f"{journal.folder}: this run was not aborted")
     journal.acted(("continued", {}))
     if any(start.reason == BY_HAND for start in journal.starts()):  # it waits for somebody to tell again
@@ -66,26 +65,6 @@ def start_of(journal: Journal) -> Array:
     starts = journal.new_starts()
     with journal.explained():
         return as_vector("x0", starts[-1].body["x"] if starts else journal.spec().arguments["x0"])
-
-
-def aborted_at(journal: Journal) -> dict[str, float] | None:
-    """What to set on the machine, by name, if the run was aborted and nobody went on with it since."""
-    with journal.explained():
-        return safe_point(journal.actions(), journal.spec().naming)
-
-
-def safe_point(actions: Sequence[Action], naming: Naming) -> dict[str, float] | None:
-    """See `aborted_at`, from what people did."""
-    last = next((each for each in reversed(actions) if each.kind in ("abort", "continued")), None)
-    return naming(as_vector("x", last.body["x"])) if last is not None and last.kind == "abort" else None
-
-
-def refuse_aborted(journal: Journal) -> None:
-    """An error if the run was aborted."""
-    if (point := aborted_at(journal)) is not None:
-        what = ", ".join(f"{name} = {value:.6g}" for name, value in point.items())
-        to_go_on = f"To go on: gibo abort {journal.folder} --revoke"
-        raise InputError(f"{journal.folder}: this run was aborted; set {what}. {to_go_on}")
 
 
 def refuse_normalized(journal: Journal) -> None:

@@ -339,6 +339,18 @@ class Journal:
         """The starts that people gave the search, in their order."""
         return [each for each in self.actions() if each.kind == "start"]
 
+    def aborted_at(self) -> dict[str, float] | None:
+        """What to set on the machine if the run was aborted; see `gibo.runs.records.safe_point`."""
+        with self.explained():
+            return records.safe_point(self.actions(), self.spec().naming)
+
+    def refuse_aborted(self) -> None:
+        """An error if the run was aborted."""
+        if (point := self.aborted_at()) is not None:
+            what = ", ".join(f"{name} = {value:.6g}" for name, value in point.items())
+            to_go_on = f"To go on: gibo abort {self.folder} --revoke"
+            raise InputError(f"{self.folder}: this run was aborted; set {what}. {to_go_on}")
+
     def events(self) -> list[Event]:
         """The log of the run's optimiser, with values in the objective's sign."""
         self.actions()  # a forged journal is refused as a whole

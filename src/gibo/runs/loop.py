@@ -106,7 +106,6 @@ class Loop:
         self.control = Control(session, pool)
         self.paused = False
         told = [] if session.journal is None else self.optimizer.evaluations  # the journal's evaluations count, too
-        self.attempts = {} if session.journal is None else session.journal.attempts()
         self.warned = False
         # Only the last failures in a row of earlier starts matter.
         self.counted = min(self.optimizer.log.pending, default=self.optimizer.log.next_id)
@@ -193,7 +192,7 @@ class Loop:
             if e.failure is not None and self.interrupts.received is not None:
                 # Ctrl-C in a terminal also reaches the objective's processes, so this query stays pending.
                 del self.running[e.id]
-            elif e.failure is not None and self.attempts.get(e.id, 0) < self.options.retries and not last:
+            elif e.failure is not None and self.session.attempts.get(e.id, 0) < self.options.retries and not last:
                 failed.append(e)
             else:
                 settled.append(e)
@@ -208,9 +207,7 @@ class Loop:
         if settled:
             self.show(settled)
         for e in failed:
-            self.attempts[e.id] = self.attempts.get(e.id, 0) + 1
-            if self.session.journal is not None:
-                self.session.journal.attempted(e)
+            self.session.attempted(e)
             self.warn(e, "tried again")
             self.submit(e.query)
         return len(arrived)

@@ -26,7 +26,7 @@ from gibo.errors import InputError, QueryError
 from gibo.outcome import DETAILS, Evaluation, Outcome, Query, told_outcome
 from gibo.runs.advice import Advice
 from gibo.runs.description import Description
-from gibo.runs.interventions import aborted_at, refuse_aborted, refuse_normalized
+from gibo.runs.interventions import refuse_normalized
 from gibo.runs.journal import Journal, NewAction
 from gibo.runs.lock import LOCK_PATIENCE
 from gibo.runs.records import BY_HAND, Start
@@ -65,7 +65,7 @@ class Overview(NamedTuple):
         result = Result.of(session, Status.WAITING if state == "waiting" else Status.CALLBACK, "")
         stop = stopping(session) if state == "waiting" else None
         return cls(
-            journal.spec(), result, session.optimizer.pending, journal.starts(), state, stop, aborted_at(journal)
+            journal.spec(), result, session.optimizer.pending, journal.starts(), state, stop, journal.aborted_at()
         )
 
     def last_step(self) -> tuple[float, float] | tuple[None, None]:
@@ -136,7 +136,7 @@ def ask(folder: Path | str, waiting: Callable[[], None] | None = None) -> Batch:
     """The queries to evaluate next; the same ones until they are told."""
     with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
         refuse_normalized(journal)
-        refuse_aborted(journal)
+        journal.refuse_aborted()
         session = Session.of(journal)
         if session.news:
             session.start(journal.last_options())

@@ -31,11 +31,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gibo._checks import describe, finite
+from gibo._checks import as_vector, describe, finite
 from gibo.errors import InputError, QueryError
 from gibo.outcome import EXTERNAL
 from gibo.runs.lock import is_held
-from gibo.runs.spec import AFTER, RunSpec
+from gibo.runs.spec import AFTER, Naming, RunSpec
 from gibo.runs.store import Store
 
 # A run of `gibo init` has no process; it waits for values.
@@ -132,6 +132,12 @@ def action(at: Any, after: Any, kind: Any, body: Any) -> Action:
     if isinstance(after, bool) or not isinstance(after, int) or after < 0:
         raise InputError(f"{kind}: expected a number of evaluations, got {describe(after)}")
     return Action(_check_time(at), after, kind, body)
+
+
+def safe_point(actions: Sequence[Action], naming: Naming) -> dict[str, float] | None:
+    """What to set on the machine, by name, if the run was aborted and nobody went on with it since."""
+    last = next((each for each in reversed(actions) if each.kind in ("abort", "continued")), None)
+    return naming(as_vector("x", last.body["x"])) if last is not None and last.kind == "abort" else None
 
 
 def _check_time(at: Any) -> float:

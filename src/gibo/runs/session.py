@@ -64,6 +64,7 @@ class Session:
         lock: required to change the run from a thread; the loop holds it except while it waits for evaluations.
         spent: evaluations so far, including earlier starts, without own points of the user.
         failures: the failed ones among them.
+        attempts: numbers of failed attempts that were repeated, by query.
         notes: differences of a continued run from one that was not stopped: other versions, removed settings.
     """
 
@@ -83,6 +84,7 @@ class Session:
         self.penalty = penalty if journal is None else journal.spec().penalty
         self.lock = threading.RLock()
         self.spent = self.failures = 0
+        self.attempts: dict[int, int] = {}
         self.notes: list[str] = []
         self.news: list[str] = []  # notes that are not recorded yet
         self._infos: dict[int, Mapping[str, Any]] = {}  # infos of the present iteration
@@ -112,6 +114,7 @@ class Session:
             return cls(optimizer, spec.sign, reparametrizer, Journal.create(folder, spec))
         journal = Journal.open(folder)
         try:
+            journal.refuse_aborted()
             saved = journal.spec()
             if spec.baseline in (None, ONCE):  # nobody gave one
                 optimizer.baseline = saved.baseline
@@ -147,6 +150,7 @@ class Session:
             elif spec.given_x0 is not None:
                 optimizer.start_at(spec.arguments["x0"])
             session = cls(optimizer, spec.sign, reparametrizer, journal)
+            session.attempts = journal.attempts()
             session._believed = max(journal.beliefs(), default=-1)
             session.news = journal.news()
             session.news += replay(session.optimizer, list(session.as_replayed(journal.events())))
@@ -217,6 +221,12 @@ class Session:
         if error is not None:
             raise error
         return evaluations
+
+    def attempted(self, e: Evaluation) -> None:
+        """Record a failed attempt, which will be repeated."""
+        self.attempts[e.id] = self.attempts.get(e.id, 0) + 1
+        if self.journal is not None:
+            self.journal.attempted(e)
 
     @contextmanager
     def released(self) -> Iterator[None]:

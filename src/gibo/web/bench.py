@@ -16,7 +16,7 @@ from gibo._checks import as_flag, as_path, describe, instance
 from gibo.errors import InputError, JournalError, NumericalError, QueryError
 from gibo.outcome import DETAILS, Evaluation, Outcome, Query, told_outcome
 from gibo.runs import manual
-from gibo.runs.interventions import abort, go_on, refuse_aborted
+from gibo.runs.interventions import abort, go_on
 from gibo.runs.journal import Journal
 from gibo.runs.lock import LOCK_PATIENCE, keep
 from gibo.runs.session import Session
@@ -92,7 +92,7 @@ class ManualBench:
         """``{"queries": [{"id", "kind", "iteration", "seed", "x", "parameters"}, …]}``; the same until told."""
         with self._run() as session:
             assert session.journal is not None
-            refuse_aborted(session.journal)
+            session.journal.refuse_aborted()
             return {"queries": [self.naming.query(query) for query in session.ask()]}
 
     def tell(self, request: dict[str, Any]) -> dict[str, Any]:

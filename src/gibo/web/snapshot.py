@@ -54,11 +54,10 @@ from gibo.runs.advice import RECENT
 from gibo.runs.control import held_here
 from gibo.runs.curves import Curve, Row, learning_curve
 from gibo.runs.database import FILE, connect_to_read
-from gibo.runs.interventions import safe_point
 from gibo.runs.journal import Journal
 from gibo.runs.legacy import OLD_EXTERNAL
 from gibo.runs.pools import Underway
-from gibo.runs.records import BODIES, Action, Start, action, state_of
+from gibo.runs.records import BODIES, Action, Start, action, safe_point, state_of
 from gibo.runs.spec import RunSpec
 from gibo.web.advice import advice, next_step
 from gibo.web.recorded import Recorded, vector_bounds

@@ -1,6 +1,5 @@
 """Requests to a run: recorded before they are answered, done between two evaluations, and nothing else changes."""
 
-import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -11,10 +10,8 @@ from run_helpers import FORK, climb, forked, hill, told_in
 
 import gibo
 from gibo import GiboError, InputError, Journal, QueryError, Status
-from gibo.optimizers.base import Optimizer
 from gibo.runs import manual
-from gibo.runs.control import Control, FolderControl, control_of, held_here
-from gibo.runs.store import Store
+from gibo.runs.control import FolderControl, control_of, held_here
 
 POOLS = {"here": {}, "workers": {"workers": 2}, "executor": {"executor": ThreadPoolExecutor(2)}}
 
@@ -203,75 +200,6 @@ def test_requests_from_many_threads_are_each_recorded_once(tmp_path, alone):
     for thread in threads:
         thread.join(30)
     assert len(heard) == len(actions(tmp_path)) > 0
-
-
-# -- killed between request and answer --------------------------------------------------------------------------------
-
-
-def die(*_, **__):
-    os._exit(9)
-
-
-def before(owner, name):
-    return lambda: setattr(owner, name, die)
-
-
-def after(owner, name):
-    def patch():
-        whole = getattr(owner, name)
-
-        def and_die(*args, **kwargs):
-            whole(*args, **kwargs)
-            die()
-
-        setattr(owner, name, and_die)
-
-    return patch
-
-
-STEPS = {
-    "at the request": before(Control, "_do"),
-    "before the lock": before(Control, "_alone"),
-    "before the transaction": before(Store, "__enter__"),
-    "after an insert": after(Store, "insert"),
-    "before the commit": before(Store, "__exit__"),
-    "after the commit": after(Store, "__exit__"),
-    "before the optimiser has it": before(Optimizer, "receive"),
-    "after the optimiser has it": after(Optimizer, "receive"),
-    "after the answer": lambda: None,
-}
-RECORDED = list(STEPS)[5:]
-
-
-@pytest.mark.parametrize("step", STEPS)
-def test_what_was_answered_is_in_the_journal_wherever_the_process_is_killed(step, tmp_path, alone):
-    ours, theirs = FORK.Pipe()
-
-    def run(folder):
-        def objective(x, seed):
-            control = held_here(folder)
-            if [each.query for each in control.underway()] == [3]:
-                STEPS[step]()
-                theirs.send(control.act({"action": "tell", "id": 3, "value": 2.5}))
-                die()
-            return hill(x, seed)
-
-        climb(folder, objective, budget=14)
-
-    process = forked(run, tmp_path)
-    process.join()
-    assert process.exitcode == 9
-    answered = ours.poll()
-    assert answered == (step == "after the answer")
-    found = {e.id: e.value for e in told_in(tmp_path)}
-    assert (found.get(3) == 2.5) == (step in RECORDED)
-    assert actions(tmp_path) == ([("told", {"id": 3, "value": 2.5})] if step in RECORDED else [])
-    result = gibo.resume(tmp_path, hill, budget=14)
-    values = {e.id: e.value for e in told_in(tmp_path)}
-    if step in RECORDED:
-        assert values[3] == 2.5
-    else:
-        assert_same(result, alone)
 
 
 # -- a run that nobody holds ------------------------------------------------------------------------------------------

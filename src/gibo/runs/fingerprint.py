@@ -19,13 +19,14 @@ import platform
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any
 
 from gibo._checks import shown
 
 LONGEST = 200  # characters of an option's text
-INSTALLED = ("site-packages", "dist-packages")
+INSTALLED = ("site-packages", "dist-packages")  # folders of packages
 
 
 def fingerprint(objective: Callable[..., Any]) -> dict[str, Any]:
@@ -78,22 +79,25 @@ def differences(then: Any, now: Mapping[str, Any]) -> str:
 
 def _function(objective: Any) -> FunctionType | None:
     """The Python function that is called, if there is one."""
-    if isinstance(objective, functools.partial):
-        return _function(objective.func)
-    if isinstance(objective, FunctionType):
-        return objective
     if isinstance(objective, MethodType):
-        return _function(objective.__func__)
-    if isinstance(objective, type):
-        return None
-    called = getattr(type(objective), "__call__", None)  # noqa: B004  # the function is wanted
-    return (
-        called if isinstance(called, FunctionType) else _function(inspect.getattr_static(objective, "__wrapped__", int))
-    )
+        objective = objective.__func__
+    elif not isinstance(objective, FunctionType | type):
+        called = getattr(type(objective), "__call__", None)  # noqa: B004  # the function is wanted
+        is_python = isinstance(called, FunctionType)
+        objective = called if is_python else inspect.getattr_static(objective, "__wrapped__", None)
+    return objective if isinstance(objective, FunctionType) else None
 
 
 def _digest(function: FunctionType | None) -> str | None:
-    if function is None or not _is_users(function):
+    """A digest of the text of a user's function; None for another one, and where the text is not known."""
+    if function is None:
+        return None
+    top = (function.__module__ or "").partition(".")[0]
+    if (
+        top == "gibo"
+        or top in sys.stdlib_module_names
+        or set(INSTALLED) & set(Path(function.__code__.co_filename).parts)
+    ):
         return None
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
@@ -108,12 +112,6 @@ def _digest(function: FunctionType | None) -> str | None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and ast.get_docstring(node):
             node.body = node.body[1:] or [ast.Pass()]
     return hashlib.sha256(ast.unparse(found[0]).encode(errors="backslashreplace")).hexdigest()[:16]
-
-
-def _is_users(function: FunctionType) -> bool:
-    top = (function.__module__ or "").partition(".")[0]
-    installed = any(part in function.__code__.co_filename for part in INSTALLED)
-    return top != "gibo" and top not in sys.stdlib_module_names and not installed
 
 
 def _plain(value: Any) -> Any:

@@ -300,6 +300,10 @@ class Journal:
         with sound(self.folder):
             return {row[2]: np.array(json.loads(row[5]), dtype=np.float64) for row in self._store.rows("batches")}
 
+    def last_belief(self) -> int:
+        """The number of the last update with a belief; −1 if there is none."""
+        return max((number for number, *_ in self._store.rows("beliefs")), default=-1)
+
     def beliefs(self) -> dict[int, dict[str, Any]]:
         """The model's belief after each update, by the update's number; see `gibo.runs.views`."""
         d = len(self.spec().arguments["x0"])

@@ -77,31 +77,30 @@ def _batch(row: tuple[Any, ...], evaluations: Rows) -> tuple[Any, ...]:
 
 
 def current_facts(facts: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Facts with the present names of parameters' fields and of settings; see `current_settings`."""
-    plain, lost = current_settings(facts)
+    """Facts with the present names of parameters' fields and of settings, and settings without a counterpart."""
+    lost: list[str] = []
+    plain = _current(facts, lost)
     if isinstance(tables := plain.get("parameters"), dict):
         named = {name: table for name, table in tables.items() if isinstance(table, dict)}
         tables |= {name: {OLD_ENDS.get(key, key): x for key, x in each.items()} for name, each in named.items()}
     return plain, lost
 
 
-def current_settings(data: Any) -> tuple[Any, list[str]]:
-    """Plain data with the present names of all settings, and the names of settings without a counterpart."""
+def _current(data: Any, lost: list[str]) -> Any:
+    """Plain data with the present names of all settings; the names of settings without a counterpart go to `lost`."""
     if isinstance(data, list):
-        parts = [current_settings(part) for part in data]
-        return [part for part, _ in parts], [name for _, names in parts for name in names]
+        return [_current(part, lost) for part in data]
     if not isinstance(data, dict):
-        return data, []
-    found = {name: current_settings(part) for name, part in data.items()}
-    plain, lost = {name: part for name, (part, _) in found.items()}, [n for _, names in found.values() for n in names]
+        return data
+    plain = {name: _current(part, lost) for name, part in data.items()}
     if plain.get("type") != Settings.__name__:
-        return plain, lost
+        return plain
     if SURELY_OLD & plain.keys():
         plain, gone = _renamed(plain)
         lost += gone
-    known = {field.name for field in fields(Settings)}
-    lost += [name for name in plain if name not in known and name != "type"]
-    return {**to_plain(Settings()), **{name: part for name, part in plain.items() if name in (*known, "type")}}, lost
+    known = {"type", *(field.name for field in fields(Settings))}
+    lost += [name for name in plain if name not in known]
+    return {**to_plain(Settings()), **{name: part for name, part in plain.items() if name in known}}
 
 
 def _renamed(old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:

@@ -151,7 +151,7 @@ class Session:
                 optimizer.start_at(spec.arguments["x0"])
             session = cls(optimizer, spec.sign, reparametrizer, journal)
             session.attempts = journal.attempts()
-            session._believed = max(journal.beliefs(), default=-1)
+            session._believed = journal.last_belief()
             session.news = journal.news()
             session.news += replay(session.optimizer, list(session.as_replayed(journal.events())))
             session._learn_if_over()

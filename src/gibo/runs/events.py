@@ -7,11 +7,29 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gibo.optimizers.log import Asked, Event, Proceeded, Started, Stepped, Told
-from gibo.optimizers.state import started_from_plain
-from gibo.outcome import EXTERNAL, Query
+from gibo.optimizers.log import Asked, Event, Iteration, Proceeded, Started, Stepped, Told
+from gibo.optimizers.state import iteration_from_plain, outcome_from_plain, started_from_plain
+from gibo.outcome import EXTERNAL, Outcome, Query
 from gibo.runs.records import Action
 from gibo.runs.spec import AFTER, BLOCK
+from gibo.runs.store import COLUMNS
+
+
+def outcome_of(row: tuple[Any, ...], details: Mapping[int, dict[str, Any]], d: int) -> Outcome:
+    """The outcome in a row of the evaluations, with the details of all of them by number."""
+    number, _, _, seconds, value, gradient, gradient_noise, info, failure, traceback = row
+    g, v, kept = (None if text is None else json.loads(text) for text in (gradient, gradient_noise, info))
+    data = {"value": value, "gradient": g, "gradient_noise": v, "info": kept or {}, "failure": failure}
+    return outcome_from_plain({**data, "traceback": traceback, "seconds": seconds, **details.get(number, {})}, d)
+
+
+def iteration_of(row: tuple[Any, ...]) -> Iteration:
+    """The record of a step in a row of the iterations."""
+    data = dict(zip(COLUMNS["iterations"], row, strict=True))
+    for name in ("iterate", "gradient", "step", "lengthscale"):
+        data[name] = json.loads(data[name])
+    data["x"] = data.pop("iterate")
+    return iteration_from_plain(data, len(data["x"]))
 
 
 class NewStart(NamedTuple):

@@ -19,7 +19,6 @@ import platform
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -93,11 +92,8 @@ def _digest(function: FunctionType | None) -> str | None:
     if function is None:
         return None
     top = (function.__module__ or "").partition(".")[0]
-    if (
-        top == "gibo"
-        or top in sys.stdlib_module_names
-        or set(INSTALLED) & set(Path(function.__code__.co_filename).parts)
-    ):
+    is_installed = any(part in function.__code__.co_filename for part in INSTALLED)
+    if top == "gibo" or top in sys.stdlib_module_names or is_installed:
         return None
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))

@@ -23,11 +23,11 @@ from gibo._linalg import Array
 from gibo._serialize import to_plain
 from gibo.errors import InputError, JournalError, MissingExtraError, QueryError
 from gibo.optimizers.log import Asked, Event, Iteration, Started, Stepped, Told
-from gibo.optimizers.state import iteration_from_plain, outcome_from_plain, query_from_plain
+from gibo.optimizers.state import query_from_plain
 from gibo.outcome import DETAILS, EXTERNAL, Evaluation, Outcome, Query
 from gibo.runs import records
 from gibo.runs.database import is_there, sound
-from gibo.runs.events import NewStart, events_of
+from gibo.runs.events import NewStart, events_of, iteration_of, outcome_of
 from gibo.runs.legacy import current_facts
 from gibo.runs.records import Action, Row, Start, state_of
 from gibo.runs.spec import AFTER, BLOCK, RunSpec
@@ -284,7 +284,7 @@ class Journal:
         with sound(self.folder):
             details = self._details()
             return [
-                (Evaluation(query := asked[row[1]], self._outcome(row, details, len(query.x))), float(row[2]))
+                (Evaluation(query := asked[row[1]], outcome_of(row, details, len(query.x))), float(row[2]))
                 for row in self._store.rows("evaluations")
             ]
 
@@ -364,8 +364,8 @@ class Journal:
     def _events(self) -> Iterator[Event]:
         asked, details = self._queries(), self._details()
         rows = self._store.rows("evaluations")
-        told = [Told(asked[row[1]], self._outcome(row, details, len(asked[row[1]].x))) for row in rows]
-        steps = [Stepped(self._iteration(row)) for row in self._store.rows("iterations")]
+        told = [Told(asked[row[1]], outcome_of(row, details, len(asked[row[1]].x))) for row in rows]
+        steps = [Stepped(iteration_of(row)) for row in self._store.rows("iterations")]
         starts = [NewStart.of(each, len(self.spec().arguments["x0"])) for each in self.new_starts()]
         return events_of(asked, self._batches(asked), told, self._store.rows("moves"), steps, starts)
 
@@ -395,21 +395,6 @@ class Journal:
         if any(not 0 <= n < self._store.count("evaluations") or each.keys() - DETAILS for n, each in found.items()):
             raise ValueError("details of no evaluation")
         return found
-
-    def _outcome(self, row: tuple[Any, ...], details: dict[int, dict[str, Any]], d: int) -> Outcome:
-        number, _, _, seconds, value, gradient, gradient_noise, info, failure, traceback = row
-        parts = (None if text is None else json.loads(text) for text in (gradient, gradient_noise, info))
-        g, v, kept = parts
-        data = {"value": value, "gradient": g, "gradient_noise": v, "info": kept or {}, "failure": failure}
-        data |= {"traceback": traceback, "seconds": seconds, **details.get(number, {})}
-        return outcome_from_plain(data, d)
-
-    def _iteration(self, row: tuple[Any, ...]) -> Iteration:
-        data = dict(zip(COLUMNS["iterations"], row, strict=True))
-        for name in ("iterate", "gradient", "step", "lengthscale"):
-            data[name] = json.loads(data[name])
-        data["x"] = data.pop("iterate")
-        return iteration_from_plain(data, len(data["x"]))
 
 
 def _absolute(folder: Path | str) -> Path:

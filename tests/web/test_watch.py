@@ -27,7 +27,7 @@ from gibo.runs.store import FILE
 from gibo.web.advice import advice
 from gibo.web.snapshot import Reader, Since, seen, snapshot
 from gibo.web.trials import Trials
-from gibo.web.watch import Watch, watch
+from gibo.web.watch import Watch
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -273,7 +273,7 @@ def test_runs_and_their_episodes_are_asked_for_by_name_only(tmp_path, finished):
 
 
 def test_the_usual_port_or_a_free_one(finished):
-    servers = [watch(finished), watch(finished)]
+    servers = [Watch(finished, None), Watch(finished, None)]
     try:
         assert servers[0].port != servers[1].port
         with pytest.raises(InputError, match="cannot listen"):

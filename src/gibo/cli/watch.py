@@ -48,7 +48,7 @@ def _watch(arguments: argparse.Namespace) -> int:
     from gibo._linalg import single_thread
     from gibo.runs.control import control_of
     from gibo.runs.journal import has_journal
-    from gibo.web.watch import watch
+    from gibo.web.watch import Watch
 
     if arguments.control and has_journal(arguments.folder):
         control_of(arguments.folder)  # raises, and names the other process that holds the run
@@ -56,7 +56,7 @@ def _watch(arguments: argparse.Namespace) -> int:
     with (
         noted_signals() as wait,
         single_thread(),
-        watch(arguments.folder, arguments.port, acts, allow_module=arguments.allow_module) as server,
+        Watch(arguments.folder, arguments.port, acts, allow_module=arguments.allow_module) as server,
     ):
         say(f"{arguments.folder}: {server.page_address}", flush=True)
         if arguments.open:

@@ -43,7 +43,7 @@ class Watch(LoopbackServer):
 
     Args:
         folder: of a run, or with runs below it.
-        port: 0 takes a free one.
+        port: 0 takes a free one; None the usual one, or a free one if the usual one is taken.
         control: a function from a run's folder to the object that takes requests, such as `control_of`. None: the page
             cannot change anything.
         trials: whether the folder is for trials; there may be none yet.
@@ -56,7 +56,7 @@ class Watch(LoopbackServer):
     def __init__(
         self,
         folder: Path | str,
-        port: int = 0,
+        port: int | None = 0,
         control: Callable[[Path], Requests] | None = None,
         trials: bool = False,
         allow_module: bool = False,
@@ -68,7 +68,12 @@ class Watch(LoopbackServer):
         self._known: dict[Path, int] = {}  # files that are checked
         if self.trials is None:
             self.reader(self.folder).close()  # an unreadable journal raises here instead of on the page
-        super().__init__(port, _Handler)
+        try:
+            super().__init__(PORT if port is None else port, _Handler)
+        except InputError:
+            if port is not None:
+                raise
+            super().__init__(0, _Handler)
         self.replays = Replays(allow_module)
 
     def reader(self, folder: Path) -> Reader:
@@ -90,22 +95,6 @@ class Watch(LoopbackServer):
             self.trials.close()
 
 
-def watch(
-    folder: Path | str,
-    port: int | None = None,
-    control: Callable[[Path], Requests] | None = None,
-    trials: bool = False,
-    allow_module: bool = False,
-) -> Watch:
-    """A server at this port; without a port, at the usual port or at a free one."""
-    if port is not None:
-        return Watch(folder, port, control, trials, allow_module)
-    try:
-        return Watch(folder, PORT, control, trials, allow_module)
-    except InputError:
-        return Watch(folder, 0, control, trials, allow_module)
-
-
 @contextmanager
 def page_beside(folder: Path, control: bool = False, trials: bool = False) -> Iterator[None]:
     """Serve the page of the run in this folder while the block runs; prints its address to standard error.
@@ -119,7 +108,7 @@ def page_beside(folder: Path, control: bool = False, trials: bool = False) -> It
     """
     acts = control_of if control else None
     # A run of this process has created its environment, so it may be created again; other trials are not known.
-    with watch(folder, control=acts, trials=trials, allow_module=not trials) as server:
+    with Watch(folder, None, acts, trials, allow_module=not trials) as server:
         sys.stderr.write(f"gibo: watch {'these trials' if trials else 'this run'} at {server.page_address}\n")
         sys.stderr.flush()
         yield

@@ -252,6 +252,7 @@ def test_a_mistake_is_one_line_with_a_hint_and_changes_nothing(words, hint, benc
     [
         ([], "--dim N"),
         (["--dim", "0"], "--dim"),
+        (["--dim", "27648"], "at most 5000 parameters, got 27648"),
         (["--dim", "3", "--scale", "1,2"], "--scale"),
         (["--dim", "3", "--x0", "a"], "--x0"),
         (["--dim", "1", "--method", "magic"], "method"),

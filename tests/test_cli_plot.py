@@ -1,6 +1,5 @@
 """`gibo plot` on runs of any kind: what is in the figures, and that nothing leaves them."""
 
-import shutil
 import warnings
 
 import matplotlib.pyplot as plt
@@ -108,16 +107,6 @@ def test_bands_of_a_training_never_pass_the_known_maximum(tmp_path, drawn):
                 assert path.vertices[:, 1].max() <= 500.0
         assert_inside(figure)
     assert drawn[1].axes[0].get_title() == "CartPole-v1"
-
-
-def test_a_legend_of_many_long_names_is_whole(tmp_path, drawn):
-    names = [f"{'a run with quite a long name ' * 4}{i}" for i in range(12)]
-    first = own(tmp_path / names[0], budget=10)
-    for name in names[1:]:
-        shutil.copytree(first, tmp_path / name)
-    assert main(["plot", *(str(tmp_path / name) for name in names)]) == 0
-    assert (len(labels(drawn[0])), labels(drawn[0])[-1]) == (6, "and 7 more")
-    assert_inside(drawn[0])
 
 
 def test_runs_with_named_parameters_are_drawn_together_in_the_users_units(tmp_path, drawn):

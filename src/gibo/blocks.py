@@ -30,6 +30,7 @@ from gibo._checks import finite, positive
 from gibo._linalg import Array
 from gibo._serialize import Serializable
 from gibo.errors import InputError
+from gibo.observations import Observations
 
 
 @dataclass(frozen=True)
@@ -84,14 +85,42 @@ class BlockTerm(Serializable):
             return np.zeros(len(blocks))
         return self.weight(blocks, np.array([self.now]))[:, 0]
 
-    def add(self, K: Array, w: Array, p: int, p2: int) -> Array:
+    def factors(self, blocks: Array, blocks2: Array) -> Array:
+        """The factor on k in the covariance of all pairs, ``1 + ρ·w``: (n, m)."""
+        return 1.0 + self.share * self.weight(blocks, blocks2)
+
+    def target_factors(self, blocks: Array) -> Array:
+        """The same (n,) between each block and the objective that the model describes."""
+        return 1.0 + self.share * self.weight_now(blocks)
+
+    @property
+    def weighs_target(self) -> bool:
+        """Whether the covariance of an observation with the objective is not k alone."""
+        return self.timescale is not None
+
+    def add(self, K: Array, blocks: Array, blocks2: Array, p: int, p2: int) -> Array:
         """K, made from the kernel alone, with this term; the first p rows and p2 columns are of gradients."""
-        extended: Array = K * (1.0 + self.share * w)
-        extended[p:, p2:] += self.shift * w[p:, p2:]
+        extended: Array = K * self.factors(blocks, blocks2)
+        extended[p:, p2:] += self.shift * self.weight(blocks[p:], blocks2[p2:])
         return extended
 
-    def slopes(self, W: Array, K: Array, blocks: Array, p: int) -> dict[str, float]:
+    def add_target(self, K: Array, blocks: Array, p: int, p2: int) -> Array:
+        """The same where the columns of K are the objective's."""
+        extended: Array = K * self.target_factors(blocks)[:, None]
+        extended[p:, p2:] += self.shift * self.weight_now(blocks[p:])[:, None]
+        return extended
+
+    def variance(self, s2: float, block: float) -> float:
+        """Prior variance of a value in this block, without noise, where that of the kernel is s2."""
+        return s2 * (1.0 + self.share) + self.shift
+
+    def noise(self, noise: float, blocks: Array) -> float | Array:
+        """The noise variance of values in these blocks: the model's, or one (n,) for each value."""
+        return noise
+
+    def slopes(self, W: Array, K: Array, data: Observations) -> dict[str, float]:
         """``Σ_ij W_ij ∂add(K)_ij`` by the logarithm of each of the `hyperparameters`; see `add`."""
+        blocks, p = data.row_blocks, data.g.size
         w = self.weight(blocks, blocks)
         Ww = W * w
         found = {"shift": self.shift * float(Ww[p:, p:].sum()), "share": self.share * float(np.vdot(Ww, K))}
@@ -124,9 +153,9 @@ class QueryBlock(NamedTuple):
     def weighed(self) -> QueryBlock:
         """With the weights of the present blocks."""
         term, here = self.term, np.array([self._here])
-        values, gradients = (term.weight(each, here)[:, 0] for each in (self.of_values, self.of_gradients))
-        factor = 1.0 + term.share * np.append(values, term.weight_now(here))
-        return self._replace(factor=factor, gradient_factor=1.0 + term.share * gradients, offset=term.shift * values)
+        factor = np.append(term.factors(self.of_values, here)[:, 0], term.target_factors(here))
+        offset = term.shift * term.weight(self.of_values, here)[:, 0]
+        return self._replace(factor=factor, gradient_factor=term.factors(self.of_gradients, here)[:, 0], offset=offset)
 
     def more(self) -> QueryBlock:
         """With one more value, in the block of the queries."""
@@ -134,7 +163,11 @@ class QueryBlock(NamedTuple):
 
     def variance(self, s2: float) -> float:
         """Prior variance of a value without noise."""
-        return s2 * (1.0 + self.term.share) + self.term.shift
+        return self.term.variance(s2, self._here)
+
+    def noise(self, noise: float) -> float:
+        """Noise variance of a value."""
+        return float(np.max(self.term.noise(noise, np.array([self._here]))))
 
     @property
     def _here(self) -> float:

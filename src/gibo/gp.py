@@ -161,7 +161,7 @@ class GaussianProcess:
     def given(self, data: Observations) -> GaussianProcess:
         """`condition` on data that are already checked."""
         K = self._covariance(data, data)
-        np.einsum("ii->i", K)[:] += data.noise(self.noise)
+        np.einsum("ii->i", K)[:] += self._noise_of(data)
         return replace(self, observations=data, factor=linalg.cholesky(K))
 
     def extend(
@@ -194,7 +194,7 @@ class GaussianProcess:
             raise InputError(f"X: expected points of {old.X.shape[1]} dimensions, got {new.X.shape[1]}")
         if len(new.G):
             return self.given(old.append(new))
-        B, C = self._covariance(old, new), self._covariance(new, new) + np.diag(new.noise(self.noise))
+        B, C = self._covariance(old, new), self._covariance(new, new) + np.diag(self._noise_of(new))
         return replace(self, observations=old.append(new), factor=linalg.extend(self.factor, B, C))
 
     def _covariance(self, data: Observations, data2: Observations) -> Array:
@@ -204,8 +204,11 @@ class GaussianProcess:
             return K
         if np.isnan(data.row_blocks).any() or np.isnan(data2.row_blocks).any():
             raise InputError("blocks: expected the block of each value and gradient; this model has a block term")
-        w = self.blocks.weight(data.row_blocks, data2.row_blocks)
-        return self.blocks.add(K, w, data.g.size, data2.g.size)
+        return self.blocks.add(K, data.row_blocks, data2.row_blocks, data.g.size, data2.g.size)
+
+    def _noise_of(self, data: Observations) -> Array:
+        """The noise variances (N,) of observations."""
+        return data.noise(self.noise if self.blocks is None else self.blocks.noise(self.noise, data.blocks))
 
     @property
     def hyperparameters(self) -> dict[str, float | Array]:
@@ -300,6 +303,11 @@ class GaussianProcess:
         return self.blocks is not None and self.blocks.timescale is not None
 
     @property
+    def weighs_target(self) -> bool:
+        """Whether the covariance of an observation with the objective is not the kernel's alone."""
+        return self.blocks is not None and self.blocks.weighs_target
+
+    @property
     def prior_variance(self) -> float:
         """Of the objective at a point."""
         s2 = self.kernel.variance
@@ -340,12 +348,10 @@ class GaussianProcess:
         return self._with_target(self.kernel.joint(data.X, data.G, t[:0], t), data, t.size)
 
     def _with_target(self, K: Array, data: Observations, p2: int) -> Array:
-        """The kernel's covariance of the observations with the objective; with a drift, plus the term of the blocks."""
-        if self.blocks is None or not self.drifts:
+        """The covariance of the observations with the objective, from the kernel's."""
+        if self.blocks is None or not self.weighs_target:
             return K
-        return self.blocks.add(
-            K, self.blocks.weight_now(data.row_blocks)[:, None] * np.ones(K.shape[1]), data.g.size, p2
-        )
+        return self.blocks.add_target(K, data.row_blocks, data.g.size, p2)
 
     @cached_property
     def log_likelihood(self) -> float:
@@ -368,13 +374,16 @@ class GaussianProcess:
         """
         data, factor = conditioned(self)
         W = np.outer(self.a, self.a) - linalg.inverse(factor.L)
-        by_noise = self.noise * float((data.noise_scale * W.diagonal()[data.g.size :]).sum())
+        by_value = data.noise_scale * W.diagonal()[data.g.size :]
+        if self.blocks is not None:  # the noise of a value is linear in that of the model
+            by_value = by_value * (self.blocks.noise(1.0, data.blocks) - self.blocks.noise(0.0, data.blocks))
+        by_noise = self.noise * float(by_value.sum())
         of_blocks: dict[str, float] = {}
         if self.blocks is not None:
             K = self.kernel.joint(data.X, data.G, data.X, data.G)
-            slopes = self.blocks.slopes(W, K, data.row_blocks, data.g.size)
+            slopes = self.blocks.slopes(W, K, data)
             of_blocks = {name: 0.5 * slope for name, slope in slopes.items()}
-            W = W * (1.0 + self.blocks.share * self.blocks.weight(data.row_blocks, data.row_blocks))
+            W = W * self.blocks.factors(data.row_blocks, data.row_blocks)
         by_ell, by_s2 = self.kernel.hyperparameter_gradient(W, data.X, data.G)
         own = {name: 0.5 * self.kernel.own_gradient(name, W, data.X, data.G) for name in self.kernel.priors}
         return {"lengthscale": 0.5 * by_ell, "variance": 0.5 * by_s2, "noise": 0.5 * by_noise, **own, **of_blocks}

@@ -35,13 +35,20 @@ class Observations:
     def targets(self, mean: float) -> Array:
         return np.concatenate([self.g.ravel(), self.y - mean])
 
-    def noise(self, noise: float) -> Array:
+    def noise(self, noise: float | Array) -> Array:
+        """The noise variances (N,) where the model's is `noise`, one number or one per value."""
         return np.concatenate([self.g_noise.ravel(), noise * self.noise_scale + self.known_noise])
 
     @cached_property
     def row_blocks(self) -> Array:
         """The block (N,) of each row of K."""
         return np.concatenate([np.repeat(self.gradient_blocks, self.X.shape[1]), self.blocks])
+
+    def select(self, chosen: Array) -> Observations:
+        """Some of the values (n,), without the gradients."""
+        of_values = ("X", "y", "noise_scale", "known_noise", "blocks")
+        names = self.__dataclass_fields__
+        return Observations(**{name: getattr(self, name)[chosen if name in of_values else slice(0)] for name in names})
 
     def append(self, new: Observations) -> Observations:
         """These and further observations."""

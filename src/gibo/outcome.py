@@ -46,7 +46,7 @@ LARGEST_INFO = 1 << 20
 LONGEST_NAME = 100
 MOST_MEASURED = 1000
 # Further fields of an outcome; see `details`.
-DETAILS = frozenset(("measured", "noise", "repeats", "block"))
+DETAILS = frozenset(("measured", "noise", "repeats", "block", "source"))
 
 ITERATE, QUERY, BASELINE, EXTERNAL = "iterate", "query", "baseline", "external"
 
@@ -64,6 +64,7 @@ class Query:
         iteration: the iteration of the optimiser that asked for it.
         block: the block that it was planned for, see `gibo.Settings`. Its value belongs to this block unless `tell`
             gets another one. None: unknown.
+        source: where to evaluate it, a name in `sources`; None without sources.
     """
 
     id: int
@@ -72,6 +73,7 @@ class Query:
     kind: str
     iteration: int
     block: str | float | None = None
+    source: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +90,7 @@ class Outcome:
         noise: variance of the noise of `value`, if known.
         repeats: the number of evaluations of which `value` is the mean.
         block: a group of evaluations with a common shift, such as a day or an operator; a text or a number.
+        source: in a run with sources, where it was evaluated; None: where the query says, or on the machine.
         info: further JSON data; a journal records them with the value.
         failure: the reason why there is no value, or why the value is a penalty; None without a failure.
         traceback: of the exception, if any.
@@ -113,6 +116,7 @@ class Outcome:
     noise: float | None = None
     repeats: int = 1
     block: str | float | None = None
+    source: str | None = None
 
     @classmethod
     def failed(cls, reason: str | BaseException | bool, seconds: float = 0.0) -> Outcome:
@@ -134,14 +138,15 @@ class Outcome:
         return self if self.failure is None or penalty is None else replace(self, value=penalty)
 
     def details(self) -> dict[str, Any]:
-        """Measured quantities, noise, repeats and block as plain data, without those that were not given."""
+        """Measured quantities, noise, repeats, block and source as plain data, without those that were not given."""
         given = {"measured": dict(self.measured), "noise": self.noise, "repeats": self.repeats, "block": self.block}
+        given |= {"source": self.source}
         return {name: part for name, part in given.items() if part not in ({}, None) and (name, part) != ("repeats", 1)}
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """A query and its outcome, with the fields of both. The block is the outcome's, or else the query's."""
+    """A query and its outcome, with the fields of both. Block and source are the outcome's, or else the query's."""
 
     query: Query
     outcome: Outcome
@@ -157,11 +162,13 @@ class Evaluation:
     noise: float | None = field(init=False, repr=False)
     repeats: int = field(init=False, repr=False)
     block: str | float | None = field(init=False, repr=False)
+    source: str | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         q, o = self.query, self.outcome
         self.__dict__.update(measured=o.measured, noise=o.noise, repeats=o.repeats)
         self.__dict__.update(block=q.block if o.block is None else o.block)
+        self.__dict__.update(source=q.source if o.source is None else o.source)
         self.__dict__.update(id=q.id, x=q.x, kind=q.kind, iteration=q.iteration, value=o.value, failure=o.failure)
         self.__dict__.update(gradient=o.gradient, gradient_noise=o.gradient_noise)
 
@@ -285,7 +292,7 @@ def _with_mean(outcome: Outcome, where: str) -> Outcome:
 
 
 def _checked_details(outcome: Outcome, where: str) -> dict[str, Any]:
-    """Measured quantities, noise, repeats and block, checked."""
+    """Measured quantities, noise, repeats, block and source, checked."""
     measured = instance(f"{where}measured", outcome.measured, Mapping, 'numbers by name, such as {"torque": 3.2}')
     items = as_list(f"{where}measured", measured.items(), "numbers by name") if measured else []
     if len(items) > MOST_MEASURED:
@@ -299,7 +306,8 @@ def _checked_details(outcome: Outcome, where: str) -> dict[str, Any]:
         raise InputError(f"{where}noise: expected a variance of at most {LARGEST**2:g}, got {noise:g}")
     block = None if outcome.block is None else as_block(f"{where}block", outcome.block)
     repeats = positive_int(f"{where}repeats", outcome.repeats)
-    return {"measured": quantities, "noise": noise, "repeats": repeats, "block": block}
+    source = None if outcome.source is None else as_name(f"{where}source", outcome.source, "a name")
+    return {"measured": quantities, "noise": noise, "repeats": repeats, "block": block, "source": source}
 
 
 def as_name(name: str, text: Any, what: str) -> str:

@@ -58,6 +58,7 @@ OPTIMIZERS = [
         ),
         id="gibo-paper-random-momentum",
     ),
+    pytest.param(plain(GIBO, sources={"simulator": 1, "machine": 20}), id="gibo-sources"),
     pytest.param(plain(ARS, directions=4, top=2), id="ars"),
     pytest.param(plain(CMAES), id="cma-es"),
     pytest.param(plain(CMAES, noise_handling=True), id="cma-es-noise"),

@@ -84,7 +84,8 @@ def test_late_values_count(make):
         return optimizer
 
     low, high = later(-3.0), later(3.0)
-    assert high.best_seen.value == 3.0
+    if high.log.simulator is None:  # a simulator's value is not the objective's
+        assert high.best_seen.value == 3.0
     assert low.iterate.tolist() != high.iterate.tolist()
     if isinstance(low, GIBO):
         assert low.jacobian().mean.tolist() != high.jacobian().mean.tolist()

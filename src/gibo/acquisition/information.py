@@ -89,7 +89,7 @@ class GradientInformation:
         self.t = t
         self._kernel: Kernel = gp.kernel
         self._ell = gp.kernel.ell(d)
-        self._noise = gp.noise + gp.jitter
+        self._of_model = gp.noise, gp.jitter
         H = gp.prior_gradient_covariance(d)
         if gp.observations is None or gp.factor is None:
             none = np.empty((0, d))
@@ -104,6 +104,7 @@ class GradientInformation:
             self._V = linalg.solve_lower(self._L, gp.cross_gradient(t))
         self.covariance: Array = schur_complement(H, self._V)
         self._blocks = None if gp.blocks is None else QueryBlock.of(gp.blocks, of_values, of_gradients, block)
+        self._noise = gp.jitter + (gp.noise if self._blocks is None else self._blocks.noise(gp.noise))
 
     def __call__(self, x: npt.ArrayLike) -> float | Array:
         """α at x: a number for (d,), an array (p,) for (p, d)."""
@@ -175,7 +176,7 @@ class GradientInformation:
         N, pivot = len(self._L), float(np.sqrt(v[0]))
         after = object.__new__(type(self))
         after.t, after._kernel, after._ell = self.t, self._kernel, self._ell
-        after._noise = self._noise
+        after._of_model, after._noise = self._of_model, self._noise
         after._sites = self._sites.more(u)
         after._blocks = None if self._blocks is None else self._blocks.more()
         after._L = np.zeros((N + 1, N + 1), order="F")
@@ -189,7 +190,10 @@ class GradientInformation:
     def in_block(self, block: float | None) -> Self:
         """The acquisition for queries in another block."""
         other = copy(self)
-        other._blocks = None if self._blocks is None else self._blocks._replace(block=block).weighed()
+        if self._blocks is not None:
+            other._blocks = self._blocks._replace(block=block).weighed()
+            noise, jitter = self._of_model
+            other._noise = jitter + other._blocks.noise(noise)
         return other
 
     def scaled_batch(self, U: Array) -> Array:

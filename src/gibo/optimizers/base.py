@@ -136,6 +136,7 @@ class Optimizer(ABC):
         repeats: int | None = None,
         measured: Mapping[str, float] | None = None,
         block: str | float | None = None,
+        source: str | None = None,
     ) -> None:
         """Report a value (higher is better) or a failure of a query, or of a point (d,) of your own.
 
@@ -145,16 +146,18 @@ class Optimizer(ABC):
             gradient: (d,) the objective's gradient there, if known; with gradient_noise, the variance of its noise (one
                 number or one per parameter).
             failed: True, the reason or the exception, if there is no value; the optimiser continues without it.
-            noise, repeats, measured, block: see `gibo.Outcome`.
+            noise, repeats, measured, block, source: see `gibo.Outcome`.
         """
-        details = {"noise": noise, "repeats": repeats, "measured": measured, "block": block}
+        details = {"noise": noise, "repeats": repeats, "measured": measured, "block": block, "source": source}
         outcome = told_outcome(self.d, value, gradient, gradient_noise, failed, **details)
         query = query if isinstance(query, Query) else self.external(query)
         self.check_outcome(query, outcome)
         self.receive(query, outcome)
 
-    def check_outcome(self, query: Query, outcome: Outcome) -> None:  # noqa: B027  # only those with limits need more
-        """Raise an `InputError` if the outcome lacks something that the optimiser needs."""
+    def check_outcome(self, query: Query, outcome: Outcome) -> None:
+        """Raise an `InputError` if the optimiser cannot use the outcome."""
+        if outcome.source is not None and self.log.simulator is None:
+            raise InputError(f"source: expected none in a run without sources, got {shown(outcome.source)}")
 
     def within_limits(self, e: Evaluation) -> bool:
         """Whether no limit was measured to be violated: the search may begin there, and recommend it."""
@@ -384,13 +387,17 @@ class Optimizer(ABC):
         """The block for which the next queries are planned; None if no block is known."""
         return None
 
+    def _source(self) -> str | None:
+        """Where the next queries are evaluated; None without sources."""
+        return None
+
     def _used_again(self) -> Sequence[Evaluation]:
         """The evaluations that the optimiser may use again; by default all."""
         return self.evaluations
 
     def _query(self, number: int, x: Array, kind: str) -> Query:
         x = read_only(self.evaluated(x).copy())
-        return Query(number, x, self._seed(number), kind, self._iteration, self._block())
+        return Query(number, x, self._seed(number), kind, self._iteration, self._block(), self._source())
 
     def _seed(self, number: int) -> int:
         """The seed of a query of the present iteration."""

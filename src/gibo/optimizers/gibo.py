@@ -28,12 +28,14 @@ from gibo.acquisition.information import GradientInformation
 from gibo.errors import InputError
 from gibo.gp import GaussianProcess
 from gibo.optimizers.limits import LimitModels, Limits
-from gibo.optimizers.log import Started
+from gibo.optimizers.log import Log, Started
+from gibo.optimizers.model import Surrogate
 from gibo.optimizers.model_based import ModelBased
 from gibo.optimizers.region import Region
 from gibo.optimizers.rows import blocks_to_come, expecting_usual_noise
 from gibo.optimizers.scale import Findings
 from gibo.optimizers.settings import Settings
+from gibo.optimizers.sources import Sources
 from gibo.outcome import EXTERNAL, ITERATE, QUERY, Evaluation, Outcome, Query
 from gibo.steps import State
 
@@ -54,6 +56,7 @@ class GIBO(ModelBased):
             paper's.
         limits: limits of measured quantities: `gibo.Limits`, or (lower, upper) by name.
         largest_step: the largest change of a parameter in a step, in units of `scale`; None: no limit.
+        sources: two sources of different cost, ``{"simulator": 1, "robot": 50}``; see `gibo.optimizers.sources`.
 
     Example:
         >>> import gibo
@@ -82,8 +85,15 @@ class GIBO(ModelBased):
         settings: Settings | None = None,
         limits: Limits | Mapping[str, Any] | None = None,
         largest_step: float | None = None,
+        sources: Sources | Mapping[str, float] | None = None,
     ) -> None:
         super().__init__(x0, scale=scale, bounds=bounds, seed=seed, settings=settings)
+        self.sources = sources if isinstance(sources, Sources) or sources is None else Sources(sources)
+        if self.sources is not None:
+            self.sources.check(self.settings, limited=limits is not None)
+            self.log = Log(self.sources.simulator)
+            self._surrogate = Surrogate.initial(self.settings, self.scale, self.sources)
+        self._at: str | None = None  # where the next queries are evaluated
         self.limits = limits if isinstance(limits, Limits) or limits is None else Limits(limits)
         self.largest_step = None if largest_step is None else positive("largest_step", largest_step)
         self._limit_models = LimitModels.initial(self.limits, self.settings, self.scale)
@@ -107,14 +117,19 @@ class GIBO(ModelBased):
             self._check_start()
         if self.settings.fit_at != "step":
             self._fit()  # line 6
+        if self.sources is not None:
+            self._at, count = self._source_and_count(self.sources)
+        else:
+            count = M if self._iteration else M_first
+        if not count:
+            return batch
         information = self._information(iterate_comes=bool(batch))
-        count = M if self._iteration else M_first
         Z = self._planned(information, count)  # lines 7 to 12
         self._iterate_asked = True
         return batch + [(self._apart(z * self.scale), QUERY) for z in Z]
 
     def _update(self, batch: list[Evaluation]) -> None:
-        if all(e.kind == ITERATE for e in batch):
+        if self.sources is None and all(e.kind == ITERATE for e in batch):
             return  # the queries of this iteration follow
         planned = self._surrogate.hyperparameters.lengthscale
         if self.settings.fit_at == "step":
@@ -153,6 +168,8 @@ class GIBO(ModelBased):
         z, state = move.next(gp, t, lower, upper, self._move_state)
         if self.largest_step is not None:
             z = t + (z - t) * min(1.0, self.largest_step / max(float(np.abs(z - t).max()), 1e-300))
+        if self.sources is not None:
+            z = self._or_return(gp, z, move.beta)
         region = self._region()
         if region is None or region.slack(z[None])[0] >= 0.0:
             return z, state
@@ -163,8 +180,8 @@ class GIBO(ModelBased):
 
     def _correct_scale(self, batch: list[Evaluation], planned: Array) -> None:
         """Rescale the lengthscales and their prior until the values show a signal."""
-        rule, window = self.settings.scale_rule, self._window()
-        if rule is None or self._scale_found or not window:
+        rule, window = self.settings.scale_rule, [*self._window(), *self._simulated()]
+        if rule is None or self._scale_found or not window or all(e.kind == ITERATE for e in batch):
             return
         valued = [(e.value, np.array_equal(e.x, self._iterate)) for e in batch if e.value is not None]
         here, around = ([value for value, same in valued if same is which] for which in (True, False))
@@ -188,10 +205,10 @@ class GIBO(ModelBased):
         z, window = self._iterate / self.scale, self._window(N_m - M - iterate_comes - baseline_comes)
         noise, N_g = self._gradients_to_come(iterate_comes)
         expecting, pending = None, list(self.log.pending.values())  # of earlier iterations, see `proceed`
-        block, of_pending = blocks_to_come(window, pending, self._block(), self.settings)
+        block, of_pending = self._blocks_to_come(window, pending)
         if noise is not None:
             expecting = self._surrogate.expecting_gradient(window, self._window(), self._iterate, noise, N_g, block)
-        gp = self._surrogate.given(window, N_g).gp if expecting is None else expecting
+        gp = self._surrogate.given([*window, *self._simulated()], N_g).gp if expecting is None else expecting
         information = GradientInformation(expecting_usual_noise(gp), at=z, block=block)
         for query, its_block in zip(pending, of_pending, strict=True):
             information = information.in_block(its_block).extend(query.x / self.scale).in_block(block)
@@ -204,6 +221,46 @@ class GIBO(ModelBased):
         if self.shares_seeds:
             return self._seed(self.log.next_id)
         return self.log.valued[-1].block if self.settings.blocks == "given" and self.log.valued else None
+
+    # -- sources ------------------------------------------------------------------------------------------------------
+
+    def _source(self) -> str | None:
+        return self._at
+
+    def _blocks_to_come(
+        self, window: Sequence[Evaluation], pending: Sequence[Query]
+    ) -> tuple[float | None, list[float | None]]:
+        """The numbers of the blocks, or sources, of the next queries and of the pending ones."""
+        if self.sources is None:
+            return blocks_to_come(window, pending, self._block(), self.settings)
+        return self.sources.number(self._at), self.sources.numbers(pending).tolist()
+
+    def _source_and_count(self, sources: Sources) -> tuple[str, int]:
+        """Where this iteration is evaluated, and the number of its queries; see `gibo.optimizers.sources`."""
+        M, M_first, *_ = self.settings.sizes
+        self._at = sources.machine
+        known = self.evaluations
+        on_machine = sources.of_machine(known)
+        if not self.log.valued:
+            return sources.machine, M_first if on_machine else 0  # the start alone, unless it failed
+        if self._surrogate.uses_simulator and sources.can_afford(self.log, M_first + 1):
+            information = self._information(iterate_comes=False)
+            worth = {}
+            for name, cost in sources.costs:
+                at_source = information.in_block(sources.number(name))
+                z = self.settings.queries.choose(at_source, *self._box(), 1, self._rng, self._directions)
+                worth[name] = float(np.asarray(at_source(z))[0]) / cost
+            if worth[sources.simulator] > worth[sources.machine]:
+                return sources.simulator, M_first
+        if len(on_machine) == 1 and len(known) > 1:
+            return sources.machine, 0  # a look at where the simulator led
+        is_known = self._surrogate.uses_simulator or any(e.kind == QUERY for e in on_machine)
+        return sources.machine, M if is_known else M_first
+
+    def _or_return(self, gp: GaussianProcess, z: Array, beta: float) -> Array:
+        """z, or the point evaluated on the machine that has a higher lower confidence bound."""
+        Z = np.array([z, *(e.x / self.scale for e in self._window())])
+        return np.asarray(Z[int(LowerConfidenceBound(gp, beta)(Z).argmax())])
 
     # -- limits and failures ------------------------------------------------------------------------------------------
 
@@ -221,6 +278,8 @@ class GIBO(ModelBased):
 
     def check_outcome(self, query: Query, outcome: Outcome) -> None:
         super().check_outcome(query, outcome)
+        if self.sources is not None:
+            self.sources.check_outcome(outcome)
         if self.limits is not None and query.kind != EXTERNAL:
             self.limits.check_measured(outcome)
 
@@ -230,12 +289,12 @@ class GIBO(ModelBased):
     def _seen(self) -> list[Evaluation]:
         """The data of the models of limits and failures: the start and the last N_m evaluations, including failures."""
         N_m, start = self.settings.sizes[2], self._start()
-        seen = self.evaluations[-N_m:]
+        seen = [e for e in self.evaluations if self.sources is None or e.source != self.sources.simulator][-N_m:]
         return seen if start is None or start in seen else [start, *seen]
 
     @property
     def _models_limits(self) -> bool:
-        return self.limits is not None or len(self.log.valued) < len(self.log.evaluations)
+        return self.limits is not None or self.log.has_failures
 
     def _region(self, limited: bool = True) -> Region | None:
         """The region in which evaluations should not fail and, if `limited`, the limits should hold."""
@@ -286,7 +345,7 @@ class GIBO(ModelBased):
         before = self.log.of_iteration(self._iteration - 1)
         coming = sum(e.gradient is not None for e in before if e.kind == QUERY)
         room = max(0, self.settings.sizes[3] - coming)
-        last = self._last_iterate() if iterate_comes else None
+        last = self._last_iterate() if iterate_comes and self.sources is None else None
         noise = None if last is None else last.gradient_noise
         return (None, room) if noise is None or not room else (noise, room - 1)
 

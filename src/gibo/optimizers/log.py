@@ -154,7 +154,8 @@ class Log:
     Attributes:
         events: in the order in which they happened.
         evaluations: all evaluations, by id.
-        valued: the evaluations with a value, in the order of their ids.
+        valued: the evaluations with a value, in the order of their ids; with sources, those of the machine.
+        simulated: those of the simulator.
         best_seen: the evaluation with the highest value, the first one of equals.
         pending: the queries that are not told yet, by id.
         batch: ids of the last batch; empty after it is closed.
@@ -162,7 +163,9 @@ class Log:
         next_id: of the next query.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, simulator: str | None = None) -> None:
+        self.simulator = simulator  # the name of the source whose values do not count
+        self.simulated: list[Evaluation] = []
         self.events: list[Event] = []
         self.evaluations: dict[int, Evaluation] = {}
         self.valued: list[Evaluation] = []
@@ -176,6 +179,11 @@ class Log:
     def has_asked(self) -> bool:
         """Whether `ask` was called."""
         return any(isinstance(event, Asked) for event in self.events)
+
+    @property
+    def has_failures(self) -> bool:
+        """Whether an evaluation has no value."""
+        return len(self.valued) + len(self.simulated) < len(self.evaluations)
 
     def ask(self, asked: Asked) -> None:
         """Make these queries pending; they must be the next ones."""
@@ -199,7 +207,9 @@ class Log:
         e = Evaluation(query, told.outcome)
         self.events.append(Told(query, told.outcome))
         self.evaluations[e.id] = e
-        if e.value is not None:
+        if e.value is not None and e.source is not None and e.source == self.simulator:
+            insort(self.simulated, e, key=lambda each: each.id)
+        elif e.value is not None:
             insort(self.valued, e, key=lambda each: each.id)
             best = self.best_seen
             if best is None or best.value is None or (e.value, -e.id) > (best.value, -best.id):
@@ -239,6 +249,7 @@ class Log:
         moved = _moved(list(moving.values()), event.transform)
         self.evaluations = self.evaluations | moved
         self.valued = [moved.get(e.id, e) for e in self.valued]
+        self.simulated = [moved.get(e.id, e) for e in self.simulated]
         if self.best_seen is not None:
             self.best_seen = moved[self.best_seen.id]
         self.events.append(event)

@@ -21,6 +21,7 @@ import numpy as np
 from gibo._checks import as_flag, as_vector, finite, positive
 from gibo._linalg import Array, solve_lower
 from gibo.errors import InputError
+from gibo.gap import MACHINE, SIMULATOR, GapTerm
 from gibo.gp import GaussianProcess, Jacobian, conditioned
 from gibo.kernels import KERNELS
 from gibo.map_fit import fit
@@ -29,6 +30,7 @@ from gibo.observations import Observations
 from gibo.optimizers.log import Belief
 from gibo.optimizers.rows import block_priors, block_term, blocks_of, can_be_warped, noise_of
 from gibo.optimizers.settings import Settings
+from gibo.optimizers.sources import GAP_PRIORS, Sources, aligned
 from gibo.optimizers.units import InUnits, Units
 from gibo.outcome import Best, Evaluation
 from gibo.priors import Prior
@@ -63,13 +65,14 @@ class Hyperparameters(NamedTuple):
     blocks: dict[str, float]
 
     @classmethod
-    def initial(cls, settings: Settings, d: int) -> Hyperparameters:
+    def initial(cls, settings: Settings, d: int, sources: Sources | None = None) -> Hyperparameters:
         """The initial hyperparameters: fixed values, or the prior's mean."""
         ell, s2, noise = (
             np.asarray(h.mean if isinstance(h, Prior) else h, dtype=np.float64)
             for h in (settings.lengthscale, settings.variance, settings.noise)
         )
-        blocks = {name: prior.mean for name, prior in block_priors(settings).items()}
+        priors = block_priors(settings) if sources is None else GAP_PRIORS
+        blocks = {name: prior.mean for name, prior in priors.items()}
         return cls(np.broadcast_to(ell, (d,)).copy(), float(s2), float(noise), KERNELS[settings.kernel]().own, blocks)
 
     @classmethod
@@ -112,7 +115,10 @@ class Model:
         """The lowest and the highest value in the model."""
         if self.gp.observations is None or not self.gp.n:
             return -math.inf, math.inf
-        y = self.units.invert(self.gp.observations.y)
+        u = self.gp.observations.y
+        if isinstance(self.gp.blocks, GapTerm):
+            u = u[self.gp.observations.blocks == MACHINE]
+        y = self.units.invert(u)
         return float(y.min()), float(y.max())
 
     def at(self, x: Array) -> Best:
@@ -168,6 +174,21 @@ class Model:
         n, variance = len(data.y), max(float(data.y.var()), 1e-300)
         return self.gp.log_likelihood + 0.5 * n * (math.log(2.0 * math.pi * variance) + 1.0)
 
+    @property
+    def evidence_of_machine(self) -> float:
+        """The same for the machine's values given the simulator's; `evidence` of a model of one source."""
+        if not isinstance(self.gp.blocks, GapTerm):
+            return self.evidence
+        alone, simulated = self.of_source(MACHINE), self.of_source(SIMULATOR)
+        both = self.gp.log_likelihood - simulated.gp.log_likelihood
+        return alone.evidence + both - alone.gp.log_likelihood
+
+    def of_source(self, source: float) -> Model:
+        """The model of the values of one source alone, with the same hyperparameters and the same mean."""
+        return replace(
+            self, gp=replace(self.gp, mean=self.gp.prior_mean).given(self.data.select(self.data.blocks == source))
+        )
+
     def trend(self, times: Array) -> float:
         """The slope of the values in time, in its standard errors, for a model given values alone at these times (n,).
 
@@ -212,6 +233,8 @@ class Surrogate:
         log_factor: logarithm of the factor by which the lengthscales and their prior were rescaled.
         uses_mean: whether the settings' fitted mean made the values of the last fit likelier; see `MEAN_GAINS`. If
             nothing is fitted it is used from the start.
+        sources: a simulator beside the machine; None: there is one source.
+        uses_simulator: whether the simulator's values made those of the machine likelier.
     """
 
     settings: Settings
@@ -220,11 +243,21 @@ class Surrogate:
     warning: str | None = None
     log_factor: float = 0.0
     uses_mean: bool = False
+    sources: Sources | None = None
+    uses_simulator: bool = False
 
     @classmethod
-    def initial(cls, settings: Settings, scale: Array) -> Surrogate:
+    def initial(cls, settings: Settings, scale: Array, sources: Sources | None = None) -> Surrogate:
         never_fitted = settings.fit == "never" or not settings.priors
-        return cls(settings, scale, Hyperparameters.initial(settings, len(scale)), uses_mean=never_fitted)
+        initial = Hyperparameters.initial(settings, len(scale), sources)
+        return cls(
+            settings,
+            scale,
+            initial,
+            uses_mean=never_fitted,
+            sources=sources,
+            uses_simulator=sources is not None,
+        )
 
     @property
     def prior(self) -> GaussianProcess:
@@ -237,7 +270,8 @@ class Surrogate:
         if isinstance(mean, Mean):
             mean = InUnits(mean, self.scale, units.shift, units.spread)
         kernel = KERNELS[self.settings.kernel](ell, variance, **own)
-        return GaussianProcess(kernel, noise, mean, blocks=block_term(blocks, now))
+        uses_blocks = self.sources is None or self.uses_simulator
+        return GaussianProcess(kernel, noise, mean, blocks=block_term(blocks, now) if uses_blocks else None)
 
     def _mean(self, uses_mean: bool) -> float | Literal["estimated"] | Mean | Fitted:
         """Where gradients are inferred; a fitted one in the model's units, if it is used."""
@@ -248,15 +282,22 @@ class Surrogate:
 
     def given(self, evaluations: Sequence[Evaluation], N_g: int = 0) -> Model:
         """The posterior given evaluations with values, and the last N_g gradients among them."""
+        if self.sources is not None and not self.uses_simulator:
+            evaluations = self.sources.of_machine(evaluations)
         y = _values(evaluations)
-        units = Units.of(y, self.settings.standardize)
         blocks = blocks_of(evaluations, self.settings)
+        if self.sources is not None and self.uses_simulator:
+            blocks = self.sources.numbers(evaluations)
+            y = aligned(y, blocks)
+        units = Units.of(y, self.settings.standardize)
         gp = self._prior(units, 0.0 if blocks is None or not len(blocks) else float(blocks.max()))
         if not evaluations:
             return Model(gp, units, self.scale)
         X, u = np.array([e.x for e in evaluations]) / self.scale, units.apply(y)
         rows: dict[str, Any] = noise_of(evaluations, units.spread) | ({} if blocks is None else {"blocks": blocks})
-        if N_g == 0 or not any(e.gradient is not None for e in evaluations):  # gradients would need warping, too
+        if (
+            N_g == 0 or self.sources is not None or not any(e.gradient is not None for e in evaluations)
+        ):  # gradients would need warping, too
             model = Model(gp.condition(X, u, **rows), units, self.scale)
             return self._likeliest(model, y) if can_be_warped(evaluations) else model
         known = [(e.x, e.gradient, e.gradient_noise) for e in evaluations if e.gradient is not None]
@@ -272,6 +313,28 @@ class Surrogate:
         Exact gradients of a gentle slope beside a cliff would outweigh the values, and lengthscales and steps would be
         far too long.
         """
+        if self.sources is not None:
+            return self._fit_sources(evaluations, self.sources)
+        return self._fitted(evaluations)
+
+    def _fit_sources(self, evaluations: Sequence[Evaluation], sources: Sources) -> Surrogate:
+        """The fit to both sources, or to the machine alone; see `gibo.optimizers.sources`."""
+        machine = sources.of_machine(evaluations)
+        if len(machine) == len(evaluations):
+            return self._fitted(evaluations)
+        both = replace(self, uses_simulator=True)._fitted(evaluations)
+        if not machine or machine[-1].id < max(e.id for e in evaluations):
+            return both  # after an iteration in the simulator
+        with_simulator = both.given(evaluations)
+        alone = replace(self, uses_simulator=False)
+        evidence = [with_simulator.of_source(MACHINE).evidence]
+        if len(machine) >= LEAST_VALUES:
+            alone = alone._fitted(machine)
+            evidence.append(alone.given(machine).evidence)
+        return both if with_simulator.evidence_of_machine > max(evidence) else alone
+
+    def _fitted(self, evaluations: Sequence[Evaluation]) -> Surrogate:
+        """MAP hyperparameters."""
         if self.settings.standardize and len({e.value for e in evaluations}) == 1:
             return self  # all equal, such as the highest score: any long lengthscale explains it
         gp = self.given(evaluations).gp
@@ -286,9 +349,10 @@ class Surrogate:
                 uses_mean = gain > MEAN_GAINS
                 fitted = with_mean if uses_mean else plain
         warning = None if fitted.warning is None else fitted.warning.message
-        return replace(
-            self, hyperparameters=Hyperparameters.of(fitted.gp, len(self.scale)), warning=warning, uses_mean=uses_mean
-        )
+        hyperparameters = Hyperparameters.of(fitted.gp, len(self.scale))
+        if self.sources is not None and not self.uses_simulator:
+            hyperparameters = hyperparameters._replace(blocks=self.hyperparameters.blocks)
+        return replace(self, hyperparameters=hyperparameters, warning=warning, uses_mean=uses_mean)
 
     def expecting_gradient(
         self,
@@ -324,7 +388,8 @@ class Surrogate:
 
     def priors(self) -> dict[str, Prior]:
         """Of the hyperparameters that are fitted, by name."""
-        priors = {**self.settings.priors, **KERNELS[self.settings.kernel].priors, **block_priors(self.settings)}
+        of_blocks = GAP_PRIORS if self.uses_simulator else block_priors(self.settings)
+        priors = {**self.settings.priors, **KERNELS[self.settings.kernel].priors, **of_blocks}
         ell: Any = priors.get("lengthscale")
         if not self.log_factor or ell is None:
             return priors
@@ -335,6 +400,7 @@ class Surrogate:
         given = list(self.hyperparameters[:4]) if self.hyperparameters.own else list(self.hyperparameters[:3])
         found: dict[str, Any] = {"hyperparameters": given, "warning": self.warning}
         found |= {"blocks": self.hyperparameters.blocks} if self.hyperparameters.blocks else {}
+        found |= {} if self.sources is None else {"uses_simulator": self.uses_simulator}
         found |= {"uses_mean": self.uses_mean} if isinstance(self.settings.mean, Fitted) else {}
         return found | ({"log_factor": self.log_factor} if self.log_factor else {})
 
@@ -355,8 +421,14 @@ class Surrogate:
         if abs(log_factor) > LARGEST_IN_MEMOS or (log_factor and not self.can_be_rescaled):
             raise InputError("memo: its log_factor does not fit the settings")
         uses_mean = as_flag("memo: uses_mean", memo.get("uses_mean", self.uses_mean))
+        uses_simulator = as_flag("memo: uses_simulator", memo.get("uses_simulator", self.uses_simulator))
         return replace(
-            self, hyperparameters=hyperparameters, warning=warning, log_factor=log_factor, uses_mean=uses_mean
+            self,
+            hyperparameters=hyperparameters,
+            warning=warning,
+            log_factor=log_factor,
+            uses_mean=uses_mean,
+            uses_simulator=uses_simulator,
         )
 
     def _likeliest(self, model: Model, y: Array) -> Model:

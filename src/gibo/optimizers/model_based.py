@@ -65,6 +65,7 @@ class ModelBased(Optimizer):
         return Settings()
 
     def check_outcome(self, query: Query, outcome: Outcome) -> None:
+        super().check_outcome(query, outcome)
         check_time(query, outcome, self.settings)
 
     # -- what it knows ------------------------------------------------------------------------------------------------
@@ -103,13 +104,13 @@ class ModelBased(Optimizer):
     def trend(self) -> float | None:
         """The slope of the values of the window in time, in its standard errors.
 
-        None if the model has gradients, or blocks or times that would explain it, or fewer than `LEAST_FOR_TREND`
-        values.
+        None if the model has gradients, sources, or blocks or times that would explain it, or fewer than
+        `LEAST_FOR_TREND` values.
         """
         window = self._window()
         if len(window) < LEAST_FOR_TREND or self.settings.drift or self.settings.blocks is not None:
             return None
-        if any(e.gradient is not None for e in window):
+        if self.log.simulator is not None or any(e.gradient is not None for e in window):
             return None
         with single_thread():
             return self._model().trend(np.array([float(e.id) for e in window]))
@@ -129,7 +130,7 @@ class ModelBased(Optimizer):
         if self.settings.only_evaluated and start is None and self.begun and not in_doubt:
             best = self.start  # it was named, and is not evaluated yet
         elif self.settings.only_evaluated and start is not None and not in_doubt:
-            signal = len(judge.data.G) > 0 or judge.evidence >= SURE_SIGNAL  # gradients have a known noise
+            signal = len(judge.data.G) > 0 or judge.evidence_of_machine >= SURE_SIGNAL  # gradients have a known noise
             surely = signal and judge.probability_above(best, start.x) >= SURELY_BETTER
             best = best if surely else start.x
         return judge.at(best)
@@ -172,14 +173,18 @@ class ModelBased(Optimizer):
         return self._given(self._window())
 
     def _given(self, evaluations: Sequence[Evaluation]) -> Model:
-        """The posterior given these evaluations and the last N_g gradients among them."""
-        return self._surrogate.given(evaluations, self.settings.sizes[3])
+        """The posterior given these evaluations, the last N_g gradients among them, and the simulator's values."""
+        return self._surrogate.given([*evaluations, *self._simulated()], self.settings.sizes[3])
+
+    def _simulated(self) -> list[Evaluation]:
+        """The last N_m evaluations of the simulator with a value; none without sources."""
+        return self.log.simulated[-self.settings.sizes[2] :]
 
     def _fit(self) -> None:
         """MAP hyperparameters, if there are enough values."""
         _, _, N_m, _, fit_from = self.settings.sizes
         needed = {"each": fit_from, "full": N_m}.get(self.settings.fit)
-        window = self._window()
+        window = [*self._window(), *self._simulated()]
         if self.settings.priors and needed is not None and len(window) >= needed:
             self._surrogate = self._surrogate.fit(window)
 
@@ -230,7 +235,7 @@ class ModelBased(Optimizer):
 
     def _used_again(self) -> Sequence[Evaluation]:
         start = self._start()
-        window = self._window()
+        window = [*self._window(), *self._simulated()]
         return window if start is None or start in window else [start, *window]
 
     # -- memo ---------------------------------------------------------------------------------------------------------

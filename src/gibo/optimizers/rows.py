@@ -19,6 +19,7 @@ import numpy as np
 from gibo._linalg import Array
 from gibo.blocks import BlockTerm
 from gibo.errors import InputError
+from gibo.gap import GapTerm
 from gibo.gp import GaussianProcess
 from gibo.optimizers.settings import Settings
 from gibo.outcome import Evaluation, Outcome, Query
@@ -64,9 +65,11 @@ def block_priors(settings: Settings) -> dict[str, Prior]:
 
 
 def block_term(hyperparameters: dict[str, float], now: float) -> BlockTerm | None:
-    """The model's block term with these hyperparameters."""
+    """The model's block term, or gap, with these hyperparameters."""
     if not hyperparameters:
         return None
+    if "factor" in hyperparameters:
+        return GapTerm(**hyperparameters)
     return BlockTerm(**hyperparameters, now=now if "timescale" in hyperparameters else None)
 
 

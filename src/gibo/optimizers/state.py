@@ -14,7 +14,7 @@ from gibo._checks import as_vector, instance, natural, shown
 from gibo._serialize import from_plain, to_plain
 from gibo.errors import GiboError, InputError
 from gibo.optimizers.log import Asked, Event, Iteration, Proceeded, Reparametrized, Started, Stepped, Told, last_whole
-from gibo.outcome import EXTERNAL, Outcome, Query, as_block, checked, read_only
+from gibo.outcome import EXTERNAL, Outcome, Query, as_block, as_name, checked, read_only
 
 STATE_FORMAT = 2
 
@@ -183,7 +183,8 @@ def query_from_plain(data: dict[str, Any], d: int) -> Query:
     if not all(type(n) is int and 0 <= n < 1 << 63 for n in numbers) or not isinstance(data["kind"], str):
         raise InputError("state: expected whole numbers as a query's id, seed and iteration, and a word as its kind")
     block = None if data.get("block") is None else as_block("block", data["block"])
-    return Query(data["id"], x, data["seed"], data["kind"][:40], data["iteration"], block)
+    source = None if data.get("source") is None else as_name("source", data["source"], "a name")
+    return Query(data["id"], x, data["seed"], data["kind"][:40], data["iteration"], block, source)
 
 
 def outcome_from_plain(data: dict[str, Any], d: int) -> Outcome:

@@ -27,7 +27,7 @@ FILES = sorted((SOURCE / "gibo").rglob("*.py"))
 LAYERS = [
     {"errors", "_linalg", "_checks", "_plugins", "_serialize", "outcome"},
     {"parameters"},
-    {"kernels", "priors", "means", "observations", "blocks"},
+    {"kernels", "priors", "means", "observations", "blocks", "gap"},
     {"gp"},
     {"map_fit", "acquisition"},
     {"steps"},

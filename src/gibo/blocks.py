@@ -93,6 +93,10 @@ class BlockTerm(Serializable):
         """The same (n,) between each block and the objective that the model describes."""
         return 1.0 + self.share * self.weight_now(blocks)
 
+    def target_prior(self, k: Array, level: float = 1.0) -> Array:
+        """The covariance of the objective from that of the kernel; with the level 0, of its gradients."""
+        return k if self.now is None else k * (1.0 + self.share) + level * self.shift
+
     @property
     def weighs_target(self) -> bool:
         """Whether the covariance of an observation with the objective is not k alone."""
@@ -106,6 +110,8 @@ class BlockTerm(Serializable):
 
     def add_target(self, K: Array, blocks: Array, p: int, p2: int) -> Array:
         """The same where the columns of K are the objective's."""
+        if not self.weighs_target:
+            return K
         extended: Array = K * self.target_factors(blocks)[:, None]
         extended[p:, p2:] += self.shift * self.weight_now(blocks[p:])[:, None]
         return extended

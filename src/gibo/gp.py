@@ -298,11 +298,6 @@ class GaussianProcess:
         return Jacobian(mean, covariance)
 
     @property
-    def drifts(self) -> bool:
-        """Whether the model predicts the objective at a time instead of the kernel's process alone."""
-        return self.blocks is not None and self.blocks.timescale is not None
-
-    @property
     def weighs_target(self) -> bool:
         """Whether the covariance of an observation with the objective is not the kernel's alone."""
         return self.blocks is not None and self.blocks.weighs_target
@@ -311,17 +306,17 @@ class GaussianProcess:
     def prior_variance(self) -> float:
         """Of the objective at a point."""
         s2 = self.kernel.variance
-        return s2 * (1.0 + self.blocks.share) + self.blocks.shift if self.blocks and self.drifts else s2
+        return s2 if self.blocks is None else float(self.blocks.target_prior(np.array(s2)))
 
     def prior_covariance(self, X: Array, X2: Array) -> Array:
         """Of the objective at X (n, d) with it at X2 (m, d): (n, m)."""
         k = self.kernel.k(X, X2)
-        return k * (1.0 + self.blocks.share) + self.blocks.shift if self.blocks and self.drifts else k
+        return k if self.blocks is None else self.blocks.target_prior(k)
 
     def prior_gradient_covariance(self, d: int) -> Array:
         """``H`` (d, d)."""
         H = np.diag(self.kernel.gradient_variance(d))
-        return H * (1.0 + self.blocks.share) if self.blocks and self.drifts else H
+        return H if self.blocks is None else self.blocks.target_prior(H, 0.0)
 
     def mean_at(self, points: Array) -> Array:
         """The prior mean (p,) at points (p, d)."""
@@ -338,20 +333,17 @@ class GaussianProcess:
 
     def cross(self, x: Array) -> Array:
         """Covariance (N, p) of the observations with the objective's values at x (p, d)."""
-        data, _ = conditioned(self)
-        return self._with_target(self.kernel.joint(data.X, data.G, x, x[:0]), data, 0)
+        return self._with_target(x, x[:0])
 
     def cross_gradient(self, t: Array) -> Array:
         """``D``: covariance (N, d) of the observations with the objective's gradient at t (d,)."""
-        data, _ = conditioned(self)
-        t = t[None]
-        return self._with_target(self.kernel.joint(data.X, data.G, t[:0], t), data, t.size)
+        return self._with_target(t[None][:0], t[None])
 
-    def _with_target(self, K: Array, data: Observations, p2: int) -> Array:
-        """The covariance of the observations with the objective, from the kernel's."""
-        if self.blocks is None or not self.weighs_target:
-            return K
-        return self.blocks.add_target(K, data.row_blocks, data.g.size, p2)
+    def _with_target(self, X: Array, G: Array) -> Array:
+        """The covariance of the observations with the objective's values at X and gradients at G."""
+        data, _ = conditioned(self)
+        K = self.kernel.joint(data.X, data.G, X, G)
+        return K if self.blocks is None else self.blocks.add_target(K, data.row_blocks, data.g.size, G.size)
 
     @cached_property
     def log_likelihood(self) -> float:

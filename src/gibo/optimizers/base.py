@@ -75,6 +75,7 @@ class Optimizer(ABC):
     uses_late_values: ClassVar[bool] = False
     # Whether a search that has begun can go on from another start; see `start_at`.
     can_start_again: ClassVar[bool] = False
+    _at: str | None = None  # where the next queries are evaluated; None without sources
     shares_seeds = False  # whether all queries of an iteration share a seed
     baseline: int | None = None  # the start is evaluated again every `baseline` iterations; None: never
     rounding: Callable[[Array], Array] | None = None  # the nearest point (d,) that can be evaluated
@@ -105,8 +106,7 @@ class Optimizer(ABC):
         check_within("x0", self.x0, self.bounds)
         self.seed = natural("seed", seed)
         self._rng = np.random.default_rng(self.seed)
-        self.start = self.x0  # with which other points are compared
-        self._iterate = self.x0.copy()
+        self.start, self._iterate = self.x0, self.x0.copy()  # other points are compared with the start
         self._iteration = self.begun = 0  # the present one, and the one in which the search from the start began
         self.log = Log()  # all events; read-only
 
@@ -387,17 +387,13 @@ class Optimizer(ABC):
         """The block for which the next queries are planned; None if no block is known."""
         return None
 
-    def _source(self) -> str | None:
-        """Where the next queries are evaluated; None without sources."""
-        return None
-
     def _used_again(self) -> Sequence[Evaluation]:
         """The evaluations that the optimiser may use again; by default all."""
         return self.evaluations
 
     def _query(self, number: int, x: Array, kind: str) -> Query:
         x = read_only(self.evaluated(x).copy())
-        return Query(number, x, self._seed(number), kind, self._iteration, self._block(), self._source())
+        return Query(number, x, self._seed(number), kind, self._iteration, self._block(), self._at)
 
     def _seed(self, number: int) -> int:
         """The seed of a query of the present iteration."""

@@ -93,7 +93,6 @@ class GIBO(ModelBased):
             self.sources.check(self.settings, limited=limits is not None)
             self.log = Log(self.sources.simulator)
             self._surrogate = Surrogate.initial(self.settings, self.scale, self.sources)
-        self._at: str | None = None  # where the next queries are evaluated
         self.limits = limits if isinstance(limits, Limits) or limits is None else Limits(limits)
         self.largest_step = None if largest_step is None else positive("largest_step", largest_step)
         self._limit_models = LimitModels.initial(self.limits, self.settings, self.scale)
@@ -223,9 +222,6 @@ class GIBO(ModelBased):
         return self.log.valued[-1].block if self.settings.blocks == "given" and self.log.valued else None
 
     # -- sources ------------------------------------------------------------------------------------------------------
-
-    def _source(self) -> str | None:
-        return self._at
 
     def _blocks_to_come(
         self, window: Sequence[Evaluation], pending: Sequence[Query]

@@ -14,11 +14,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
-from gibo._checks import as_flag, as_vector, finite, positive
+from gibo._checks import as_flag, finite
 from gibo._linalg import Array, solve_lower
 from gibo.errors import InputError
 from gibo.gap import MACHINE, SIMULATOR, GapTerm
@@ -27,6 +27,7 @@ from gibo.kernels import KERNELS
 from gibo.map_fit import fit
 from gibo.means import Fitted, Mean
 from gibo.observations import Observations
+from gibo.optimizers.hyperparameters import Hyperparameters
 from gibo.optimizers.log import Belief
 from gibo.optimizers.rows import block_priors, block_term, blocks_of, can_be_warped, noise_of
 from gibo.optimizers.settings import Settings
@@ -51,35 +52,6 @@ Z90 = 1.6448536269514722
 # The value of a recommended point lies below the model's mean, because the point was chosen for a high mean, and its
 # uncertainty is larger than the model's, because the model was fitted. In standard deviations, and as a factor on them.
 OPTIMISM, OVERCONFIDENCE = 0.5, 2.0
-
-
-class Hyperparameters(NamedTuple):
-    """Lengthscales (d,), variance, noise variance, the kernel's own parameters and those of the block term, if there is
-    one, in the units that the model sees.
-    """
-
-    lengthscale: Array
-    variance: float
-    noise: float
-    own: dict[str, float]
-    blocks: dict[str, float]
-
-    @classmethod
-    def initial(cls, settings: Settings, d: int, sources: Sources | None = None) -> Hyperparameters:
-        """The initial hyperparameters: fixed values, or the prior's mean."""
-        ell, s2, noise = (
-            np.asarray(h.mean if isinstance(h, Prior) else h, dtype=np.float64)
-            for h in (settings.lengthscale, settings.variance, settings.noise)
-        )
-        priors = block_priors(settings) if sources is None else GAP_PRIORS
-        blocks = {name: prior.mean for name, prior in priors.items()}
-        return cls(np.broadcast_to(ell, (d,)).copy(), float(s2), float(noise), KERNELS[settings.kernel]().own, blocks)
-
-    @classmethod
-    def of(cls, gp: GaussianProcess, d: int) -> Hyperparameters:
-        """The hyperparameters of a model."""
-        blocks = {} if gp.blocks is None else gp.blocks.hyperparameters
-        return cls(gp.kernel.ell(d).copy(), gp.kernel.variance, gp.noise, gp.kernel.own, blocks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,10 +87,8 @@ class Model:
         """The lowest and the highest value in the model."""
         if self.gp.observations is None or not self.gp.n:
             return -math.inf, math.inf
-        u = self.gp.observations.y
-        if isinstance(self.gp.blocks, GapTerm):
-            u = u[self.gp.observations.blocks == MACHINE]
-        y = self.units.invert(u)
+        data, two = self.gp.observations, isinstance(self.gp.blocks, GapTerm)
+        y = self.units.invert(data.y[data.blocks == MACHINE] if two else data.y)
         return float(y.min()), float(y.max())
 
     def at(self, x: Array) -> Best:
@@ -248,16 +218,9 @@ class Surrogate:
 
     @classmethod
     def initial(cls, settings: Settings, scale: Array, sources: Sources | None = None) -> Surrogate:
-        never_fitted = settings.fit == "never" or not settings.priors
-        initial = Hyperparameters.initial(settings, len(scale), sources)
-        return cls(
-            settings,
-            scale,
-            initial,
-            uses_mean=never_fitted,
-            sources=sources,
-            uses_simulator=sources is not None,
-        )
+        never_fitted, two = settings.fit == "never" or not settings.priors, sources is not None
+        initial = Hyperparameters.initial(settings, len(scale), GAP_PRIORS if two else block_priors(settings))
+        return cls(settings, scale, initial, uses_mean=never_fitted, sources=sources, uses_simulator=two)
 
     @property
     def prior(self) -> GaussianProcess:
@@ -284,8 +247,7 @@ class Surrogate:
         """The posterior given evaluations with values, and the last N_g gradients among them."""
         if self.sources is not None and not self.uses_simulator:
             evaluations = self.sources.of_machine(evaluations)
-        y = _values(evaluations)
-        blocks = blocks_of(evaluations, self.settings)
+        y, blocks = _values(evaluations), blocks_of(evaluations, self.settings)
         if self.sources is not None and self.uses_simulator:
             blocks = self.sources.numbers(evaluations)
             y = aligned(y, blocks)
@@ -397,39 +359,23 @@ class Surrogate:
 
     def memo(self) -> dict[str, Any]:
         """Hyperparameters and warning, for a log."""
-        given = list(self.hyperparameters[:4]) if self.hyperparameters.own else list(self.hyperparameters[:3])
-        found: dict[str, Any] = {"hyperparameters": given, "warning": self.warning}
-        found |= {"blocks": self.hyperparameters.blocks} if self.hyperparameters.blocks else {}
+        found: dict[str, Any] = {**self.hyperparameters.memo(), "warning": self.warning}
         found |= {} if self.sources is None else {"uses_simulator": self.uses_simulator}
         found |= {"uses_mean": self.uses_mean} if isinstance(self.settings.mean, Fitted) else {}
         return found | ({"log_factor": self.log_factor} if self.log_factor else {})
 
     def recall(self, memo: dict[str, Any]) -> Surrogate:
         """With the hyperparameters of a memo."""
-        given, variance, noise, *more = memo["hyperparameters"]
-        ell, warning = as_vector("memo: lengthscale", given, len(self.scale)), memo.get("warning")
-        if not (ell > 0.0).all() or not (warning is None or isinstance(warning, str)):
-            raise InputError("memo: expected positive lengthscales, and a text or None as the warning")
-        hyperparameters = Hyperparameters(
-            ell,
-            positive("memo: variance", variance),
-            positive("memo: noise", noise, or_zero=True),
-            {name: positive(f"memo: {name}", (more[0] if more else {}).get(name)) for name in self.hyperparameters.own},
-            {name: positive(f"memo: {name}", memo["blocks"].get(name)) for name in self.hyperparameters.blocks},
-        )
+        hyperparameters, warning = self.hyperparameters.recall(memo), memo.get("warning")
+        if not (warning is None or isinstance(warning, str)):
+            raise InputError("memo: expected a text or None as the warning")
         log_factor = finite("memo: log_factor", memo.get("log_factor", 0.0))
         if abs(log_factor) > LARGEST_IN_MEMOS or (log_factor and not self.can_be_rescaled):
             raise InputError("memo: its log_factor does not fit the settings")
         uses_mean = as_flag("memo: uses_mean", memo.get("uses_mean", self.uses_mean))
-        uses_simulator = as_flag("memo: uses_simulator", memo.get("uses_simulator", self.uses_simulator))
-        return replace(
-            self,
-            hyperparameters=hyperparameters,
-            warning=warning,
-            log_factor=log_factor,
-            uses_mean=uses_mean,
-            uses_simulator=uses_simulator,
-        )
+        simulator = as_flag("memo: uses_simulator", memo.get("uses_simulator", self.uses_simulator))
+        found = replace(self, hyperparameters=hyperparameters, warning=warning, log_factor=log_factor)
+        return replace(found, uses_mean=uses_mean, uses_simulator=simulator)
 
     def _likeliest(self, model: Model, y: Array) -> Model:
         """The model with the likeliest warp of its values y, if allowed; one factorisation serves all warps."""

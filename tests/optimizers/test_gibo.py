@@ -103,6 +103,13 @@ def test_a_box_that_floats_cannot_tell_from_its_centre_is_named(far):
     GIBO([0.0, far], scale=[1.0, 1e-9 * abs(far)]).ask()
 
 
+def test_random_queries_are_uniform_in_the_box():
+    optimizer = GIBO(X0, settings=fixed(sampling="random", delta=1.0, M=2000, N_m=2001))
+    U = (np.array([query.x for query in optimizer.ask()[1:]]) - X0) / ELL
+    np.testing.assert_allclose(U.mean(axis=0), 0.0, atol=0.06)
+    np.testing.assert_allclose(U.var(axis=0), 1.0 / 3.0, rtol=0.1)
+
+
 def test_least_share_asks_fewer():
     asked = [len(GIBO(X0, settings=fixed(M=12, N_m=13, least_share=share)).ask()) - 1 for share in (0.0, 0.15, 1.0)]
     assert asked[0] == 12

@@ -1,144 +1,38 @@
 """A run that is killed, whenever and however often, ends as one that was not."""
 
+import functools
 import json
 import os
-import random
 import signal
-import time
-import warnings
 from collections import Counter
-from contextlib import suppress
 
-import numpy as np
 import pytest
-from run_helpers import FORK, SETTINGS, forked, state_of, told_in
+from kill_helpers import OPTIMIZERS, X0, Attack, killed_runs, noisy, undisturbed
+from run_helpers import SETTINGS, forked, state_of, told_in
 
 import gibo
 import gibo.runs.api
 import gibo.runs.store
-from gibo import ARS, CMAES, GIBO, Journal, Limits, Outcome, Settings
+from gibo import GIBO, Journal
 from gibo.runs import interventions, manual
 
 pytestmark = pytest.mark.usefixtures("known_versions")
 
-X0 = [0.0, 0.1]
-BUDGET = 45
 
-
-def noisy(x, seed):
-    if seed % 13 == 0:
-        raise RuntimeError("it broke")
-    value = -float(((x - 0.5) ** 2).sum()) + 0.1 * float(np.random.default_rng(seed).standard_normal())
-    return Outcome(value, measured={"load": float(x.sum())}, block=seed % 5 or None)
-
-
-def with_baseline(seed):
-    optimizer = GIBO(X0, scale=0.3, seed=seed, settings=Settings(blocks="given"))
-    optimizer.baseline = 2
-    return optimizer
-
-
-OPTIMIZERS = {
-    "GIBO": lambda seed: GIBO(X0, scale=0.3, seed=seed),
-    "GIBO-limits": lambda seed: GIBO(X0, scale=0.3, seed=seed, limits=Limits({"load": (None, 0.4)}, careful=True)),
-    "GIBO-days": with_baseline,
-    "ARS": lambda seed: ARS(X0, scale=0.3, seed=seed, directions=3),
-    "CMAES": lambda seed: CMAES(X0, scale=0.3, seed=seed),
-}
-
-
-def quietly_run(optimizer, objective, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gibo.FailedEvaluationWarning)
-        return gibo.run(optimizer, objective, **options)
-
-
-def undisturbed(optimizer, objective=noisy, budget=BUDGET):
-    quietly_run(optimizer, objective, budget=budget)
-    return optimizer.state()
-
-
-def assert_same_as(folder, state, budget=BUDGET):
+def assert_same_as(folder, state, budget):
     with Journal.read(folder) as journal:
         numbers = sorted(e.id for e, _ in journal.evaluations())
         assert numbers == list(range(budget))  # each once
     assert state_of(folder) == state
 
 
-# -- at random --------------------------------------------------------------------------------------------------------
-
-
-def work(make, seed, folder, connection, options):
-    """Says how much was recorded before, once it is where the run was, and then each time an evaluation begins."""
-    optimizer = make(seed)
-    ask = optimizer.ask
-
-    def first_ask():
-        optimizer.ask = ask
-        connection.send(len(optimizer.evaluations))
-        return ask()
-
-    def objective(x, seed):
-        connection.send("begun")
-        return noisy(x, seed)
-
-    optimizer.ask = first_ask
-    quietly_run(optimizer, objective, budget=BUDGET, journal=folder, **options)
-
-
-def killed_after(process, connection, evaluations, moment):
-    """Kill a process a moment after it has begun so many evaluations; returns what it said first, None if nothing."""
-    first = None
-    with suppress(EOFError):  # it has come to its end
-        if evaluations is not None:
-            first = connection.recv()
-            for _ in range(evaluations):
-                connection.recv()
-        time.sleep(moment)  # any will do: the more they differ, the more places are tried
-    process.kill()
-    process.join()
-    return first
-
-
-def killed_at_random(make, seed, folder, kills, options):
-    """Start a run over and over until it has come to its end; kill it so often at most. Returns how often it was."""
-    rng, killed, least = random.Random(seed), 0, 0
-    while True:
-        ours, theirs = FORK.Pipe()
-        process = forked(work, make, seed, folder, theirs, options)
-        theirs.close()
-        last = killed == kills
-        begun = BUDGET + 1 if last else rng.choice([None, 0, 1, 2, 3])
-        recorded = killed_after(process, ours, begun, rng.choice([0.0, 0.0, rng.uniform(0.0, 0.003)]))
-        ours.close()
-        if recorded is not None:
-            assert recorded >= least, "what was recorded is gone"
-            # All but the last of the evaluations that it began were recorded before that one began.
-            least = recorded + max(begun - 1, 0) if process.exitcode and not options else recorded
-        if process.exitcode == 0:
-            return killed
-        assert process.exitcode == -signal.SIGKILL
-        assert not last
-        killed += 1
-
-
 @pytest.mark.parametrize(
-    ("make", "options", "kills"),
-    [
-        *((OPTIMIZERS[name], {}, 10) for name in ("GIBO", "GIBO-limits", "GIBO-days", "CMAES")),
-        (OPTIMIZERS["GIBO"], {"workers": 2}, 6),
-    ],
-    ids=["GIBO", "GIBO-limits", "GIBO-days", "CMAES", "GIBO-workers"],
+    ("name", "options", "kills"),
+    [*((name, {}, 10) for name in OPTIMIZERS if name != "ARS"), ("GIBO", {"workers": 2}, 6)],
 )
-def test_a_run_that_is_killed_at_random_ends_as_one_that_was_not(make, options, kills, in_memory):
-    killed, seed = 0, 0
-    while killed < kills:
-        folder = in_memory / f"{seed}"
-        expected = undisturbed(make(seed))  # first, so that the modules it needs are loaded before the forks
-        killed += killed_at_random(make, seed, folder, kills - killed, options)
-        assert_same_as(folder, expected)
-        seed += 1
-    assert killed == kills
+def test_a_run_that_is_killed_at_random_ends_as_one_that_was_not(name, options, kills, in_memory):
+    attack = functools.partial(Attack, OPTIMIZERS[name], **options)
+    assert killed_runs(attack, kills, in_memory) == (kills, kills, 0, 0, ())
 
 
 # -- at the worst moments ---------------------------------------------------------------------------------------------
@@ -174,7 +68,7 @@ def die_after_each_value(make, folder, budget, _):
     gibo.run(make(3), objective, budget=budget, journal=folder / "run")
 
 
-@pytest.mark.parametrize("make", [lambda seed: GIBO(X0, seed=seed, settings=SETTINGS), OPTIMIZERS["CMAES"]])
+@pytest.mark.parametrize("make", [lambda seed: GIBO(X0, seed=seed, settings=SETTINGS), OPTIMIZERS["CMA-ES"]])
 def test_a_value_that_was_not_recorded_is_asked_for_again_as_it_was(make, in_memory):
     budget = 10
     assert restarted_until_done(die_after_each_value, make, in_memory, budget) == budget
@@ -244,6 +138,3 @@ def test_a_run_by_hand_that_was_killed_as_it_began_goes_on(in_memory):
         assert interventions.abort(journal) == {"a": 0.0}
         interventions.go_on(journal)
     assert [query.id for query in manual.ask(in_memory).queries] == [query.id for query in queries[1:]]
-
-
-# -- a program of its own ---------------------------------------------------------------------------------------------

@@ -1,21 +1,15 @@
-"""Runs that are killed over and over, with a log of evaluations outside of gibo that is on the disk when they return.
-
-In a run of one process an evaluation begins after the value before it was recorded, so of the values of one start all
-but the last must be in the journal. Of each worker two values may be on their way. By hand, a value is in the journal
-when `tell` returns. Each run must end bit for bit as one that was never disturbed.
-"""
+"""Runs that are killed over and over, see `kill_helpers`; by hand, a value is in the journal when `tell` returns."""
 
 import functools
-import json
 import os
 import random
 import signal
 import time
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
-from run_helpers import FORK, forked, state_of, told_in
+from kill_helpers import OPTIMIZERS, X0, Attack, killed_runs, note, noted
+from run_helpers import forked, state_of, told_in
 
 import gibo
 import gibo.policies.task
@@ -26,12 +20,8 @@ from gibo.runs import manual
 from gibo_studies.rivals import MPD, LocalEntropySearch, MinUCB, TrustRegionBO
 from soak import SEED, Row, share_of
 
-X0 = [0.0, 0.1]
-BUDGET = 40
-OPTIMIZERS = {
-    "GIBO": lambda seed: gibo.GIBO(X0, scale=0.3, seed=seed),
-    "ARS": lambda seed: gibo.ARS(X0, scale=0.3, seed=seed, directions=3),
-    "CMA-ES": lambda seed: gibo.CMAES(X0, scale=0.3, seed=seed),
+SEARCHES = {
+    **OPTIMIZERS,
     "VanillaBO": lambda seed: gibo.VanillaBO(X0, scale=0.3, seed=seed, bounds=(-1.0, 1.0)),
     "RandomSearch": lambda seed: gibo.RandomSearch(X0, scale=0.3, seed=seed, batch=4),
     "MPD": lambda seed: MPD(X0, scale=0.3, seed=seed),
@@ -39,142 +29,45 @@ OPTIMIZERS = {
     "LocalEntropySearch": lambda seed: LocalEntropySearch(X0, scale=0.3, seed=seed, ways=4),
     "TrustRegionBO": lambda seed: TrustRegionBO(X0, scale=0.3, seed=seed, batch=2),
 }
-KILLS = {**dict.fromkeys(OPTIMIZERS, 80), "workers": 160, "by hand": 120, "gibo train": 80}
+KILLS = 80
 
 
 def hill(x, seed):
     return -float(((x - 0.5) ** 2).sum()) + 0.1 * float(np.random.default_rng(seed).standard_normal())
 
 
-def note(path, *what):
-    """A line that is on the disk when this returns."""
-    with open(path, "a", encoding="utf-8") as file:
-        file.write(json.dumps(what) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+class OnTraining(Attack):
+    """An attack on gibo train."""
 
-
-def noted(path):
-    with suppress(FileNotFoundError):
-        return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
-    return []
-
-
-class Attack:
-    """One run: started, killed and started again until it has come to its end."""
-
-    def __init__(self, name, seed, folder, kills):
-        self.name, self.seed, self.folder, self.kills = name, seed, folder, kills
-        self.rng = random.Random(seed)
-        self.log, self.killed, self.survived, self.lost, self.findings = folder.with_suffix(".log"), 0, 0, 0, []
-        self.on_the_way = 4 if name == "workers" else 1
+    def __init__(self, seed, folder, kills):
+        super().__init__(None, seed, folder, kills)
+        self.journal = folder / "trial-00"
 
     def start(self, connection):
-        """In a process of its own."""
+        play = gibo.policies.task.Task.__call__
 
-        def objective(x, seed):
+        @functools.wraps(play)  # it has a parameter named seed, for which a run looks
+        def logged(task, *arguments, **options):
             connection.send("begun")
-            value = hill(x, seed)
-            note(self.log, self.killed, value)
-            return value
+            outcome = play(task, *arguments, **options)
+            note(self.log, self.killed, outcome.value)
+            return outcome
 
-        if self.name == "gibo train":
-            play = gibo.policies.task.Task.__call__
+        gibo.policies.task.Task.__call__ = logged
+        quietly_train(self.seed, self.folder)
 
-            @functools.wraps(play)  # it has a parameter named seed, for which a run looks
-            def logged(task, *arguments, **options):
-                connection.send("begun")
-                outcome = play(task, *arguments, **options)
-                note(self.log, self.killed, outcome.value)
-                return outcome
-
-            gibo.policies.task.Task.__call__ = logged
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            os._exit(command_line(train_words(self.seed, self.folder)))
-        kind, options = ("GIBO", {"workers": 2}) if self.name == "workers" else (self.name, {})
-        gibo.run(OPTIMIZERS[kind](self.seed), objective, budget=BUDGET, journal=self.journal, **options)
-
-    @property
-    def journal(self):
-        return self.folder / "trial-00" if self.name == "gibo train" else self.folder
-
-    def until_done(self):
-        while True:
-            ours, theirs = FORK.Pipe()
-            process = forked(self.start, theirs)
-            theirs.close()
-            last = self.killed == self.kills
-            begun = 10**9 if last else self.rng.choice([0, 0, 1, 2, 3, 5])
-            with suppress(EOFError):  # it has come to its end
-                for _ in range(begun):
-                    ours.recv()
-                time.sleep(self.rng.choice([0.0, self.rng.uniform(0.0, 0.003), self.rng.uniform(0.0, 0.05)]))
-            process.kill() if not last else None
-            process.join()
-            ours.close()
-            if process.exitcode == 0:
-                self.check(whole=True)
-                self.survived = self.killed
-                return
-            if process.exitcode != -signal.SIGKILL:
-                self.findings.append(f"{self.name}, seed {self.seed}: a start ended with {process.exitcode}")
-                return
-            self.check()
-            self.survived = self.killed  # those before: this start came to be
-            self.killed += 1
-
-    def check(self, whole=False):
-        """That the values of the last start that must be there are."""
-        values = [value for start, value in noted(self.log) if start == self.killed]
-        values = values if whole else values[: -self.on_the_way]
-        with suppress(gibo.InputError):  # the journal was not begun yet
-            recorded = [e.value for e in told_in(self.journal)]
-            missing = [value for value in values if value not in recorded]
-            self.lost += len(missing)
-            return
-        self.lost += len(values)
-
-
-def train_words(seed, folder):
-    words = ["train", "CartPole-v1", "--preset", "none", "--budget", "15", "--seed", str(seed), "--set", "M=2"]
-    return [*words, "--max-steps", "60", "--out", str(folder)]
-
-
-def undisturbed(name, seed, folder):
-    if name == "gibo train":
-        process = forked(quiet_train, seed, folder)
+    def undisturbed(self):
+        folder = self.folder.with_name(f"calm-{self.seed}")
+        process = forked(quietly_train, self.seed, folder)
         process.join()
         return state_of(folder / "trial-00")
-    optimizer = OPTIMIZERS["GIBO" if name == "workers" else name](seed)
-    gibo.run(optimizer, hill, budget=BUDGET)
-    return optimizer.state()
 
 
-def quiet_train(seed, folder):
+def quietly_train(seed, folder):
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    os._exit(command_line(train_words(seed, folder)))
-
-
-def killed_runs(name, kills, folder):
-    killed = survived = lost = different = 0
-    findings, seed = [], SEED
-    while killed < kills:
-        expected = undisturbed(name, seed, folder / f"calm-{seed}")  # first: the modules are loaded before the forks
-        attack = Attack(name, seed, folder / f"{seed}", kills - killed)
-        attack.until_done()
-        findings += attack.findings
-        killed, survived, lost = killed + attack.killed, survived + attack.survived, lost + attack.lost
-        if attack.findings or state_of(attack.journal) != expected:
-            different += 1
-        if attack.findings:
-            break
-        seed += 1
-    return Row(f"SIGKILL, {name}", killed, survived, lost, different, tuple(findings))
-
-
-# -- by hand ----------------------------------------------------------------------------------------------------------
+    words = ["train", "CartPole-v1", "--preset", "none", "--budget", "15", "--seed", str(seed), "--set", "M=2"]
+    os._exit(command_line([*words, "--max-steps", "60", "--out", str(folder)]))
 
 
 def tell_one(folder, number, value):
@@ -228,7 +121,11 @@ def by_hand(kills, folder):
 def rows(share, folder):
     known = gibo.runs.records.versions()
     gibo.runs.records.versions = lambda: known  # to look them up takes longer than all else that a start does
-    for name, kills in KILLS.items():
+    attacks = {name: (functools.partial(Attack, make), KILLS) for name, make in SEARCHES.items()}
+    attacks |= {"workers": (functools.partial(Attack, OPTIMIZERS["GIBO"], workers=2), 2 * KILLS)}
+    attacks |= {"gibo train": (OnTraining, KILLS)}
+    for name, (begin, kills) in attacks.items():
         (folder / name).mkdir()
-        count = share_of(kills, share)
-        yield by_hand(count, folder / name) if name == "by hand" else killed_runs(name, count, folder / name)
+        yield Row(f"SIGKILL, {name}", *killed_runs(begin, share_of(kills, share), folder / name))
+    (folder / "by hand").mkdir()
+    yield by_hand(share_of(120, share), folder / "by hand")

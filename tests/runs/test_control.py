@@ -9,9 +9,10 @@ import pytest
 from run_helpers import FORK, climb, forked, hill, told_in
 
 import gibo
-from gibo import GiboError, InputError, Journal, QueryError, Status
+from gibo import GiboError, InputError, Journal, JournalError, QueryError, Status
 from gibo.runs import manual
 from gibo.runs.control import FolderControl, control_of, held_here
+from gibo.runs.store import FILE
 
 POOLS = {"here": {}, "workers": {"workers": 2}, "executor": {"executor": ThreadPoolExecutor(2)}}
 
@@ -115,6 +116,18 @@ def test_a_value_told_for_a_running_evaluation_counts_at_once(sign, tmp_path):
     assert result.evaluations == 8
     assert {e.id: e.value for e in told_in(tmp_path)}[3] == 2.0  # and not what the objective returned
     assert actions(tmp_path) == [("told", {"id": 3, "value": 2.0})]
+
+
+def test_a_value_that_cannot_be_recorded_ends_the_run_which_has_it(tmp_path):
+    def objective(x, seed):
+        if [each.query for each in held_here(tmp_path).underway()] == [3]:
+            (tmp_path / FILE).unlink()
+            with pytest.raises(JournalError, match=r"deleted or replaced.*write it down: query 3: 2\.0"):
+                held_here(tmp_path).act({"action": "tell", "id": 3, "value": 2})
+        return hill(x, seed)
+
+    result = climb(tmp_path, objective, budget=8)
+    assert (result.status, result.evaluations, result.history.value[3]) == (Status.ERROR, 5, 2.0)  # and the last of its batch
 
 
 @pytest.mark.parametrize(("penalty", "value"), [(None, None), (-7.0, -7.0)])

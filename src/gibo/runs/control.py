@@ -28,7 +28,7 @@ from gibo.runs.journal import Journal
 from gibo.runs.lock import at_fork, keep
 from gibo.runs.manual import is_to_be_told, record
 from gibo.runs.pools import Pool, Underway
-from gibo.runs.records import LONGEST_TEXT, action
+from gibo.runs.records import LONGEST_TEXT
 from gibo.runs.session import Session
 
 # The requests, and the kinds of their actions in the journal.
@@ -146,37 +146,40 @@ class Control(Requests):
 
     def _do(self, kind: str, body: dict[str, Any]) -> bool:
         with self._alone():
-            log, journal = self.session.optimizer.log, self.session.journal
+            session, journal = self.session, self.session.journal
+            assert journal is not None  # this object is found by the journal's folder
             if kind == "start":
-                x, pending = self.session.naming.point(body["at"]), list(log.pending.values())
-                self.session.start_at(x)
+                pending = session.optimizer.pending
+                session.start_at(session.naming.point(body["at"]))
                 self.withdrawn += pending
-                return True
-            if kind == "abort":
-                if journal is None:
-                    raise InputError("abort: it is for a run with a journal")
-                done = abortion(journal, body["at"], body["reason"])
-                journal.acted(done)
+            elif kind == "abort":
+                journal.acted(abortion(journal, body["at"], body["reason"]))
                 self.aborted, self.stopping = aborted_because(body["reason"]), True
-                return True
-            action(time.time(), 0, kind, body)
-            if kind in ("told", "failed"):
-                known, outcome = log.evaluations.get(body["id"]), _outcome(body)
-                was = None if known is None else known.outcome.signed(self.session.sign)
-                if not is_to_be_told(body["id"], outcome, was, log.pending):
-                    return False
-                query = log.pending[body["id"]]
-                self.session.optimizer.check_outcome(query, outcome)
-                self.told += self.session.tell([Evaluation(query, outcome)], update=False, actions=[(kind, body)])
-                return True
-            if kind in ("paused", "continued") and self.paused == (kind == "paused"):
+            elif kind in ("told", "failed"):
+                return self._tell(kind, body)
+            elif kind in ("paused", "continued") and self.paused == (kind == "paused"):
                 return False
-            if journal is not None:
+            else:
                 journal.acted((kind, body))
-            self.stopping = self.stopping or kind == "stop"
-            if kind in ("paused", "continued"):
-                self.paused = kind == "paused"
+                self.paused = kind == "paused" or (self.paused and kind != "continued")
+                self.stopping = self.stopping or kind == "stop"
             return True
+
+    def _tell(self, kind: str, body: dict[str, Any]) -> bool:
+        session, log, outcome = self.session, self.session.optimizer.log, _outcome(body)
+        known = log.evaluations.get(body["id"])
+        was = None if known is None else known.outcome.signed(session.sign)
+        if not is_to_be_told(body["id"], outcome, was, log.pending):
+            return False
+        query = log.pending[body["id"]]
+        session.optimizer.check_outcome(query, outcome)
+        told = Evaluation(query, outcome.penalized(session.penalty))
+        try:
+            session.tell([told], update=False, actions=[(kind, body)])
+        finally:
+            if query.id in log.evaluations:  # also if it could not be recorded
+                self.told.append(told)
+        return True
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -218,7 +221,6 @@ class FolderControl(Requests):
             elif kind == "abort":
                 abort(journal, body["at"], body["reason"])
             elif kind in ("told", "failed"):
-                action(time.time(), 0, kind, body)
                 return record(journal, body["id"], _outcome(body), [(kind, body)])
             else:
                 journal.acted((kind, body))

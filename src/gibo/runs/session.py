@@ -196,13 +196,11 @@ class Session:
         self._record(update)
         return queries
 
-    def tell(
-        self, evaluations: Sequence[Evaluation], update: bool = True, actions: Sequence[NewAction] = ()
-    ) -> list[Evaluation]:
+    def tell(self, evaluations: Sequence[Evaluation], update: bool = True, actions: Sequence[NewAction] = ()) -> None:
         """Record outcomes in the objective's sign, with people's actions, tell them, and learn from them.
 
         The optimiser has checked them (`Optimizer.check_outcome`). Without `update`, the update after the last value of
-        a batch is left for `settle` or the next `ask`. Returns them as they count, failures with their penalty.
+        a batch is left for `settle` or the next `ask`.
         """
         evaluations = [Evaluation(e.query, e.outcome.penalized(self.penalty)) for e in evaluations]
         error = None
@@ -220,7 +218,6 @@ class Session:
             self._learn_if_over()
         if error is not None:
             raise error
-        return evaluations
 
     def attempted(self, e: Evaluation) -> None:
         """Record a failed attempt, which will be repeated."""

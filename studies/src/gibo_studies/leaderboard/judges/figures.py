@@ -1,6 +1,6 @@
-"""A judge's figure: the interquartile mean of the shares at each look, with its interval.
+"""A judge's figure: the interquartile mean of the shares at each look, with the interval of the first method alone.
 
-The points that were evaluated again are in the tables alone; their lines would hide those of the methods.
+The other intervals and the points that were evaluated again are in the tables; they would hide the lines.
 """
 
 from __future__ import annotations
@@ -40,13 +40,15 @@ def figures(out: Path) -> list[Path]:
 
 def _draw(axes: Any, rows: Sequence[Row]) -> None:
     looks = looks_of(rows)
-    for method in in_order(rows):
+    first, *_ = methods = in_order(rows)
+    for method in methods:
         own = [row for row in rows if row["method"] == method]
         at = [[row for row in own if looks[row["task"]].index(int(row["look"])) == k] for k in range(3)]
         intervals = np.array([interquartile_mean(by_task(by_trial(some))) for some in at if some])
         x = np.arange(1, len(intervals) + 1)
         axes.plot(x, intervals[:, 0], label=method, **line_style(method))
-        axes.fill_between(x, intervals[:, 1], intervals[:, 2], color=line_style(method)["color"], alpha=0.12)
+        if method == first:
+            axes.fill_between(x, intervals[:, 1], intervals[:, 2], color=line_style(method)["color"], alpha=0.12)
     axes.set_xticks([1, 2, 3], [_text(looks, k) for k in range(3)])
     axes.set_xlabel("values")
     axes.set_ylabel("interquartile mean of the share")

@@ -88,7 +88,7 @@ def with_methods(found: re.Match[str]) -> str:
         cells = []
         for judge, look in judges:
             mean, ahead = column(judge, look, method, "interquartile mean"), lead(judge, look, method)
-            mean = mean and str(round(float(mean.split()[0])))
+            mean = mean and str(round(float(mean.split()[0]))).replace("-", "−")
             cells.append(f"{mean}; {ahead}" if ahead else mean)
         if any(cells):
             name = f"**{method}**" if method == DEFAULT else method

@@ -137,7 +137,7 @@ def smoothness(folder: Path, browser: Any) -> None:
     with Watch(folder) as watch:
         tab = browser.new_page()
         tab.set_viewport_size({"width": 1280, "height": 900})
-        tab.goto(watch.page_address)
+        tab.goto(watch.address_with_token)
         tab.wait_for_selector("canvas")
         tab.wait_for_timeout(1000)
         tab.evaluate(FRAMES)

@@ -87,9 +87,9 @@ def main():
         reached.wait()
         control_of(folder).act({"action": "remark", "text": "oil at 60 degrees from here on"})
         with Watch(folder, control=control_of) as watch:
-            picture(context, watch.page_address, out / "watch-running.png", whole=True)
-            picture(context, watch.page_address, out / "watch-dark.png", dark=True)
-            picture(context, watch.page_address, out / "watch-narrow.png", width=390, height=844)
+            picture(context, watch.address_with_token, out / "watch-running.png", whole=True)
+            picture(context, watch.address_with_token, out / "watch-dark.png", dark=True)
+            picture(context, watch.address_with_token, out / "watch-narrow.png", width=390, height=844)
         control_of(folder).act({"action": "stop"})
         gate.set()
         run.join()
@@ -101,19 +101,19 @@ def main():
                 manual.tell(hand, query.id, bench(**batch.naming(query.x)).value)
         manual.ask(hand)
         with Watch(hand, control=control_of) as watch:
-            picture(context, watch.page_address, out / "watch-hand.png", width=390, height=844)
+            picture(context, watch.address_with_token, out / "watch-hand.png", width=390, height=844)
         motor = Path(base) / "motor"  # the run of the tutorial, examples/pid.sh
         manual.create(motor, manual.Description.of(pid.PARAMETERS, minimize=True, budget=60))
         manual.ask(motor)
         manual.tell(motor, 0, 108.07)
         gibo.resume(motor, pid.cost, budget=60)
         with Watch(motor) as watch:
-            picture(context, watch.page_address, out / "pid-watch.png", width=1100, height=820)
+            picture(context, watch.address_with_token, out / "pid-watch.png", width=1100, height=820)
         trained = Path(base) / "CartPole-v1"
         for seed in range(3):
             train(Training("CartPole-v1", "linear"), trained / f"trial-{seed:02d}", budget=60, seed=seed)
         with Watch(trained) as watch:
-            picture(context, watch.page_address, out / "watch-trials.png")
+            picture(context, watch.address_with_token, out / "watch-trials.png")
             picture(context, f"{watch.address}/?trial=trial-01", out / "watch-trained.png", replay=True)
         context.close()
 

@@ -18,7 +18,7 @@ from gibo.web.watch import Watch
 
 def page_of(text):
     """The address that was said."""
-    (address,) = re.findall(r"watch (?:this run|these trials) at (http://127\.0\.0\.1:\d+/(?:#token=[\w-]+)?)\n", text)
+    (address,) = re.findall(r"watch (?:this run|these trials) at (http://127\.0\.0\.1:\d+(?:/#token=[\w-]+)?)\n", text)
     return address
 
 
@@ -29,7 +29,7 @@ def read(address):
 
 def post(address, path, body):
     """An action with the token that the address has."""
-    base, _, token = address.partition("#token=")
+    base, _, token = address.partition("/#token=")
     headers = {"Content-Type": "application/json", "X-Gibo-Token": token}
     with urllib.request.urlopen(urllib.request.Request(base + path, json.dumps(body).encode(), headers)) as answer:
         return json.loads(answer.read())
@@ -43,9 +43,9 @@ def test_the_page_is_there_while_the_run_goes_on(watch, tmp_path, capfd):
         if not addresses:
             addresses.append(page_of(capfd.readouterr().err))
             if watch == "control":
-                post(addresses[0], "api/control", {"action": "remark", "text": "the oil is warm"})
-                post(addresses[0], "api/control", {"action": "stop"})
-        counts.append(json.loads(read(f"{addresses[0].partition('#')[0]}api/snapshot"))["count"])
+                post(addresses[0], "/api/control", {"action": "remark", "text": "the oil is warm"})
+                post(addresses[0], "/api/control", {"action": "stop"})
+        counts.append(json.loads(read(f"{addresses[0].partition('/#')[0]}/api/snapshot"))["count"])
         return -float((x**2).sum())
 
     watched = gibo.maximize(objective, [1.0, 2.0], budget=12, journal=tmp_path / "run", watch=watch)
@@ -123,12 +123,12 @@ def test_several_trials_have_one_page_on_which_one_is_stopped(tmp_path, capfd, m
         if not addresses:
             addresses.append(page_of(capfd.readouterr().err))
             with pytest.raises(urllib.error.HTTPError, match="400"):
-                post(addresses[0], "api/control", {"action": "stop"})
-        base = addresses[0].partition("#")[0]
-        (group,) = json.loads(read(f"{base}api/snapshot"))["groups"]
+                post(addresses[0], "/api/control", {"action": "stop"})
+        base = addresses[0].partition("/#")[0]
+        (group,) = json.loads(read(f"{base}/api/snapshot"))["groups"]
         seen.append([(trial["name"], trial["state"], trial["count"]) for trial in group["trials"]])
         if seen[-1][-1][0] == "trial-01":
-            post(addresses[0], "api/control?trial=trial-01", {"action": "stop"})
+            post(addresses[0], "/api/control?trial=trial-01", {"action": "stop"})
         return play(*args, **kwargs)
 
     monkeypatch.setattr(Task, "__call__", look)

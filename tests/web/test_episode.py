@@ -29,7 +29,7 @@ def test_the_page_shows_the_last_episode(trained, tab):
     images = pytest.importorskip("PIL.Image")
     pytest.importorskip("pygame")
     with Watch(trained) as watch:
-        tab.goto(watch.page_address)
+        tab.goto(watch.address_with_token)
         tab.click("#replay-show")
         tab.wait_for_selector("#replay-picture:visible", timeout=60_000)
         until(tab, "document.getElementById('replay-picture').naturalWidth > 50")
@@ -57,7 +57,7 @@ def test_what_cannot_be_drawn_is_said(trained, tab, monkeypatch):
 
     monkeypatch.setattr(Replays, "_made", refuse)
     with Watch(trained) as watch:
-        tab.goto(watch.page_address)
+        tab.goto(watch.address_with_token)
         tab.click("#replay-show")
         tab.wait_for_selector(
             "#replay-note >> text=Not shown: this environment cannot be shown with <b>'rgb_array'</b>"

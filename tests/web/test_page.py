@@ -43,7 +43,7 @@ def test_a_running_run_is_followed(running, tab):
     folder, gate = running
     gate.allowed.release(2)
     with Watch(folder) as watch:
-        tab.goto(watch.page_address)
+        tab.goto(watch.address_with_token)
         drawn(tab, 2)
         assert tab.inner_text("#state") == "Running"
         assert "being evaluated" in tab.inner_text("#now-note")
@@ -60,7 +60,7 @@ def test_a_running_run_is_followed(running, tab):
 def test_what_a_person_reads_is_in_their_units(finished, tab):
     result = manual.status(finished).result
     with Watch(finished) as watch:
-        tab.goto(watch.page_address)
+        tab.goto(watch.address_with_token)
         drawn(tab, 60)
         assert tab.inner_text("#state") == "Ended"
         assert tab.inner_text("#verdict") == result.advice[0].text
@@ -90,7 +90,7 @@ def test_what_a_person_reads_is_in_their_units(finished, tab):
 
 def test_views_of_the_model_paths_and_what_was_measured_besides(finished, tab):
     with Watch(finished) as watch:
-        tab.goto(watch.page_address)
+        tab.goto(watch.address_with_token)
         drawn(tab, 60, "path")
         assert set(tab.locator("#importance .name").all_inner_texts()) == set(NAMES)
         assert tab.locator("#importance .name").last.inner_text() == "damping"
@@ -146,7 +146,7 @@ def test_a_run_of_this_process_is_driven_from_the_page(running, tab):
     gate.allowed.release(1)
     focus = "(document.activeElement.dataset.action ?? document.activeElement.id)"
     with Watch(folder, control=control_of) as watch:
-        tab.goto(watch.page_address)
+        tab.goto(watch.address_with_token)
         drawn(tab, 1)
         tab.focus("[data-action=pause]")
         tab.keyboard.press("Enter")
@@ -179,7 +179,7 @@ def test_a_person_tells_a_value_on_the_first_screen_of_a_telephone(tmp_path, tab
     first = manual_run(tmp_path / "run")[0]
     with Watch(tmp_path / "run", control=control_of) as watch:
         tab.set_viewport_size({"width": 390, "height": 844})
-        tab.goto(watch.page_address)
+        tab.goto(watch.address_with_token)
         field = tab.get_by_label(f"value of query {first.id}", exact=True)
         field.wait_for()
         shown = tab.locator("#pending tbody tr").first.locator(".set:visible").all_inner_texts()
@@ -214,7 +214,7 @@ def test_limits_are_shown_and_what_they_limit_is_told(tmp_path, tab):
     folder = tmp_path / "run"
     first = limited_run(folder)[0]
     with Watch(folder, control=control_of) as watch:
-        tab.goto(watch.page_address)
+        tab.goto(watch.address_with_token)
         tab.wait_for_selector("#limits li")
         torque, other = tab.locator("#limits li").all_inner_texts()
         assert torque.startswith("torque at most 3: holds with probability ")
@@ -241,7 +241,7 @@ def test_another_start_and_an_abort_from_the_page(tmp_path, tab):
     best = snapshot(folder)["belief"]["x"]  # as the page shows it
     assert best != [0.0, 0.0]
     with Watch(folder, control=control_of) as watch:
-        tab.goto(watch.page_address)
+        tab.goto(watch.address_with_token)
         button = tab.locator("#set-start button")
         button.click()
         button.click()  # once is not enough
@@ -265,7 +265,7 @@ def test_names_that_are_long_or_hostile_fit_a_telephone(tmp_path, tab):
     manual.ask(tmp_path / "run")
     with Watch(tmp_path / "run", control=control_of) as watch:
         tab.set_viewport_size({"width": 360, "height": 700})
-        tab.goto(watch.page_address)
+        tab.goto(watch.address_with_token)
         row = tab.locator("#pending tbody tr").first
         row.locator("input").wait_for()
         shown = [each.inner_text().replace("\xa0", " ") for each in row.locator(".set:visible").all()]
@@ -298,7 +298,7 @@ def test_colours_stand_out(theme):
 
 def test_parameters_are_copied_in_forms_that_read_back(finished, tab):
     with Watch(finished) as watch:
-        tab.goto(watch.page_address)
+        tab.goto(watch.address_with_token)
         drawn(tab, 60)
         pairs = "[['gain', 1e-7], ['on', 2], ['n', 2, true]]"
         forms = f"Object.fromEntries(Object.entries(FORMS).map(([name, form]) => [name, form({pairs})]))"
@@ -316,7 +316,7 @@ def test_runs_side_by_side(finished, tmp_path, tab):
         gibo.minimize(lambda a, b: a**2 + b**2, parameters=AB, budget=20, seed=seed, journal=folder)
     gibo.run(gibo.RandomSearch([1.0]), lambda x: -float(x @ x), budget=9, journal=tmp_path / "all" / "other")
     with Watch(tmp_path / "all") as watch:
-        tab.goto(watch.page_address)
+        tab.goto(watch.address_with_token)
         tab.wait_for_selector("#chart-overlay canvas")
         rows = {
             row[1]: row

@@ -3,6 +3,7 @@
 import hashlib
 import http.client
 import json
+import math
 import os
 import shutil
 import signal
@@ -135,6 +136,7 @@ def test_trials_that_differ_by_a_number_have_a_mean_and_a_band(tmp_path):
     x, band = group["band"]["x"][-1], group["band"]
     assert band["mean"][-1] == pytest.approx((a[x] + b[x]) / 2.0)
     assert band["high"][-1] - band["mean"][-1] == pytest.approx(abs(a[x] - b[x]) / 2.0)
+    assert band["mean"][-1] - band["low"][-1] == pytest.approx(abs(a[x] - b[x]) / 2.0)
 
 
 def test_a_process_that_nobody_has_asked_how_it_ended_is_gone_too(tmp_path, monkeypatch):
@@ -199,7 +201,7 @@ def test_every_answer_is_guarded_and_the_journal_stays_as_it_was(finished):
             assert "unsafe" not in headers["Content-Security-Policy"]
         link = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}
         assert asked(server, "GET", "/", **link)[0] == 200  # a link on another site may lead here
-        stop = {"Content_Type": "application/json", "X_Gibo_Token": server.token}
+        stop = {"Content_Type": "application/json", "X_Gibo_Token": ""}
         assert asked(server, "POST", "/api/control", '{"action": "stop"}', **stop)[0] == 403  # it only watches
     assert hashlib.sha256((finished / FILE).read_bytes()).digest() == before
 
@@ -228,7 +230,8 @@ def test_control_needs_the_token_the_origin_and_sense(finished):
         assert control.done == ["stop", ("tell", 4, 1.0), ("mark_failed", 4, "marked as failed by hand")]
 
 
-def test_a_stream_has_what_is_new_and_what_runs(running):
+def test_a_stream_has_what_is_new_and_what_runs(running, monkeypatch):
+    monkeypatch.setattr("gibo.web.watch.REFRESH", math.inf)  # only what is new is sent
     folder, gate = running
     with Watch(folder) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
@@ -246,9 +249,9 @@ def test_a_stream_has_what_is_new_and_what_runs(running):
         gate.allowed.release(3)
         known = 0
         while known < 3:  # each evaluation is sent once
+            data = event()
             assert data["evaluations"]["first"] == known
             known += len(data["evaluations"]["id"])
-            data = event()
         control_of(folder).act({"action": "pause"})
         gate.allowed.release(1)
         while data["state"] != "paused" or any(each["underway"] for each in data["pending"]):

@@ -52,6 +52,6 @@ def _serve(arguments: argparse.Namespace) -> int:
             serve_lines(bench, sys.stdin.buffer, sys.stdout.buffer)
             return 0
         with noted_signals() as wait, Serve(bench, arguments.port, arguments.token) as server:
-            say(f"{arguments.folder}: {server.public_address}", flush=True)
+            say(f"{arguments.folder}: {server.address_with_token}", flush=True)
             wait()
     return 0

@@ -58,11 +58,11 @@ def _watch(arguments: argparse.Namespace) -> int:
         single_thread(),
         Watch(arguments.folder, arguments.port, acts, allow_module=arguments.allow_module) as server,
     ):
-        say(f"{arguments.folder}: {server.page_address}", flush=True)
+        say(f"{arguments.folder}: {server.address_with_token}", flush=True)
         if arguments.open:
             import webbrowser
 
-            webbrowser.open(server.page_address)
+            webbrowser.open(server.address_with_token)
         wait()
     return 0
 

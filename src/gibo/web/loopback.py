@@ -16,6 +16,7 @@ from __future__ import annotations
 import hmac
 import json
 import math
+import secrets
 import socket
 import sys
 import threading
@@ -76,13 +77,15 @@ class LoopbackServer(ThreadingHTTPServer):
     Args:
         port: 0 takes a free one.
         handler: the class that answers requests.
+        with_token: whether `token` is a secret that clients must know, see `LoopbackHandler.check_token`, or None.
     """
 
     daemon_threads = True
     allow_reuse_address = True
     request_queue_size = 256
 
-    def __init__(self, port: int, handler: type[LoopbackHandler]) -> None:
+    def __init__(self, port: int, handler: type[LoopbackHandler], with_token: bool) -> None:
+        self.token = secrets.token_urlsafe(24) if with_token else None
         self.stopping = threading.Event()
         self._due: dict[socket.socket, float] = {}  # of each connection: when its request must be here
         self._lock = threading.Lock()  # of these
@@ -112,6 +115,11 @@ class LoopbackServer(ThreadingHTTPServer):
     def address(self) -> str:
         """The address for a browser or a program on this machine."""
         return f"http://{ADDRESS}:{self.port}"
+
+    @property
+    def address_with_token(self) -> str:
+        """The same with the token, if there is one: behind the #, which a browser does not send."""
+        return self.address if self.token is None else f"{self.address}/#token={self.token}"
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self.expect_request(request)
@@ -233,9 +241,10 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         if site in ("cross-site", "same-site") and mode != "navigate":
             raise Refusal(HTTPStatus.FORBIDDEN, "Sec-Fetch-Site: requests from other sites are refused")
 
-    def check_token(self, token: str) -> None:
-        """Refuse a client without the token."""
-        if not hmac.compare_digest(self.headers.get(TOKEN, "").encode(), token.encode()):
+    def check_token(self) -> None:
+        """Refuse a client without the token, if there is one."""
+        token = self.server.token
+        if token is not None and not hmac.compare_digest(self.headers.get(TOKEN, "").encode(), token.encode()):
             text = f"{TOKEN}: the token is missing or wrong; use the whole address that was printed"
             raise Refusal(HTTPStatus.FORBIDDEN, text)
 

@@ -16,7 +16,6 @@ or above and the body ``{"error": text}``. The answer to a line is a line with `
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any, BinaryIO
@@ -48,18 +47,12 @@ class Serve(LoopbackServer):
     Args:
         bench: the run.
         port: 0 takes a free one.
-        with_token: every request needs a token, which is part of `public_address`.
+        with_token: every request needs a token, which is part of `address_with_token`.
     """
 
     def __init__(self, bench: ManualBench, port: int = 0, with_token: bool = False) -> None:
         self.bench = bench
-        self.token = secrets.token_urlsafe(24) if with_token else None
-        super().__init__(port, _Handler)
-
-    @property
-    def public_address(self) -> str:
-        """The address with the token."""
-        return self.address if self.token is None else f"{self.address}/#token={self.token}"
+        super().__init__(port, _Handler, with_token)
 
 
 class _Handler(LoopbackHandler):
@@ -71,8 +64,7 @@ class _Handler(LoopbackHandler):
 
     def check_sender(self) -> None:
         super().check_sender()
-        if self.server.token is not None:
-            self.check_token(self.server.token)
+        self.check_token()
 
     def respond(self, do: str) -> dict[str, Any] | None:
         form = self.query.get("format", ["json"])[0]

@@ -10,7 +10,6 @@ POST /api/control     an action on it; needs the token, see `gibo.runs.control`
 from __future__ import annotations
 
 import json
-import secrets
 import sys
 import threading
 import time
@@ -50,7 +49,7 @@ class Watch(LoopbackServer):
         allow_module: whether the module of a run's environment may be imported to show an episode.
 
     Example:
-        ``with Watch("runs/robot") as watch: print(watch.page_address)``
+        ``with Watch("runs/robot") as watch: print(watch.address_with_token)``
     """
 
     def __init__(
@@ -62,18 +61,17 @@ class Watch(LoopbackServer):
         allow_module: bool = False,
     ) -> None:
         self.folder, self.control = as_path("folder", folder).absolute(), control
-        self.token = secrets.token_urlsafe(24)
         self.streams: WeakSet[threading.Thread] = WeakSet()  # to open pages
         self.trials = None if not trials and has_journal(self.folder) else Trials(self.folder, may_be_none=trials)
         self._known: dict[Path, int] = {}  # files that are checked
         if self.trials is None:
             self.reader(self.folder).close()  # an unreadable journal raises here instead of on the page
         try:
-            super().__init__(PORT if port is None else port, _Handler)
+            super().__init__(PORT if port is None else port, _Handler, with_token=control is not None)
         except InputError:
             if port is not None:
                 raise
-            super().__init__(0, _Handler)
+            super().__init__(0, _Handler, with_token=control is not None)
         self.replays = Replays(allow_module)
 
     def reader(self, folder: Path) -> Reader:
@@ -81,11 +79,6 @@ class Watch(LoopbackServer):
         reader = Reader(folder, self._known.get(folder, -1))
         self._known[folder] = reader.file
         return reader
-
-    @property
-    def page_address(self) -> str:
-        """The address for a browser. The token is behind the #, which a browser does not send."""
-        return f"{self.address}/" + ("" if self.control is None else f"#token={self.token}")
 
     def __exit__(self, *_: object) -> None:
         super().__exit__()
@@ -109,7 +102,7 @@ def page_beside(folder: Path, control: bool = False, trials: bool = False) -> It
     acts = control_of if control else None
     # A run of this process has created its environment, so it may be created again; other trials are not known.
     with Watch(folder, None, acts, trials, allow_module=not trials) as server:
-        sys.stderr.write(f"gibo: watch {'these trials' if trials else 'this run'} at {server.page_address}\n")
+        sys.stderr.write(f"gibo: watch {'these trials' if trials else 'this run'} at {server.address_with_token}\n")
         sys.stderr.flush()
         yield
 
@@ -246,7 +239,7 @@ class _Handler(LoopbackHandler):
         control = self.server.control
         if control is None:
             raise Refusal(HTTPStatus.FORBIDDEN, "this page can only watch; start gibo watch with --control")
-        self.check_token(self.server.token)
+        self.check_token()
         folder = self._run()
         if folder is None:
             raise Refusal(HTTPStatus.BAD_REQUEST, "trial: name one trial; a request cannot act on all of them")

@@ -48,6 +48,7 @@ def query_and_floor(d: int, N_m: int, N_g: int, M: int, repetitions: int) -> tup
         noise=0.01,
         mean=0.0,
         standardize=False,
+        warp=False,
         M=M,
         N_m=N_m,
         N_g=max(1, N_g),

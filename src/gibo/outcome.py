@@ -48,7 +48,7 @@ MOST_MEASURED = 1000
 # Further fields of an outcome; see `details`.
 DETAILS = frozenset(("measured", "noise", "repeats", "block", "source"))
 
-ITERATE, QUERY, BASELINE, EXTERNAL = "iterate", "query", "baseline", "external"
+ITERATE, QUERY, SURVEY, BASELINE, EXTERNAL = "iterate", "query", "survey", "baseline", "external"
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from every_optimizer import OPTIMIZERS, X0, D, every_class, every_optimizer
 
-from gibo import GIBO, InputError, Optimizer, QueryError
+from gibo import GIBO, InputError, Optimizer
 from gibo._serialize import Serializable
 from gibo.optimizers.log import Asked, Proceeded, Reparametrized, Stepped, Told
-from gibo.optimizers.replay import load, recall, repeat
+from gibo.optimizers.replay import repeat
 from optimizer_helpers import advance, as_data, noisy, same_from_here_on, snapshot
 
 
@@ -165,20 +165,6 @@ def test_a_point_told_before_the_last_value_of_a_batch_is_known_to_the_update_th
 # -- events that cannot be --------------------------------------------------------------------------------------------
 
 
-def each_way(optimizer, event):
-    """The ways in which a batch can be taken in."""
-    return [load, repeat, recall] if isinstance(event, Asked) and event.memo is not None else [load, repeat]
-
-
-def refused(optimizer, event, error, words):
-    before = snapshot(optimizer)
-    for way in each_way(optimizer, event):
-        with pytest.raises(error, match=words):
-            way(optimizer, event)
-        assert snapshot(optimizer) == before
-    return before
-
-
 def two_batches(make):
     """An optimiser that was told two batches, and the events of its asks."""
     optimizer = make(X0, seed=3)
@@ -186,23 +172,6 @@ def two_batches(make):
         for query in optimizer.ask():
             optimizer.tell(query, noisy(query))
     return optimizer, [event for event in optimizer.log.events if isinstance(event, Asked)]
-
-
-@every_class
-@pytest.mark.parametrize("spoil", ["skipped", "twice", "empty", "gap"])
-def test_queries_that_do_not_come_next_are_not_replayed(make, spoil):
-    told, (first, second) = two_batches(make)
-    optimizer, event = make(X0, seed=3), first
-    if spoil == "skipped":
-        event = second
-    elif spoil == "twice":
-        optimizer.replay(told.log.events[: told.log.events.index(second)])
-    elif spoil == "empty":
-        event = replace(first, queries=())
-    else:
-        event = replace(first, queries=(*first.queries, replace(first.queries[-1], id=77)))
-    before = refused(optimizer, event, QueryError, "not the next queries; the next id is")
-    assert as_data(optimizer.ask()) == as_data(Optimizer.from_state(before).ask())
 
 
 @every_class
@@ -215,32 +184,6 @@ def test_a_map_into_another_space_is_refused(make, matrix):
         optimizer.reparametrize(Linear(matrix))
     assert snapshot(optimizer) == before
     advance(optimizer, 1)
-
-
-@every_optimizer
-def test_nothing_is_left_out_by_a_replay_unless_it_may_be(make):
-    optimizer = make(X0)
-    *others, last = to_several(optimizer)
-    for query in others:
-        optimizer.tell(query, noisy(query))
-    if optimizer.uses_late_values:
-        events = [*optimizer.log.events, Proceeded()]
-        again = make(X0)
-        again.replay(events)
-        assert [query.id for query in again.pending] == [last.id]
-        assert again.iteration == optimizer.iteration + 1
-    elif others:
-        refused(optimizer, Proceeded(), InputError, "cannot continue before all values")
-
-
-def to_several(optimizer):
-    """Ask until several queries are pending at once, if there ever are."""
-    for _ in range(3):
-        if len(optimizer.ask()) > 1:
-            break
-        (query,) = optimizer.ask()
-        optimizer.tell(query, noisy(query))
-    return optimizer.ask()
 
 
 @pytest.mark.parametrize("make", [p for p in OPTIMIZERS if p.id in ("ars", "cma-es", "random-search")])

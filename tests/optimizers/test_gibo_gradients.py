@@ -86,34 +86,25 @@ def test_the_plan_counts_on_the_gradient_that_the_iterate_will_come_with(standar
     assert without.covariance.trace() > 1.4 * gi.covariance.trace()
 
 
-def test_the_noise_that_is_counted_on_is_that_of_the_latest_iterate(monkeypatch):
-    optimizer = GIBO(X0, scale=SCALE, settings=settings(N_g=1))
-    iterate(optimizer, 1, noise=NOISE)
-    iterate(optimizer, 1, noise=0.01 * NOISE)
-    gi = planned(optimizer, monkeypatch)
-    X = [*(e.x for e in optimizer.evaluations[-(N_M - M - 1) :]), optimizer.iterate]
-    expected = acquisition(optimizer, X, [optimizer.iterate], [0.01 * NOISE])
-    np.testing.assert_allclose(gi.covariance, expected.covariance, rtol=1e-8, atol=1e-12)
-
-
-def test_nothing_is_counted_on_after_an_iterate_without_a_gradient(monkeypatch):
-    optimizer = GIBO(X0, scale=SCALE, settings=settings())
-    iterate(optimizer, 1)
-    iterate(optimizer, 1, kinds=())
+@pytest.mark.parametrize(
+    ("kinds", "noises", "N_g", "given", "comes"),
+    [
+        ((("iterate",), ("iterate",)), (NOISE, 0.01 * NOISE), 1, 0, True),  # the noise is that of the latest iterate
+        ((("iterate",), ()), (NOISE, NOISE), 2, 1, False),  # the latest iterate came without a gradient
+        ((("iterate", "query"),) * 2, (NOISE, NOISE), 2, 0, False),  # those of the M = 3 queries push all others out
+    ],
+    ids=["latest noise", "no gradient", "pushed out"],
+)
+def test_the_plan_counts_on_the_gradients_that_will_be_there(kinds, noises, N_g, given, comes, monkeypatch):
+    optimizer = GIBO(X0, scale=SCALE, settings=settings(N_g=N_g))
+    for of_iteration, noise in zip(kinds, noises, strict=True):
+        iterate(optimizer, 1, kinds=of_iteration, noise=noise)
     left = optimizer.evaluations[-(N_M - M - 1) :]
+    gradients = [e.x for e in left if e.gradient is not None][:given] + [optimizer.iterate] * comes
     gi = planned(optimizer, monkeypatch)
-    given = [e.x for e in left if e.gradient is not None]
-    expected = acquisition(optimizer, [*(e.x for e in left), optimizer.iterate], given, [NOISE] * len(given))
-    np.testing.assert_allclose(gi.covariance, expected.covariance, rtol=1e-8, atol=1e-12)
-
-
-def test_gradients_that_the_queries_will_push_out_are_not_counted_on(monkeypatch):
-    # Queries come with gradients too, M = 3 of them and N_g = 2: neither old ones nor the iterate's will be left.
-    optimizer = GIBO(X0, scale=SCALE, settings=settings())
-    iterate(optimizer, 2, kinds=("iterate", "query"))
-    left = optimizer.evaluations[-(N_M - M - 1) :]
-    gi = planned(optimizer, monkeypatch)
-    expected = acquisition(optimizer, [*(e.x for e in left), optimizer.iterate], [], [])
+    expected = acquisition(
+        optimizer, [*(e.x for e in left), optimizer.iterate], gradients, [noises[-1]] * len(gradients)
+    )
     np.testing.assert_allclose(gi.covariance, expected.covariance, rtol=1e-8, atol=1e-12)
 
 

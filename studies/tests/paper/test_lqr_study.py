@@ -24,13 +24,6 @@ def test_a_method_spends_its_episodes_and_repeats_itself(name):
     assert cost_curve(METHODS[name], trial=4, budget=40) != cost_curve(METHODS[name], trial=3, budget=40)
 
 
-def test_an_optimiser_sees_the_returns_of_its_own_episodes():
-    lqr, seeds = LQR.paper(), list(range(100, 118))
-    gains = list(METHODS["GIBO (published)"](lqr, seeds, 0))
-    assert [spent for spent, _ in gains] == [0, 10]  # the iterate and 9 queries; the second iteration is not whole
-    assert all(K.shape == (9,) for _, K in gains)
-
-
 # -- the study --------------------------------------------------------------------------------------------------------
 
 

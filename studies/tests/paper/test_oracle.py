@@ -46,16 +46,6 @@ def test_the_value_is_the_mean_over_episodes(lqr, K, steps):
     assert returns.std() > 0.0
 
 
-def test_two_steps_of_a_scalar_system_by_quadrature():
-    # x0 = 0 costs nothing; x1 = w ~ N(0, 2) costs (1.5 + 0.8·0.3²)·w².
-    lqr = LQR([[0.9]], [[1.0]], [[1.5]], [[0.8]], [[2.0]])
-    x = np.linspace(-20.0, 20.0, 400_001)
-    density = np.exp(-0.25 * x**2) / np.sqrt(4.0 * np.pi)
-    expected = -np.sum(np.log1p((1.5 + 0.8 * 0.09) * x**2) * density) * (x[1] - x[0])
-    assert expected_return(lqr, [[0.3]], 2).value == pytest.approx(expected, rel=1e-10)
-    assert expected_return(lqr, [[0.3]], 1).value == 0.0
-
-
 # -- the objective ----------------------------------------------------------------------------------------------------
 
 STABLE = (-0.3 * np.eye(3)).ravel()

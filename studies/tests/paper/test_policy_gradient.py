@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-import gibo
 from gibo import InputError
 from gibo.policies import Normalization, Task
 from gibo_studies.paper.policy_gradient import PolicyGradient, pull_back
@@ -243,18 +242,6 @@ class ZeroState(OneStep):
 class Scentless(OneStep):
     def step(self, action):
         return self.s.copy(), 1.0, True, False, {}
-
-
-def test_with_gibo():
-    """Iterates come with gradients, queries do not; the steps agree with the true gradient."""
-    task = Task(LinearGaussian, policy="linear", reward_scale=0.1)
-    objective = PolicyGradient(task, noise=0.3, episodes=20)
-    optimizer = gibo.GIBO([0.5, 0.5], scale=0.3, seed=1)
-    gibo.run(optimizer, objective, budget=12)
-    for evaluation in optimizer.evaluations:
-        assert (evaluation.gradient is not None) == (evaluation.kind == "iterate")
-    ends = [LinearGaussian.expected_return(x, 0.3) for x in ([0.5, 0.5], optimizer.iterate)]
-    assert ends[1] > ends[0] + 5.0
 
 
 @pytest.mark.parametrize(

@@ -59,8 +59,8 @@ class Query:
         id: the number of the query; ids increase by one.
         x: (d,) the point.
         seed: for a stochastic objective; it depends only on the run's seed and the id.
-        kind: ``"iterate"``, ``"query"``, ``"baseline"``: the start once more, or ``"external"``: a point that the
-            optimiser did not ask for.
+        kind: ``"iterate"``, ``"query"``, ``"survey"``: one of the points spread over the bounds at first,
+            ``"baseline"``: the start once more, or ``"external"``: a point that the optimiser did not ask for.
         iteration: the iteration of the optimiser that asked for it.
         block: the block that it was planned for, see `gibo.Settings`. Its value belongs to this block unless `tell`
             gets another one. None: unknown.

@@ -74,10 +74,10 @@ def test_an_interval_a_bound_and_a_probability_by_hand():
 
 @pytest.mark.parametrize(
     ("evidence", "probability", "leaves"),
-    [(2.4, 0.96, True), (2.2, 0.96, False), (2.4, 0.94, False), (300.0, 0.94, False)],
+    [(3.1, 0.96, True), (2.9, 0.96, False), (3.1, 0.94, False), (300.0, 0.94, False)],
 )
 def test_how_sure_is_sure_enough_to_leave_the_start(monkeypatch, evidence, probability, leaves):
-    """Ten times likelier than noise, and a probability of 0.95."""
+    """Twenty times likelier than noise, and a probability of 0.95."""
     monkeypatch.setattr(Model, "evidence", evidence)
     monkeypatch.setattr(Model, "probability_above", lambda self, x, y: probability)
     optimizer = gibo.GIBO(np.zeros(3), scale=0.3, seed=0)

@@ -29,18 +29,21 @@ from gibo.errors import InputError
 from gibo.gp import GaussianProcess
 from gibo.optimizers.limits import LimitModels, Limits
 from gibo.optimizers.log import Log, Started
-from gibo.optimizers.model import Surrogate
+from gibo.optimizers.model import Model, Surrogate
 from gibo.optimizers.model_based import ModelBased
+from gibo.optimizers.queries import spread
 from gibo.optimizers.region import Region
 from gibo.optimizers.rows import blocks_to_come, expecting_usual_noise
 from gibo.optimizers.scale import Findings
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.sources import Sources
-from gibo.outcome import EXTERNAL, ITERATE, QUERY, Evaluation, Outcome, Query
+from gibo.outcome import EXTERNAL, ITERATE, QUERY, SURVEY, Evaluation, Outcome, Query
 from gibo.steps import State
 
 # If rounding maps a query onto the iterate, it moves out by these factors.
 FARTHER = (2.0, 4.0)
+# The survey stays within this many scales of the start.
+SURVEY_REACH = 5.0
 
 
 class GIBO(ModelBased):
@@ -107,6 +110,13 @@ class GIBO(ModelBased):
     def _propose(self) -> list[tuple[Array, str]]:
         M, M_first, *_ = self.settings.sizes
         batch: list[tuple[Array, str]] = []
+        if self._may_survey:
+            self._iterate_asked = True
+            reach = SURVEY_REACH * self.scale
+            points = spread(
+                self.clip(self.start - reach), self.clip(self.start + reach), self.settings.survey, self._rng
+            )
+            return [(self._iterate, ITERATE), *((x, SURVEY) for x in points)]
         if not self._iterate_asked:
             batch.append((self._iterate, ITERATE))  # line 4
             if (self.settings.fit_at == "iterate" and self.settings.priors) or self._is_first_careful:
@@ -119,7 +129,8 @@ class GIBO(ModelBased):
         if self.sources is not None:
             self._at, count = self._source_and_count(self.sources)
         else:
-            count = M if self._iteration else M_first
+            surveyed = sum(e.kind == SURVEY for e in self.log.of_iteration(self._iteration - 1))
+            count = max(M, M_first - surveyed) if surveyed or not self._iteration else M
         if not count:
             return batch
         information = self._information(iterate_comes=bool(batch))
@@ -133,10 +144,14 @@ class GIBO(ModelBased):
         planned = self._surrogate.hyperparameters.lengthscale
         if self.settings.fit_at == "step":
             self._fit()
-        self._correct_scale(batch, planned)
         model, before = self._model(), self._iterate
-        z, self._move_state = self._moved(model.gp)
-        self._iterate = self.clip(z * self.scale)  # line 13
+        if any(e.kind == SURVEY for e in batch):
+            self._iterate = self._highest_evaluated(model)
+        else:
+            self._correct_scale(batch, planned)
+            model = self._model()
+            z, self._move_state = self._moved(model.gp)
+            self._iterate = self.clip(z * self.scale)  # line 13
         self._record(model, before)
         self._iteration += 1
         self._iterate_asked = False
@@ -144,6 +159,20 @@ class GIBO(ModelBased):
     def _begin(self, event: Started) -> None:
         super()._begin(event)
         self._iterate_asked, self._move_state = False, self.settings.move.init(self.d)
+
+    @property
+    def _may_survey(self) -> bool:
+        """Whether this is the first batch of a search that knows nothing and may go anywhere between finite bounds."""
+        careful = self.limits is not None and self.limits.careful
+        near = careful or self.largest_step is not None or self.sources is not None
+        bounded = self.bounds is not None and bool(np.isfinite(self.bounds).all())
+        return self.settings.survey > 0 and bounded and not near and not self.log.has_asked and not self.log.evaluations
+
+    def _highest_evaluated(self, model: Model) -> Array:
+        """The point of the window with the highest mean − beta standard deviations, where the limits hold."""
+        X, region = np.array([e.x for e in self._window()]).reshape(-1, self.d), self._region()
+        X = X if region is None else X[region.slack(X / self.scale) >= 0.0]
+        return X[int(model.lower_bound(X, self.settings.move.beta).argmax())] if len(X) else self._iterate
 
     def _planned(self, information: GradientInformation, count: int) -> Array:
         """The queries (M, d), where evaluations should not fail; careful queries also keep to the limits."""

@@ -15,6 +15,13 @@ from gibo.acquisition.information import GradientInformation
 from gibo.acquisition.plan import plan
 
 
+def spread(lower: Array, upper: Array, n: int, rng: np.random.Generator) -> Array:
+    """A Latin hypercube: points (n, d) of a box, one in each of n slices of each dimension."""
+    slices = rng.permuted(np.tile(np.arange(n), (len(lower), 1)), axis=1).T
+    points: Array = lower + (upper - lower) * (slices + rng.random(slices.shape)) / n
+    return points
+
+
 class Queries(Serializable, ABC):
     """Base of the ways to choose queries; derive a frozen dataclass to write one."""
 

@@ -22,6 +22,7 @@ from gibo._checks import (
     batch_size,
     finite,
     instance,
+    natural,
     one_of,
     positive,
     positive_int,
@@ -106,6 +107,8 @@ class Settings(Serializable):
         scale_rule: the rule that corrects a wrong `scale`: `ScaleSearch`, or None.
         M: queries per iteration.
         M_first: queries of the first iteration, if more than M. A `PowerLaw` gives at most d.
+        survey: points spread over finite bounds, at most 5 scales from the start, that are evaluated with the start
+            before the first iteration. The search goes on at the best of them, and they count for M_first. 0: none.
         N_m: the window: the model uses the last N_m evaluations. Time and memory grow with its square.
         N_g: the model uses at most the last N_g gradients in the window, of d rows each.
         delta: half-width of the box around the iterate for queries and for the bound step.
@@ -142,6 +145,7 @@ class Settings(Serializable):
     scale_rule: ScaleRule | None = ScaleSearch()
     M: Count = PowerLaw(1.0, 0.5)
     M_first: Count = PowerLaw(4.0, 0.5)
+    survey: int = 4
     N_m: Count = PowerLaw(10.0, least=100.0, most=2000.0)
     N_g: Count = PowerLaw(2000.0, -1.0, least=1.0, most=5.0, rounding="down")
     delta: float | PowerLaw = PowerLaw(2.5, -0.3)
@@ -192,6 +196,7 @@ class Settings(Serializable):
         for name in ("fit_from", "M", "M_first", "N_m", "N_g"):
             if not isinstance(getattr(self, name), PowerLaw):
                 put(name, (batch_size if name.startswith("M") else positive_int)(name, getattr(self, name)))
+        put("survey", natural("survey", self.survey))
         if not isinstance(self.delta, PowerLaw):
             put("delta", positive("delta", self.delta))
         check_serializable("queries", instance("queries", self.queries, Queries, "Informative() or RandomQueries()"))
@@ -227,6 +232,7 @@ class Settings(Serializable):
             "scale_rule": None,
             "M": PowerLaw(0.5, least=1.0, rounding="down"),
             "M_first": 1,
+            "survey": 0,
             "N_m": PowerLaw(5.0, least=20.0, most=2000.0),
             "delta": 1.0,
             "queries": Informative(plan_steps=60, basis="axes"),

@@ -98,6 +98,7 @@ def _current(data: Any, lost: list[str]) -> Any:
     if SURELY_OLD & plain.keys():
         plain, gone = _renamed(plain)
         lost += gone
+    plain.setdefault("survey", 0)  # earlier versions had none
     known = {"type", *(field.name for field in fields(Settings))}
     lost += [name for name in plain if name not in known]
     return {**to_plain(Settings()), **{name: part for name, part in plain.items() if name in known}}

@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 from gibo._linalg import Array
-from gibo.optimizers.model import Model
+from gibo.optimizers.model import Model, Surrogate
 from gibo.optimizers.model_based import ModelBased
 from gibo.optimizers.settings import PowerLaw, Settings
 from gibo.outcome import ITERATE, QUERY, Evaluation
@@ -36,8 +36,8 @@ class LocalModelSearch(ModelBased):
     def default_settings(self) -> Settings:
         return STANDARD
 
-    def _given(self, evaluations: Sequence[Evaluation]) -> Model:
-        return self._surrogate.given(evaluations)
+    def _given(self, evaluations: Sequence[Evaluation], surrogate: Surrogate) -> Model:
+        return surrogate.given(evaluations)
 
     @abstractmethod
     def _queries(self, model: Model, lower: Array, upper: Array) -> Array:

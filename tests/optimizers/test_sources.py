@@ -88,7 +88,7 @@ def test_the_source_has_the_most_information_per_cost():
     M_first = optimizer.settings.sizes[1]
     state = optimizer._rng.bit_generator.state
     information = optimizer._information(iterate_comes=False)
-    gp = optimizer._given(optimizer._window()).gp
+    gp = optimizer._model().gp
     t, gains = optimizer._iterate / optimizer.scale, {}
     for name, source in (("simulator", SIMULATOR), ("robot", MACHINE)):
         at_source = information.in_block(source)

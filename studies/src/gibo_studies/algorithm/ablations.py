@@ -17,7 +17,7 @@ from gibo_studies.algorithm.tasks import choosing_tasks
 from gibo_studies.leaderboard.task import Task
 from gibo_studies.report import table
 
-FORMER, NO_SCALE_RULE = "former default", "no scale rule"
+FORMER, NO_SCALE_RULE, NO_SURVEY = "former default", "no scale rule", "no survey"
 VARIANTS: Mapping[str, Settings] = {
     DEFAULT: Settings(),
     NO_SCALE_RULE: Settings(scale_rule=None),
@@ -27,6 +27,8 @@ VARIANTS: Mapping[str, Settings] = {
     "bound: β = 1": Settings(move=BoundStep(beta=1.0)),
     "M = ⌈2√d⌉": Settings(M=PowerLaw(2.0, 0.5)),
     "first iteration no larger": Settings(M_first=1),
+    NO_SURVEY: Settings(survey=0),
+    "survey of 8 points": Settings(survey=8),
     "along the parameters (Q = I)": Settings(queries=Informative(basis="axes")),
     "noise prior: median 0.3": Settings(noise=LogNormal(0.3, 1.5)),
     "box: δ × 0.67": Settings(delta=PowerLaw(2.5 * 0.67, -0.3)),
@@ -64,7 +66,10 @@ class Ablations(AlgorithmStudy):
     def arms(self, task: Task) -> Iterable[tuple[float, str]]:
         wrong = [(factor, variant) for factor in FACTORS for variant in (DEFAULT, NO_SCALE_RULE)]
         right = [
-            (1.0, variant) for variant in VARIANTS if task.budget <= LONGEST or variant in (DEFAULT, NO_SCALE_RULE)
+            (1.0, variant)
+            for variant, settings in VARIANTS.items()
+            if (task.budget <= LONGEST or variant in (DEFAULT, NO_SCALE_RULE))
+            and (task.bounds is not None or settings.survey == Settings.survey)  # the survey is for bounds
         ]
         return [*right, *(wrong if task.name in SCALED else [])]
 

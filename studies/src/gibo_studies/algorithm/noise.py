@@ -12,7 +12,8 @@ from gibo_studies.algorithm.study import AlgorithmStudy, Row
 from gibo_studies.leaderboard.task import Problem, Task
 from gibo_studies.report import table
 
-DIMENSIONS, LOOKS, TRIALS = (4, 8, 12, 20), (25, 50, 100), 30
+DIMENSIONS, LOOKS, TRIALS = (2, 4, 8, 12, 20), (10, 25, 50, 100), 30
+BOUNDS = (-1.5, 1.5)
 NOISE: Mapping[str, Callable[[np.random.Generator], float]] = {
     "normal": lambda rng: float(rng.standard_normal()),
     "skewed": lambda rng: -float(rng.exponential()),
@@ -35,11 +36,11 @@ class PureNoise:
 
 @dataclass(frozen=True)
 class NoiseStudy(AlgorithmStudy):
-    """Runs of 100 values."""
+    """Runs of 100 values, between bounds, so that they begin with a survey."""
 
     def tasks(self) -> Mapping[str, Task]:
         found = [
-            Task(f"{noise} {d}", np.zeros(d), 0.3, LOOKS[-1], PureNoise(noise, d), "own", LOOKS, trials=TRIALS)
+            Task(f"{noise} {d}", np.zeros(d), 0.3, LOOKS[-1], PureNoise(noise, d), "own", LOOKS, BOUNDS, TRIALS)
             for noise in NOISE
             for d in DIMENSIONS
         ]

@@ -132,12 +132,12 @@ def test_options_of_init_are_those_of_the_run(tmp_path, capsys):
     run = tmp_path / "run"
     words = ["--scale", "0.1,0.2", "--x0=-0.5,0.5", "--lower=-1", "--upper", "1", "--method", "cma-es", "--seed", "3"]
     text_of(capsys, "init", run, "--dim", 2, "--minimize", *words, "--budget", 30, "--target", 9)
-    queries = asked(run, capsys)
-    assert all(-1.0 <= x <= 1.0 for query in queries for x in query["x"])
+    assert asked(run, capsys)
     with Journal.read(run) as journal:
         spec = journal.spec()
     assert (spec.optimizer, spec.sign, spec.arguments["scale"], spec.arguments["seed"]) == ("CMAES", -1, [0.1, 0.2], 3)
     assert spec.arguments["x0"] == [-0.5, 0.5]
+    assert (spec.arguments["bounds"]["lb"], spec.arguments["bounds"]["ub"]) == ([-1.0, -1.0], [1.0, 1.0])
     result = gibo.resume(run, lambda x: float(((x - 1.0) ** 2).sum()))
     assert result.status is gibo.Status.TARGET_REACHED
 

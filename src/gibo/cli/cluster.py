@@ -25,12 +25,13 @@ def dask_executor(address: str | None, files: dict[str, str | None]) -> Iterator
         files: for TLS: ca, cert and key, each None if it is not given.
     """
     _check_dask(address, files)
+    assert address is not None
     try:
         import distributed
         from distributed.comm.core import CommClosedError
     except ImportError:
         raise missing_extra("--dask needs distributed", "dask") from None
-    security = _security(files) if str(address).startswith("tls://") else None
+    security = _security(files) if address.startswith("tls://") else None
     try:
         client: Any = distributed.Client(address, timeout=DASK_TIMEOUT, security=security)  # type: ignore[no-untyped-call]
     except CommClosedError as error:

@@ -14,6 +14,7 @@ from gibo.errors import InputError, missing_extra
 
 # Okabe and Ito 2008: distinguishable with any kind of colour vision.
 BLUE, ORANGE, GREEN, PINK, SKY, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#7A7A7A"
+MOST_ENTRIES = 6  # labels of a legend
 
 
 class LineStyle(NamedTuple):
@@ -45,9 +46,6 @@ def pyplot() -> Iterator[Any]:
             yield plt
         except OSError as error:
             raise InputError(f"a figure could not be written: {error}") from error
-
-
-MOST_ENTRIES = 6  # characters of a legend's line
 
 
 def plain_ticks(axis: Any) -> None:

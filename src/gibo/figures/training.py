@@ -35,8 +35,6 @@ LINE_STYLES = [
     *(LineStyle(BLUE, "-"), LineStyle(ORANGE, "--"), LineStyle(GREEN, "-.")),
     *(LineStyle(PINK, ":"), LineStyle(SKY, (0, (5, 1))), LineStyle(GREY, "-")),
 ]
-
-
 MOST_AXES = 6  # number of parameters with their own axes
 
 

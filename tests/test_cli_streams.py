@@ -52,7 +52,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(run):
 
 
 @pytest.mark.parametrize(
-    ("to", "words"), [(">&-", "standard output is closed"), ("> /dev/full", "the output: No space left on device")]
+    ("to", "words"), [(">&-", "output: Bad file descriptor"), ("> /dev/full", "output: No space left on device")]
 )
 def test_output_that_goes_nowhere_is_one_line(to, words, run):
     code, said, complained = shell([f"gibo status '{run}' {to}"])

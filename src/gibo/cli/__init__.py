@@ -36,25 +36,15 @@ MODULES = {
 SIGNAL_POLL = 0.1  # seconds between two checks whether a server should end
 
 
-class _Closed(io.StringIO):
-    """Replaces a standard output that is closed."""
-
-
 def entry() -> NoReturn:
     """The command `gibo`, with any state of its standard streams."""
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:  # else a journal could get the number of a closed stream
-        pass
-    os.close(descriptor)
-    shown = _Closed() if sys.stdout is None else None  # Python uses None for a closed stream
-    sys.stdout, sys.stderr = shown or sys.stdout, sys.stderr or io.StringIO()
+    # Python uses None for a closed stream. Output then goes to a file that cannot be written, which is an error.
+    sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
+    sys.stderr = sys.stderr or io.StringIO()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # characters that the terminal cannot show
-    code = main()
-    if code == 0 and shown is not None and shown.getvalue():
-        complain("standard output is closed; the output of the command was not shown")
-        code = 2
-    sys.exit(code)
+    sys.exit(main())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -189,8 +179,6 @@ def say(text: object, flush: bool = False) -> None:
 
 def say_done(text: object) -> None:
     """Print what was done. A closed output is no error."""
-    if isinstance(sys.stdout, _Closed):
-        return
     try:
         say(text, flush=True)
     except OSError:

@@ -127,7 +127,8 @@ def test_a_value_that_cannot_be_recorded_ends_the_run_which_has_it(tmp_path):
         return hill(x, seed)
 
     result = climb(tmp_path, objective, budget=8)
-    assert (result.status, result.evaluations, result.history.value[3]) == (Status.ERROR, 5, 2.0)  # and the last of its batch
+    assert (result.status, result.evaluations) == (Status.ERROR, 5)
+    assert result.history.value[3] == 2.0  # and the last of its batch
 
 
 @pytest.mark.parametrize(("penalty", "value"), [(None, None), (-7.0, -7.0)])

@@ -108,14 +108,19 @@ def test_a_value_told_for_a_running_evaluation_counts_at_once(sign, tmp_path):
         if [each.query for each in control.underway()] == [3]:
             assert control.act({"action": "tell", "id": 3, "value": 2})["recorded"]
             assert not control.act({"action": "tell", "id": 3, "value": 2})["recorded"]  # an answer was lost, say
+            control.act({"action": "tell", "id": 4, "value": 2.5})  # its evaluation has not begun
             seen.append({e.id: e.value for e in told_in(tmp_path)}[3])
+        calls.append(seed)
         return hill(x, seed)
 
+    calls = []
     result = climb(tmp_path, objective, budget=8, sign=sign)
     assert seen == [2.0]
-    assert result.evaluations == 8
-    assert {e.id: e.value for e in told_in(tmp_path)}[3] == 2.0  # and not what the objective returned
-    assert actions(tmp_path) == [("told", {"id": 3, "value": 2.0})]
+    assert (result.evaluations, len(calls)) == (8, 7)
+    told = {e.id: e for e in told_in(tmp_path)}
+    assert (told[3].value, told[4].value) == (2.0, 2.5)  # and not what the objective returned
+    assert told[4].query.seed not in calls
+    assert actions(tmp_path) == [("told", {"id": 3, "value": 2.0}), ("told", {"id": 4, "value": 2.5})]
 
 
 def test_a_value_that_cannot_be_recorded_ends_the_run_which_has_it(tmp_path):

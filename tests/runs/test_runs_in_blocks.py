@@ -91,6 +91,8 @@ def test_the_start_of_a_drift_in_given_times_and_clear_errors(tmp_path):
     assert np.isfinite(result.value)
     with pytest.raises(InputError, match="each value needs a number as its block, its time; that of query 0 has None"):
         gibo.maximize(machine, [0.0, 0.0], budget=9, settings=times)
+    with pytest.raises(InputError, match="each value needs a number as its block"):
+        gibo.maximize(machine, [0.0, 0.0], budget=9, settings=times, data=[([0.0, 0.0], 1.0)])
     with pytest.raises(InputError, match="that of query 0 has 'monday'"):
         gibo.maximize(lambda x: machine(x, "monday"), [0.0, 0.0], budget=9, settings=times)
 

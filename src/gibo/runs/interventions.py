@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from gibo._checks import as_vector, instance
-from gibo._linalg import Array
 from gibo.errors import InputError
 from gibo.runs.journal import Journal
 from gibo.runs.records import BY_HAND
@@ -30,7 +29,12 @@ def abort(journal: Journal, point: Mapping[str, Any] | None = None, reason: str 
 
 def abortion(journal: Journal, point: Mapping[str, Any] | None, reason: str) -> tuple[str, dict[str, Any]]:
     """The action of `abort`."""
-    x = start_of(journal) if point is None else journal.spec().naming.point(point)
+    starts, spec = journal.new_starts(), journal.spec()
+    if point is None:  # the start, or the last one that a person gave
+        with journal.explained():
+            x = as_vector("x0", starts[-1].body["x"] if starts else spec.arguments["x0"])
+    else:
+        x = spec.naming.point(point)
     return "abort", {"reason": instance("reason", reason, str, "a text"), "x": x.tolist()}
 
 
@@ -58,13 +62,6 @@ def start_at(journal: Journal, point: Mapping[str, Any]) -> dict[str, float]:
     session = Session.of(journal)
     session.start_at(session.naming.point(instance("point", point, Mapping, "numbers by name")))
     return session.naming(session.optimizer.start)
-
-
-def start_of(journal: Journal) -> Array:
-    """The start (d,) of the search: the last one that a person gave it."""
-    starts = journal.new_starts()
-    with journal.explained():
-        return as_vector("x0", starts[-1].body["x"] if starts else journal.spec().arguments["x0"])
 
 
 def refuse_normalized(journal: Journal) -> None:

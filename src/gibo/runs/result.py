@@ -24,7 +24,7 @@ from gibo.runs.advice import Advice, Facts, remarks
 from gibo.runs.session import Session
 from gibo.runs.spec import Naming
 from gibo.runs.table import Columns, Line, columns_of, data_frame
-from gibo.runs.verdict import verdict, with_verdict
+from gibo.runs.verdict import verdict
 
 # Size in pixels and colours of the figure in notebooks.
 WIDTH, HEIGHT, LEFT, BOTTOM = 420, 150, 52, 22
@@ -255,7 +255,8 @@ class Result:
         )
         if self.status is Status.RUNNING:
             return remarks(facts)
-        return with_verdict(verdict(facts, self.start, self.best), remarks(facts))
+        first = verdict(facts, self.start, self.best)
+        return [first, *(remark for remark in remarks(facts) if remark.code != first.code)]
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:

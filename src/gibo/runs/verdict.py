@@ -39,11 +39,6 @@ def estimate(best: Best | None) -> Estimate | None:
     return None if best is None or best.interval is None else Estimate(best.value, *best.interval)
 
 
-def with_verdict(verdict: Advice, remarks: list[Advice]) -> list[Advice]:
-    """The verdict first, without duplicates."""
-    return [verdict, *(remark for remark in remarks if remark.code != verdict.code)]
-
-
 def verdict(facts: Facts, start: Best | None, end: Best | None) -> Advice:
     """The result of a run in a sentence.
 

@@ -106,7 +106,7 @@ def test_bands_of_a_training_never_pass_the_known_maximum(tmp_path, drawn):
             for path in band.get_paths():
                 assert path.vertices[:, 1].max() <= 500.0
         assert_inside(figure)
-    assert drawn[1].axes[0].get_title() == "CartPole-v1"
+    assert (drawn[1].axes[0].get_title(), drawn[1].axes[0].get_ylabel()) == ("CartPole-v1", "return")
 
 
 def test_runs_with_named_parameters_are_drawn_together_in_the_users_units(tmp_path, drawn):

@@ -33,7 +33,7 @@ MUTATIONS: list[Mutation] = [
         gp_prediction_without_prior_mean=("mean += k.T @ self.a", "mean = k.T @ self.a"),
         gp_likelihood_without_2_pi=("len(self.a) * math.log(2.0 * math.pi)", "len(self.a) * math.log(math.pi)"),
         gp_likelihood_gradient_by_noise=("by_noise = self.noise * float(", "by_noise = float("),
-        gp_extension_without_noise=(" + np.diag(new.noise(self.noise))", ""),
+        gp_extension_without_noise=(" + np.diag(self._noise_of(new))", ""),
         gp_certainty_of_ascent=("for k in range(start, d, 2))", "for k in range(start, d - 2, 2))"),
     ),
     *of(

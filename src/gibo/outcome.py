@@ -49,6 +49,7 @@ MOST_MEASURED = 1000
 DETAILS = frozenset(("measured", "noise", "repeats", "block", "source"))
 
 ITERATE, QUERY, SURVEY, BASELINE, EXTERNAL = "iterate", "query", "survey", "baseline", "external"
+SIMULATED = "simulated"
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,8 @@ class Query:
         x: (d,) the point.
         seed: for a stochastic objective; it depends only on the run's seed and the id.
         kind: ``"iterate"``, ``"query"``, ``"survey"``: one of the points spread over the bounds at first,
-            ``"baseline"``: the start once more, or ``"external"``: a point that the optimiser did not ask for.
+            ``"baseline"``: the start once more, ``"simulated"``: any of these in the simulator, or ``"external"``: a
+            point that the optimiser did not ask for.
         iteration: the iteration of the optimiser that asked for it.
         block: the block that it was planned for, see `gibo.Settings`. Its value belongs to this block unless `tell`
             gets another one. None: unknown.
@@ -90,7 +92,8 @@ class Outcome:
         noise: variance of the noise of `value`, if known.
         repeats: the number of evaluations of which `value` is the mean.
         block: a group of evaluations with a common shift, such as a day or an operator; a text or a number.
-        source: in a run with sources, where it was evaluated; None: where the query says, or on the machine.
+        source: in a run with sources, where it was evaluated, to check that it is where the query says; own points
+            of the user belong to the machine.
         info: further JSON data; a journal records them with the value.
         failure: the reason why there is no value, or why the value is a penalty; None without a failure.
         traceback: of the exception, if any.
@@ -146,7 +149,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """A query and its outcome, with the fields of both. Block and source are the outcome's, or else the query's."""
+    """A query and its outcome, with the fields of both. The block is the outcome's, or else the query's."""
 
     query: Query
     outcome: Outcome
@@ -168,8 +171,9 @@ class Evaluation:
         q, o = self.query, self.outcome
         self.__dict__.update(measured=o.measured, noise=o.noise, repeats=o.repeats)
         self.__dict__.update(block=q.block if o.block is None else o.block)
-        self.__dict__.update(source=q.source if o.source is None else o.source)
-        self.__dict__.update(id=q.id, x=q.x, kind=q.kind, iteration=q.iteration, value=o.value, failure=o.failure)
+        self.__dict__.update(
+            id=q.id, x=q.x, kind=q.kind, source=q.source, iteration=q.iteration, value=o.value, failure=o.failure
+        )
         self.__dict__.update(gradient=o.gradient, gradient_noise=o.gradient_noise)
 
 

@@ -156,16 +156,19 @@ def test_without_sources_nothing_of_them_is_in_queries_or_memos():
     assert optimizer.settings == Settings().resolve(D)
 
 
-def test_own_points_belong_to_the_machine_unless_told_otherwise():
+def test_own_points_belong_to_the_machine_and_queries_to_their_source():
     optimizer = GIBO(X0, scale=0.3, sources=COSTS)
     optimizer.tell(np.ones(D), 1.0)
-    optimizer.tell(np.ones(D), 9.0, source="simulator")
     optimizer.tell(np.zeros(D), gibo.Outcome(0.5, source="robot"))
+    with pytest.raises(InputError, match="source: expected 'robot' for query 2, got 'simulator'"):
+        optimizer.tell(np.ones(D), 9.0, source="simulator")
     assert [e.value for e in optimizer.log.valued] == [1.0, 0.5]
-    assert [e.value for e in optimizer.log.simulated] == [9.0]
     query = optimizer.ask()[0]
-    optimizer.tell(query, 2.0, source="simulator" if query.source == "robot" else "robot")
-    assert optimizer.evaluations[-1].source != query.source
+    assert (query.source, query.kind) == ("simulator", "simulated")
+    with pytest.raises(InputError, match="source: expected 'simulator' for query 2, got 'robot'"):
+        optimizer.tell(query, 2.0, source="robot")
+    optimizer.tell(query, 2.0, source="simulator")
+    assert [e.value for e in optimizer.log.simulated] == [2.0]
 
 
 def test_failures_of_the_simulator_are_not_the_machines():
@@ -180,8 +183,10 @@ def test_failures_of_the_simulator_are_not_the_machines():
 
 def test_values_of_the_simulator_are_aligned_with_the_machines():
     y, sources = np.array([1.0, 3.0, 10.0, 20.0]), np.array([MACHINE, MACHINE, SIMULATOR, SIMULATOR])
-    assert aligned(y, sources).tolist() == [1.0, 3.0, -3.0, 7.0]
-    assert aligned(y, np.full(4, SIMULATOR)).tolist() == y.tolist()
+    X = np.array([[0.0, 0.0], [0.0, 1.0], [0.0, 2.0], [0.0, 1.0]])
+    assert aligned(y, sources, X).tolist() == [1.0, 3.0, -7.0, 3.0]  # both were evaluated at the second point
+    assert aligned(y, sources, X * [[1], [1], [1], [9]]).tolist() == [1.0, 3.0, -3.0, 7.0]  # the means are compared
+    assert aligned(y, np.full(4, SIMULATOR), X).tolist() == y.tolist()
 
 
 @pytest.mark.parametrize(
@@ -222,7 +227,7 @@ def test_options_that_do_not_go_with_sources(options, name):
 
 def test_an_unknown_source_is_refused():
     optimizer = GIBO(X0, sources=COSTS)
-    with pytest.raises(InputError, match="source: expected 'simulator' or 'robot', got 'bench'"):
+    with pytest.raises(InputError, match="source: expected 'robot' for query 0, got 'bench'"):
         optimizer.tell(optimizer.ask()[0], 1.0, source="bench")
     with pytest.raises(InputError, match="source: expected a name"):
         optimizer.tell(optimizer.ask()[0], 1.0, source=3)

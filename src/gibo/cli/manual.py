@@ -36,6 +36,10 @@ A file of parameters:
     start = 0.1
     scale = 0.05
 
+    [sources]                    # optional: costs of an evaluation in a simulator and on the machine
+    simulator = 1
+    robot = 50
+
     [limits.torque]              # optional: a quantity that is measured with each value
     upper = 4.0                  # lower, upper, or both
 
@@ -84,6 +88,7 @@ def add_commands(commands: Any) -> None:
     tell.add_argument(
         "--block", metavar="NAME", help="a group of evaluations with a common shift, such as a day: a name or a number"
     )
+    tell.add_argument("--source", metavar="NAME", help="where it was evaluated, to check that against the query")
     tell.add_argument(
         "--measured", metavar="NAME=X,...", help="quantities measured with VALUE; quantities with limits are required"
     )
@@ -234,9 +239,9 @@ def _ask(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say(json.dumps({"queries": [naming.query(query) for query in queries], "may_stop": over}, indent=1))
         return 0
-    blocks = any(query.block is not None for query in queries)
-    head = ["id", "kind", *(["block"] if blocks else []), *naming.names]
-    rows = ([q.id, q.kind, *([q.block or ""] if blocks else []), *naming(q.x).values()] for q in queries)
+    known = [name for name in ("source", "block") if any(getattr(query, name) is not None for query in queries)]
+    head = ["id", "kind", *known, *naming.names]
+    rows = ([q.id, q.kind, *(getattr(q, name) or "" for name in known), *naming(q.x).values()] for q in queries)
     columns([head, *rows])
     if over is not None:
         complain(over)
@@ -267,7 +272,7 @@ def _tell(arguments: argparse.Namespace) -> int:
 
 def _details(arguments: argparse.Namespace) -> dict[str, Any]:
     """The details of a value, see `gibo.Outcome`. A block that can be read as a number is a number."""
-    given: dict[str, Any] = {name: getattr(arguments, name) for name in ("noise", "repeats", "block")}
+    given: dict[str, Any] = {name: getattr(arguments, name) for name in ("noise", "repeats", "block", "source")}
     given["measured"] = None if arguments.measured is None else _point(arguments.measured, "--measured")
     if given["block"] is not None:
         with suppress(ValueError):

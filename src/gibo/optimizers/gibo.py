@@ -37,7 +37,7 @@ from gibo.optimizers.rows import blocks_to_come, expecting_usual_noise
 from gibo.optimizers.scale import Findings
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.sources import Sources
-from gibo.outcome import EXTERNAL, ITERATE, QUERY, SURVEY, Evaluation, Outcome, Query
+from gibo.outcome import EXTERNAL, ITERATE, QUERY, SIMULATED, SURVEY, Evaluation, Outcome, Query
 from gibo.steps import State
 
 # If rounding maps a query onto the iterate, it moves out by these factors.
@@ -252,6 +252,10 @@ class GIBO(ModelBased):
 
     # -- sources ------------------------------------------------------------------------------------------------------
 
+    def _query(self, number: int, x: Array, kind: str) -> Query:
+        is_simulated = self.sources is not None and self._at == self.sources.simulator
+        return super()._query(number, x, SIMULATED if is_simulated else kind)
+
     def _blocks_to_come(
         self, window: Sequence[Evaluation], pending: Sequence[Query]
     ) -> tuple[float | None, list[float | None]]:
@@ -304,7 +308,7 @@ class GIBO(ModelBased):
     def check_outcome(self, query: Query, outcome: Outcome) -> None:
         super().check_outcome(query, outcome)
         if self.sources is not None:
-            self.sources.check_outcome(outcome)
+            self.sources.check_outcome(query, outcome)
         if self.limits is not None and query.kind != EXTERNAL:
             self.limits.check_measured(outcome)
 

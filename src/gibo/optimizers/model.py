@@ -250,7 +250,7 @@ class Surrogate:
         y, blocks = _values(evaluations), blocks_of(evaluations, self.settings)
         if self.sources is not None and self.uses_simulator:
             blocks = self.sources.numbers(evaluations)
-            y = aligned(y, blocks)
+            y = aligned(y, blocks, np.array([e.x for e in evaluations]))
         units = Units.of(y, self.settings.standardize)
         gp = self._prior(units, 0.0 if blocks is None or not len(blocks) else float(blocks.max()))
         if not evaluations:

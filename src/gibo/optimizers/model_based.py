@@ -178,8 +178,9 @@ class ModelBased(Optimizer):
         return surrogate.given([*evaluations, *self._simulated()], self.settings.sizes[3])
 
     def _simulated(self) -> list[Evaluation]:
-        """The last N_m evaluations of the simulator with a value; none without sources."""
-        return self.log.simulated[-self.settings.sizes[2] :]
+        """The first and the last N_m evaluations of the simulator with a value; none without sources."""
+        simulated, N_m = self.log.simulated, self.settings.sizes[2]
+        return simulated if len(simulated) <= N_m else [simulated[0], *simulated[-N_m:]]
 
     def _fit(self) -> None:
         """MAP hyperparameters, if there are enough values."""

@@ -129,15 +129,22 @@ class Sources(Serializable):
             if chosen:
                 raise InputError(f"sources: cannot be combined with {name}; choose one of them")
 
-    def check_outcome(self, outcome: Outcome) -> None:
-        """Check what was told."""
-        if outcome.source not in (None, self.simulator, self.machine):
-            raise InputError(f"source: expected {self.simulator!r} or {self.machine!r}, got {shown(outcome.source)}")
+    def check_outcome(self, query: Query, outcome: Outcome) -> None:
+        """Check that a query was evaluated where it should be; own points of the user belong to the machine."""
+        expected = query.source or self.machine
+        if outcome.source not in (None, expected):
+            raise InputError(f"source: expected {expected!r} for query {query.id}, got {shown(outcome.source)}")
 
 
-def aligned(y: Array, sources: Array) -> Array:
-    """The values, with those of the simulator shifted to the mean of the machine's, if there are any."""
+def aligned(y: Array, sources: Array, X: Array) -> Array:
+    """The values (n,) at X (n, d), with the simulator's shifted to the machine's level.
+
+    The level is compared at the points where both were evaluated, such as the start; without any, by the means.
+    """
     simulated = sources == SIMULATOR
     if simulated.all() or not simulated.any():
         return y
-    return np.where(simulated, y - y[simulated].mean() + y[~simulated].mean(), y)
+    real = {X[i].tobytes(): y[i] for i in np.flatnonzero(~simulated)}
+    known = [real[X[i].tobytes()] - y[i] for i in np.flatnonzero(simulated) if X[i].tobytes() in real]
+    shift = np.mean(known) if known else y[~simulated].mean() - y[simulated].mean()
+    return np.where(simulated, y + shift, y)

@@ -18,7 +18,7 @@ from gibo.errors import printable
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Iteration
 from gibo.optimizers.model_based import ModelBased
-from gibo.outcome import BASELINE, EXTERNAL, ITERATE, Evaluation
+from gibo.outcome import BASELINE, EXTERNAL, ITERATE, SIMULATED, Evaluation
 from gibo.runs.spec import Naming
 
 IN_A_ROW = 5  # failures, or uncertain steps
@@ -153,6 +153,7 @@ def of_values(rows: Sequence[tuple[int, str, float | None, bool]], begun: int) -
         rows: of the evaluations, by id: iteration, kind, value or None, and whether it is at the start.
         begun: the iteration in which the search from the start began.
     """
+    rows = [row for row in rows if row[1] != SIMULATED]
     own = [row for row in rows if row[1] != BASELINE]
     valued = [(*row[:2], value, row[3]) for row in rows if (value := row[2]) is not None]
     return {

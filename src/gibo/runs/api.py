@@ -15,16 +15,17 @@ from gibo.optimizers.base import Optimizer
 from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.limits import Limits, with_care
 from gibo.optimizers.settings import Settings
+from gibo.optimizers.sources import Sources
 from gibo.parameters import Parameters
 from gibo.runs.fingerprint import fingerprint
 from gibo.runs.journal import Journal
 from gibo.runs.loop import Interrupts, Loop
 from gibo.runs.options import REMEMBERED, OptionNames, RunOptions, StartOptions, like, takes_options
-from gibo.runs.pools import Futures, InProcess, Named, Objective, Pool, asked_for
+from gibo.runs.pools import OFFERED, OFFERED_WITH_SOURCES, Futures, InProcess, Named, Objective, Pool, asked_for
 from gibo.runs.progress import progress_bar
 from gibo.runs.result import Result, Status
 from gibo.runs.session import Session
-from gibo.runs.spec import Naming, RunSpec, baseline_of
+from gibo.runs.spec import Naming, RunSpec, baseline_of, check_sources
 from gibo.runs.workers import Workers
 
 NOTICE = "gibo: the run ends when the running evaluations have returned; Ctrl-C again ends it at once\n"
@@ -44,6 +45,7 @@ def maximize(
     limits: Limits | Mapping[str, Any] | None = None,
     careful: bool = False,
     largest_step: float | None = None,
+    sources: Sources | Mapping[str, float] | None = None,
     **options: Unpack[OptionNames],
 ) -> Result:
     """Maximise a noisy, expensive objective near x0 with GIBO.
@@ -66,6 +68,10 @@ def maximize(
             probability that each limit holds at the recommended point.
         careful: queries also keep to the limits, according to the models; the start must satisfy them.
         largest_step: the largest change of a parameter in a step, in units of `scale`.
+        sources: the costs of an evaluation in a simulator and on the machine, ``{"simulator": 1, "robot": 50}``. The
+            objective has a parameter ``source`` and gets one of the names. The values of the more expensive source
+            count: the budget is the number of its evaluations, and those of the simulator together cost at most as
+            much.
         **options: those of `gibo.runs.options.RunOptions`.
 
     Returns:
@@ -89,6 +95,7 @@ def maximize(
         settings=settings,
         limits=with_care(limits, careful),
         largest_step=largest_step,
+        sources=sources,
     )
     return run(optimizer, objective, budget=budget, **options)
 
@@ -196,9 +203,13 @@ def run(optimizer: Optimizer, objective: Objective, *, budget: int, **options: U
     if chosen.quorum < 1.0 and not optimizer.uses_late_values:
         raise InputError(f"quorum: {type(optimizer).__name__} needs all values of an iteration; use quorum=1")
     known = None if chosen.training is not None or chosen.journal is None else fingerprint(objective)
+    check_sources(optimizer, chosen.baseline, chosen.penalty)
+    offered = OFFERED if optimizer.log.simulator is None else OFFERED_WITH_SOURCES
     if chosen.parameters is not None:
-        objective = Named(objective, chosen.parameters)
-    wanted = asked_for(objective, chosen.reparametrizer)
+        objective = Named(objective, chosen.parameters, offered)
+    wanted = asked_for(objective, chosen.reparametrizer, offered)
+    if offered is OFFERED_WITH_SOURCES and "source" not in wanted:
+        raise InputError("objective: with sources it needs a parameter source, the name of the one to evaluate")
     with Interrupts(NOTICE) as interrupts, ExitStack() as closing:
         pool = make_pool(objective, chosen)
         closing.callback(pool.close)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from statistics import fmean
 from typing import NamedTuple
 
-from gibo.outcome import BASELINE, ITERATE
+from gibo.outcome import BASELINE, ITERATE, SIMULATED
 
 Points = list[tuple[int, float]]  # number of evaluations, and a value at that time
 
@@ -41,7 +41,7 @@ NO_CURVE = Curve(False, [], [], 0)
 
 def learning_curve(queries: Iterable[Row], sign: float) -> Curve:
     """The curve of a run's queries, in the order of their ids; the sign is 1 if large values are good, else −1."""
-    rows = list(enumerate(queries, start=1))
+    rows = [(n, row) for n, row in enumerate(queries, start=1) if row.kind != SIMULATED]
     told = [(n, row) for n, row in rows if row.is_told]
     valued = [(n, row, row.value) for n, row in told if row.value is not None]
     of_iterates = any(row.kind == ITERATE for _, row in told)

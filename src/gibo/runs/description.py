@@ -37,6 +37,7 @@ TYPES: dict[str, type | tuple[type, ...]] = {
     "limits": dict,
     "careful": bool,
     "largest_step": NUMBER,
+    "sources": dict,
     "prior_run": str,
 }
 EXPECTED = {bool: "true or false", str: "a text", int: "a whole number", NUMBER: "a number", dict: "a table"}
@@ -72,6 +73,7 @@ class Description:
         limits: limits of measured quantities by name: "lower", "upper" or both.
         careful: whether queries keep to the limits.
         largest_step: the largest change of a parameter in a step, in units of its scale.
+        sources: the costs of two sources by name, see `gibo.optimizers.sources`.
         prior_run: the folder of an earlier run with the same names, of a simulator; see `gibo.means.from_run`.
         parameters: the source of the numbers, if the parameters have kinds such as log scales and whole numbers.
     """
@@ -91,6 +93,7 @@ class Description:
     limits: Mapping[str, Any] | None = None
     careful: bool = False
     largest_step: float | None = None
+    sources: Mapping[str, Any] | None = None
     prior_run: str | None = None
     parameters: Parameters | None = None
 
@@ -118,6 +121,7 @@ class Description:
             "settings": _settings(settings) if settings else None,
             "limits": with_care(self._pairs(), self.careful),
             "largest_step": self.largest_step,
+            "sources": self.sources,
         }
         for name, option in own.items():
             if option is not None and self.method != "gibo":

@@ -30,7 +30,7 @@ from gibo.runs.database import is_there, sound
 from gibo.runs.events import NewStart, events_of, iteration_of, outcome_of
 from gibo.runs.legacy import current_facts
 from gibo.runs.records import Action, Row, Start, state_of
-from gibo.runs.spec import AFTER, BLOCK, RunSpec
+from gibo.runs.spec import AFTER, BLOCK, SOURCE, RunSpec
 from gibo.runs.store import COLUMNS, Store
 from gibo.runs.table import Columns, Line, columns_of, data_frame
 from gibo.runs.views import Update, checked_belief
@@ -141,6 +141,7 @@ class Journal:
             row = (self._store.count("batches"), first.iteration, first.id, size, at, _cell(iterate))
             memo = {**(asked.memo or {}), AFTER: self._store.count("evaluations")}
             memo |= {} if first.block is None else {BLOCK: first.block}
+            memo |= {} if first.source is None else {SOURCE: first.source}
             self._store.insert("batches", *row, json.dumps(memo))
             for query in asked.queries:
                 self._record_query(query)
@@ -373,14 +374,16 @@ class Journal:
         spec = self.spec()
         with sound(self.folder):
             d = len(spec.arguments["x0"])
-            blocks: dict[int, Any] = {}  # of queries, by id
+            of_batch: dict[int, dict[str, Any]] = {}  # block and source of queries, by id
             for _, _, first, size, _, _, thought in self._store.rows("batches"):
-                if f'"{BLOCK}"' in thought and (block := json.loads(thought).get(BLOCK)) is not None:
-                    blocks |= dict.fromkeys(range(first, first + min(size, self._store.count("queries"))), block)
+                if f'"{BLOCK}"' in thought or f'"{SOURCE}"' in thought:
+                    memo = json.loads(thought)
+                    common = {"block": memo.get(BLOCK), "source": memo.get(SOURCE)}
+                    of_batch |= dict.fromkeys(range(first, first + min(size, self._store.count("queries"))), common)
             found = {}
             for number, iteration, kind, seed, x in self._store.rows("queries"):
                 data = {"id": number, "iteration": iteration, "kind": kind, "seed": seed, "x": json.loads(x)}
-                found[number] = query_from_plain({**data, "block": blocks.get(number)}, d)
+                found[number] = query_from_plain({**data, **of_batch.get(number, {})}, d)
             return found
 
     def _batches(self, asked: dict[int, Query]) -> list[tuple[Any, ...]]:

@@ -22,7 +22,7 @@ from typing import Any
 
 from gibo._checks import describe_error
 from gibo.errors import InputError, JournalError, RunError, printable
-from gibo.outcome import EXTERNAL, OBJECTIVE, Evaluation, Outcome, Query, is_mistake
+from gibo.outcome import EXTERNAL, OBJECTIVE, SIMULATED, Evaluation, Outcome, Query, is_mistake
 from gibo.runs.advice import start_violates
 from gibo.runs.control import Control
 from gibo.runs.options import RunOptions
@@ -160,7 +160,8 @@ class Loop:
         """Submit the optimiser's next queries, as far as the budget allows."""
         queries = self.session.ask()
         room = self.options.budget - self.session.spent - len(self.running)
-        for query in [query for query in queries if query.id not in self.running][:room]:
+        new = [query for query in queries if query.id not in self.running]
+        for query in new if new and new[0].kind == SIMULATED else new[:room]:
             self.running[query.id] = query
             self.submit(query)
 

@@ -32,7 +32,7 @@ from gibo.runs.lock import LOCK_PATIENCE
 from gibo.runs.records import BY_HAND, Start
 from gibo.runs.result import Result, Status
 from gibo.runs.session import Reparametrizer, Session
-from gibo.runs.spec import Naming, RunSpec, baseline_of
+from gibo.runs.spec import Naming, RunSpec, baseline_of, check_sources
 
 
 class Overview(NamedTuple):
@@ -105,6 +105,7 @@ def create(folder: Path | str, description: Description) -> None:
     kinds = None if description.parameters is None else description.parameters.to_plain()
     sign = -1.0 if as_flag("minimize", description.minimize) else 1.0
     given = None if description.baseline is None else positive_int("baseline", description.baseline)
+    check_sources(optimizer, given)
     names = list(description.names)
     spec = RunSpec.of(optimizer, sign=sign, names=names, parameters=kinds, baseline=baseline_of(optimizer, given))
     options: dict[str, Any] = {}

@@ -43,7 +43,7 @@ P = ParamSpec("P")
 # The options that the journal keeps for the next start.
 REMEMBERED = ("budget", "target", "least_certainty", "time_limit", "retries", "max_failures")
 # Further arguments of `gibo.maximize` and `minimize`.
-OF_SEARCH = ("scale", "bounds", "seed", "settings", "limits", "careful", "largest_step")
+OF_SEARCH = ("scale", "bounds", "seed", "settings", "limits", "careful", "largest_step", "sources")
 # The line of a docstring that stands for the options.
 PLACEHOLDER = "        **options: those of `gibo.runs.options.RunOptions`.\n"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -26,6 +26,7 @@ Objective = Callable[..., Any]
 
 WAIT_POLL = 0.2  # seconds between two checks of a waiting pool for requests and dead workers
 OFFERED = ("seed", "kind")  # fields of a query that an objective gets if it has a parameter of that name
+OFFERED_WITH_SOURCES = (*OFFERED, "source")
 
 
 def evaluate(objective: Objective, query: Query, options: dict[str, Any], ticket: str = "") -> Outcome:
@@ -64,17 +65,17 @@ class Named:
         5
     """
 
-    def __init__(self, objective: Callable[..., Any], parameters: Parameters) -> None:
+    def __init__(self, objective: Callable[..., Any], parameters: Parameters, offered: Sequence[str] = OFFERED) -> None:
         self.objective, self.parameters = objective, parameters
         found = _signature(objective) or inspect.signature(lambda **values: None)
         own = {name: p for name, p in found.parameters.items() if p.kind is not p.POSITIONAL_ONLY}
         takes_any = any(p.kind is p.VAR_KEYWORD for p in own.values())
         self.by_keyword = takes_any or any(name in own for name in parameters)
         x = inspect.Parameter("x", inspect.Parameter.POSITIONAL_ONLY)
-        extra = [own[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in OFFERED if name in own]
+        extra = [own[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in offered if name in own]
         self.__signature__ = inspect.Signature([x, *extra])
         values = dict.fromkeys(parameters)
-        given = dict.fromkeys(_offered(found))
+        given = dict.fromkeys(_offered(found, offered))
         _bind(found, *([] if self.by_keyword else [values]), **(values if self.by_keyword else {}), **given)
 
     def __call__(self, x: Array, **options: Any) -> Any:
@@ -82,7 +83,7 @@ class Named:
         return self.objective(**values, **options) if self.by_keyword else self.objective(values, **options)
 
 
-def asked_for(objective: Callable[..., Any], reparametrizer: Any = None) -> list[str]:
+def asked_for(objective: Callable[..., Any], reparametrizer: Any = None, offered: Sequence[str] = OFFERED) -> list[str]:
     """The fields of a query that the objective has parameters for; raises before the first evaluation if it cannot be
     called.
 
@@ -91,15 +92,15 @@ def asked_for(objective: Callable[..., Any], reparametrizer: Any = None) -> list
     found = _signature(objective)
     if found is None:
         return []
-    names = _offered(found)
+    names = _offered(found, offered)
     _bind(found, None, **dict.fromkeys(names), **({} if reparametrizer is None else reparametrizer.options()))
     return names
 
 
-def _offered(found: inspect.Signature) -> list[str]:
+def _offered(found: inspect.Signature, offered: Sequence[str]) -> list[str]:
     """The offered fields for which there is a parameter of that name."""
     own = found.parameters
-    return [name for name in OFFERED if name in own and own[name].kind is not inspect.Parameter.POSITIONAL_ONLY]
+    return [name for name in offered if name in own and own[name].kind is not inspect.Parameter.POSITIONAL_ONLY]
 
 
 def _signature(objective: Callable[..., Any]) -> inspect.Signature | None:

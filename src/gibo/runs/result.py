@@ -7,7 +7,7 @@ import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +19,7 @@ from gibo.errors import NumericalError, printable
 from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Iteration
-from gibo.outcome import ITERATE, Best, Evaluation
+from gibo.outcome import ITERATE, SIMULATED, Best, Evaluation
 from gibo.runs.advice import Advice, Facts, remarks
 from gibo.runs.session import Session
 from gibo.runs.spec import Naming
@@ -113,7 +113,7 @@ class Result:
         interval: the model's 90 % interval (low, high) of this value; None without a model.
         best_seen: the best point by its observed value, noise included; None if no evaluation had a value.
         iterate: (d,) the optimiser's iterate.
-        history: all evaluations as arrays.
+        history: all evaluations as arrays; with sources, those of the machine.
         jacobian: posterior of the gradient at the iterate; None for an optimiser without a model.
         status: why the run ended, for a program; see `Status`.
         reason: why the run ended, for a person to read.
@@ -177,13 +177,14 @@ class Result:
         """A few lines for a person; the arrays are in the attributes."""
         seen = "none" if self.best_seen is None else f"{self.best_seen.value:.6g}"
         failed = f", {len(self.failures)} of them failed" if self.failures else ""
+        simulated = f", {self.simulated} of the simulator" if self.simulated else ""
         value = f"no value ({self._why_no_value})" if np.isnan(self.value) else f"value {self.value:.6g} by the model"
         lines = [
             printable(self.reason),
             *(printable(advice.text) for advice in self.advice),
             f"{value} at {self._where}",
             *(f"limit of {printable(name)}: holds there with probability {p:.3f}" for name, p in self.limits.items()),
-            f"best value seen {seen}; {self.evaluations} evaluations{failed}",
+            f"best value seen {seen}; {self.evaluations} evaluations{failed}{simulated}",
         ]
         return "\n".join(lines)
 
@@ -229,12 +230,25 @@ class Result:
 
     @property
     def evaluations(self) -> int:
-        """Number of evaluations, failures included."""
-        return len(self._evaluations)
+        """Number of evaluations, failures included; with sources, those of the machine."""
+        return len(self._on_machine)
+
+    @property
+    def simulated(self) -> int:
+        """Number of evaluations of the simulator, failures included."""
+        return len(self._evaluations) - len(self._on_machine)
+
+    @cached_property
+    def _on_machine(self) -> tuple[Evaluation, ...]:
+        return tuple(e for e in self._evaluations if e.kind != SIMULATED)
 
     @cached_property
     def history(self) -> History:
-        return History.of(self._evaluations, self._steps, len(self.x), self._sign)
+        steps: Sequence[Iteration] = self._steps
+        if self.simulated:
+            counts = np.cumsum([0, *(e.kind != SIMULATED for e in self._evaluations)])
+            steps = [replace(step, evaluations=int(counts[step.evaluations])) for step in steps]
+        return History.of(self._on_machine, steps, len(self.x), self._sign)
 
     @cached_property
     def failures(self) -> tuple[Evaluation, ...]:

@@ -25,7 +25,7 @@ from gibo.errors import InputError, JournalError
 from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Event, Reparametrized, Told
-from gibo.outcome import EXTERNAL, Best, Evaluation, Query, as_point, checked
+from gibo.outcome import EXTERNAL, SIMULATED, Best, Evaluation, Query, as_point, checked
 from gibo.runs.fingerprint import differences
 from gibo.runs.journal import Journal, NewAction, has_journal
 from gibo.runs.legacy import replay
@@ -62,7 +62,7 @@ class Session:
 
     Attributes:
         lock: required to change the run from a thread; the loop holds it except while it waits for evaluations.
-        spent: evaluations so far, including earlier starts, without own points of the user.
+        spent: evaluations so far, including earlier starts, without own points of the user and the simulator's.
         failures: the failed ones among them.
         attempts: numbers of failed attempts that were repeated, by query.
         notes: differences of a continued run from one that was not stopped: other versions, removed settings.
@@ -311,7 +311,7 @@ class Session:
 
     def _count(self, evaluations: Iterable[Evaluation]) -> None:
         for e in evaluations:
-            self.spent += e.kind != EXTERNAL
+            self.spent += e.kind not in (EXTERNAL, SIMULATED)
             self.failures += e.failure is not None
 
     def _record(self, update: Update | None = None) -> None:

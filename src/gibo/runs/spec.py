@@ -19,6 +19,8 @@ from gibo.parameters import Parameters
 AFTER = "after"
 # And the block for which its queries were planned, if known.
 BLOCK = "block"
+# And with sources, where they are evaluated.
+SOURCE = "source"
 # The baseline of a run that evaluates its start in the first iteration only.
 ONCE = 1 << 62
 # The facts of a training that determine its values.
@@ -45,7 +47,7 @@ class Naming:
     def query(self, query: Query) -> dict[str, Any]:
         """A query as JSON data: ``x`` and ``parameters`` have the values to set, in the user's units."""
         head = {"id": query.id, "kind": query.kind, "iteration": query.iteration, "seed": query.seed}
-        head |= {} if query.block is None else {"block": query.block}
+        head |= {name: part for name in ("block", "source") if (part := getattr(query, name)) is not None}
         parameters = self(query.x)
         return {**head, "x": list(parameters.values()), "parameters": parameters}
 
@@ -183,6 +185,13 @@ class RunSpec:
 def baseline_of(optimizer: Optimizer, given: int | None) -> int | None:
     """That of a new run: the given one. A search without a model believes nothing of its start, so it is evaluated."""
     return given or (None if isinstance(optimizer, ModelBased) else ONCE)
+
+
+def check_sources(optimizer: Optimizer, baseline: int | None, penalty: float | None = None) -> None:
+    """Check that the options of a run can be combined with the optimiser's sources."""
+    for name, option in (("baseline", baseline), ("penalty", penalty)):
+        if option is not None and optimizer.log.simulator is not None:
+            raise InputError(f"{name}: cannot be combined with sources; omit it")
 
 
 def take_ungiven(optimizer: Optimizer, arguments: dict[str, Any]) -> None:

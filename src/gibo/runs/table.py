@@ -27,7 +27,7 @@ FORMATS = ("csv", "json", "parquet")
 FRAMES = ("pandas", "polars")
 BEFOREHAND, AFTERWARDS = ("id", "iteration", "kind"), ("value", "failure", "seconds", "asked", "told", "seed")
 # Columns that are written if an evaluation has them, and read.
-KNOWN = ("noise", "repeats", "block")
+KNOWN = ("noise", "repeats", "block", "source")
 SEPARATORS = (",", ";", "\t")
 EXECUTED = ("=", "+", "-", "@", "\t", "\r")  # first characters of a text that a spreadsheet executes
 
@@ -44,7 +44,7 @@ class Line(NamedTuple):
 def columns_of(lines: Sequence[Line], naming: Naming) -> Columns:
     """The columns of the lines by name, parameters first; unknown cells are None.
 
-    Noise, repeats and block follow if an evaluation has them, and then numbers of the info, such as a return.
+    Noise, repeats, block and source follow if an evaluation has them, and then numbers of the info, such as a return.
     """
     columns: Columns = {name: [] for name in (*BEFOREHAND, *map(column_of, naming.names), *AFTERWARDS)}
     infos: list[dict[str, float]] = []
@@ -55,7 +55,7 @@ def columns_of(lines: Sequence[Line], naming: Naming) -> Columns:
         cells = [query.id, query.iteration, query.kind, *point, *known, asked, told, query.seed]
         for column, cell in zip(columns.values(), cells, strict=True):
             column.append(cell)
-        planned = {} if query.block is None else {"block": query.block}
+        planned = {name: part for name in ("block", "source") if (part := getattr(query, name)) is not None}
         details.append(planned if outcome is None else planned | outcome.details())
         info = {} if outcome is None else outcome.info
         infos.append({key: value for key, value in info.items() if type(value) in (int, float)})
@@ -162,9 +162,11 @@ def read_values(path: Path, names: Sequence[str]) -> list[tuple[dict[str, float]
 
 
 def _details(where: str, row: dict[str, str], separator: str) -> dict[str, Any]:
-    """Noise, repeats and block of a row, if any; a block that can be read as a number is a number."""
+    """Noise, repeats, block and source of a row, if any; a block that can be read as a number is a number."""
     found: dict[str, Any] = {name: row[name] for name in KNOWN if row.get(name)}
     for name in found:
+        if name == "source":
+            continue
         if name == "block":
             with suppress(ValueError):
                 found[name] = float(found[name])

@@ -49,7 +49,7 @@ import numpy as np
 
 from gibo._checks import as_path, instance, natural
 from gibo.errors import GiboError, JournalError
-from gibo.outcome import EXTERNAL, ITERATE, QUERY
+from gibo.outcome import EXTERNAL, ITERATE, QUERY, SIMULATED
 from gibo.runs.advice import RECENT
 from gibo.runs.control import held_here
 from gibo.runs.curves import Curve, Row, learning_curve
@@ -275,8 +275,8 @@ class Reader:
     def _best_seen(self) -> dict[str, Any] | None:
         row = self.recorded.one(
             "SELECT q.x, e.value, q.id FROM evaluations e JOIN queries q ON q.id = e.query "
-            "WHERE e.value IS NOT NULL AND e.failure IS NULL ORDER BY ? * e.value DESC LIMIT 1",
-            self.spec.sign,
+            "WHERE e.value IS NOT NULL AND e.failure IS NULL AND q.kind != ? ORDER BY ? * e.value DESC LIMIT 1",
+            *(SIMULATED, self.spec.sign),
         )
         return None if row is None else {"x": self._user(row[0]), "value": row[1], "id": row[2]}
 

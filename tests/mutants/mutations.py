@@ -90,6 +90,26 @@ MUTATIONS: list[Mutation] = [
         information_extension_forgets=("self.covariance - np.outer(c[0], c[0] / v[0])", "self.covariance"),
     ),
     *of(
+        "src/gibo/gap.py",
+        "tests/test_gap.py",
+        gap_without_a_shape=("return own + self.share * self.weight(blocks, blocks2)", "return own"),
+        gap_slope_of_the_factor=("by_factor = 2.0 * float(", "by_factor = float("),
+        gap_noise_of_the_machine=("self.simulator_noise, noise)", "noise, noise)"),
+        gap_in_the_machine=("+ self.shift if block == SIMULATOR else s2", "+ self.shift"),
+    ),
+    *of(
+        "src/gibo/optimizers/sources.py",
+        "tests/optimizers/test_sources.py",
+        sources_by_means_alone=("if known else y[~simulated]", "if False else y[~simulated]"),
+        sources_without_a_limit=("return simulated + more <= self.ratio", "return simulated <= 9.0 * self.ratio"),
+    ),
+    *of(
+        "src/gibo/optimizers/gibo.py",
+        "tests/optimizers/test_sources.py",
+        sources_without_costs=("at_source(z))[0]) / cost", "at_source(z))[0])"),
+        sources_without_a_look=("if len(on_machine) == 1 and", "if len(on_machine) == 0 and"),
+    ),
+    *of(
         "src/gibo/acquisition/plan.py",
         "tests/acquisition/test_plan.py",
         plan_least_share_of_the_prior=("if X and alpha < least_share *", "if alpha < least_share *"),

@@ -252,9 +252,10 @@ class GIBO(ModelBased):
 
     # -- sources ------------------------------------------------------------------------------------------------------
 
-    def _query(self, number: int, x: Array, kind: str) -> Query:
+    def _next_batch(self) -> list[tuple[Array, str]]:
+        batch = super()._next_batch()
         is_simulated = self.sources is not None and self._at == self.sources.simulator
-        return super()._query(number, x, SIMULATED if is_simulated else kind)
+        return [(x, SIMULATED) for x, _ in batch] if is_simulated else batch
 
     def _blocks_to_come(
         self, window: Sequence[Evaluation], pending: Sequence[Query]

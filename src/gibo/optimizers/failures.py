@@ -32,9 +32,9 @@ from gibo._linalg import Array, cholesky, inverse
 from gibo.gp import GaussianProcess
 from gibo.kernels import Kernel
 
-# f before any data: an evaluation then fails of its place with probability Phi(−1.5/√3) = 0.19. With twice the variance
-# a wall costs a fifth fewer failures, and failures at random are taken for places more often.
-MEAN, VARIANCE = -1.5, 2.0
+# f before any data: an evaluation then fails of its place with probability Phi(−2/√3) = 0.12. With twice the variance
+# a wall costs a seventh fewer failures, and at a rate of random failures of one half the search hardly moves.
+MEAN, VARIANCE = -2.0, 2.0
 # a and b of the prior density of the base rate, in evaluations.
 RANDOM, NOT_RANDOM = 0.5, 1.0
 # Twice as many change the base rate by 0.02 to 0.06 where it is high, and by 0.003 where it is not.

@@ -27,7 +27,7 @@ from gibo.acquisition.confidence import LowerConfidenceBound
 from gibo.acquisition.information import GradientInformation
 from gibo.errors import InputError
 from gibo.gp import GaussianProcess
-from gibo.optimizers.limits import LimitModels, Limits
+from gibo.optimizers.limits import CAREFUL_WIDTH, LimitModels, Limits
 from gibo.optimizers.log import Log, Started
 from gibo.optimizers.model import Model, Surrogate
 from gibo.optimizers.model_based import ModelBased
@@ -119,10 +119,10 @@ class GIBO(ModelBased):
             return [(self._iterate, ITERATE), *((x, SURVEY) for x in points)]
         if not self._iterate_asked:
             batch.append((self._iterate, ITERATE))  # line 4
-            if (self.settings.fit_at == "iterate" and self.settings.priors) or self._is_first_careful:
+            if (self.settings.fit_at == "iterate" and self.settings.priors) or self._is_careful:
                 self._iterate_asked = True
                 return batch
-        elif self._is_first_careful:
+        elif self._is_careful and self._iteration == self.begun:
             self._check_start()
         if self.settings.fit_at != "step":
             self._fit()  # line 6
@@ -131,6 +131,7 @@ class GIBO(ModelBased):
         else:
             surveyed = sum(e.kind == SURVEY for e in self.log.of_iteration(self._iteration - 1))
             count = max(M, M_first - surveyed) if surveyed or not self._iteration else M
+            count = 1 if self._is_careful else count
         if not count:
             return batch
         information = self._information(iterate_comes=bool(batch))
@@ -139,8 +140,10 @@ class GIBO(ModelBased):
         return batch + [(self._apart(z * self.scale), QUERY) for z in Z]
 
     def _update(self, batch: list[Evaluation]) -> None:
-        if self.sources is None and all(e.kind == ITERATE for e in batch):
-            return  # the queries of this iteration follow
+        if self._is_careful:
+            self._limit_models, batch = self._limit_models.fit(self._seen()), self.log.of_iteration(self._iteration)
+        if self._has_queries_left(batch):
+            return
         planned = self._surrogate.hyperparameters.lengthscale
         if self.settings.fit_at == "step":
             self._fit()
@@ -156,6 +159,16 @@ class GIBO(ModelBased):
         self._iteration += 1
         self._iterate_asked = False
 
+    def _has_queries_left(self, batch: list[Evaluation]) -> bool:
+        """Whether queries of this iteration are still to come. A careful search leaves an iterate that violates a limit
+        at once, and else evaluates its queries one by one."""
+        if not self._is_careful:
+            return self.sources is None and all(e.kind == ITERATE for e in batch)
+        M, M_first, *_ = self.settings.sizes
+        violates = not all(self.within_limits(e) for e in batch if e.kind == ITERATE)
+        asked = sum(e.kind == QUERY for e in batch)
+        return not (violates and self._iteration > self.begun) and asked < (M if self._iteration else M_first)
+
     def _begin(self, event: Started) -> None:
         super()._begin(event)
         self._iterate_asked, self._move_state = False, self.settings.move.init(self.d)
@@ -163,8 +176,7 @@ class GIBO(ModelBased):
     @property
     def _may_survey(self) -> bool:
         """Whether this is the first batch of a search that knows nothing and may go anywhere between finite bounds."""
-        careful = self.limits is not None and self.limits.careful
-        near = careful or self.largest_step is not None or self.sources is not None
+        near = self._is_careful or self.largest_step is not None or self.sources is not None
         bounded = self.bounds is not None and bool(np.isfinite(self.bounds).all())
         return self.settings.survey > 0 and bounded and not near and not self.log.has_asked and not self.log.evaluations
 
@@ -177,14 +189,16 @@ class GIBO(ModelBased):
     def _planned(self, information: GradientInformation, count: int) -> Array:
         """The queries (M, d), where evaluations should not fail; careful queries also keep to the limits."""
         choose, box = self.settings.queries.choose, self._box()
-        region = self._region(limited=self.limits is not None and self.limits.careful)
+        region = self._region(limited=self._is_careful)
         if region is None:
             return choose(information, *box, count, self._rng, self._directions)
-        t = self._iterate / self.scale
-        region, Z = region.around(t), list[Array]()
+        t, ell, Z = self._iterate / self.scale, self._surrogate.hyperparameters.lengthscale, list[Array]()
         for _ in range(count):
             z = choose(information, *box, 1, self._rng, self._directions)[0]
-            Z.append(region.nearest(z, t, *box))
+            # The mirror image is nearer to the data than the most informative point, so that it violates less often.
+            points = np.array([z, np.clip(2.0 * t - z, *box)] if self._is_careful else [z])
+            inside = points[region.slack(points) >= 0.0]
+            Z.append(inside[0] if len(inside) else region.most_informative(information, z, t, *box, ell))
             information = information.extend(Z[-1])
         return np.array(Z)
 
@@ -205,6 +219,14 @@ class GIBO(ModelBased):
         candidates = np.array([t, *X[((lower <= X) & (upper >= X)).all(axis=1)]])
         bound, ell = LowerConfidenceBound(gp, move.beta), gp.kernel.ell(self.d)
         return region.highest(bound, np.clip(z, lower, upper), candidates, lower, upper, ell), state
+
+    def _box(self) -> tuple[Array, Array]:
+        """The box around the iterate, which a careful search cuts; see `CAREFUL_WIDTH`."""
+        lower, upper = super()._box()
+        if not self._is_careful:
+            return lower, upper
+        z = self._iterate / self.scale
+        return np.maximum(lower, z - CAREFUL_WIDTH), np.minimum(upper, z + CAREFUL_WIDTH)
 
     def _correct_scale(self, batch: list[Evaluation], planned: Array) -> None:
         """Rescale the lengthscales and their prior until the values show a signal."""
@@ -334,18 +356,17 @@ class GIBO(ModelBased):
 
     def _fit(self) -> None:
         super()._fit()
-        if self.limits is not None:
+        if self.limits is not None and not self._is_careful:  # whose models are fitted after each evaluation
             self._limit_models = self._limit_models.fit(self._seen())
 
     @property
-    def _is_first_careful(self) -> bool:
-        """Whether this is the first query of a careful search, which evaluates its start alone."""
-        return self.limits is not None and self.limits.careful and self._iteration == self.begun
+    def _is_careful(self) -> bool:
+        return self.limits is not None and self.limits.careful
 
     def _check_start(self) -> None:
         """Check that the start of a careful search satisfies the limits."""
         start = next(e for e in self.log.of_iteration(self._iteration) if e.kind == ITERATE)
-        why = ["its evaluation failed"]
+        why = [f"its evaluation failed ({start.failure})"]
         if start.failure is None and self.limits is not None:
             why = self.limits.violations(start.measured)
         if why:

@@ -42,10 +42,6 @@ class Side:
         self.gp, self.level, self.sign, self.beta = gp, level, sign, beta
         self._posterior = PosteriorAtPoint(gp)
 
-    def around(self, t: Array) -> Side:
-        """The same if the quantity were known to be at t (d,) what its mean there says."""
-        return Side(self.gp.extend(t, self.gp.predict(t).mean, noise_scale=0.0), self.level, self.sign, self.beta)
-
     def slack(self, Z: Array) -> Array:
         """At points (p, d)."""
         room, s = self._room(Z)
@@ -91,14 +87,6 @@ class Region:
     def _all(self) -> list[Side]:
         return [side for sides in self.sides.values() for side in sides]
 
-    def around(self, t: Array) -> Region:
-        """The region if each quantity were known to be at t (d,) what its mean there says.
-
-        The search is at t already; what its queries risk is what they add to that. Without this no query leaves an
-        iterate that lies where a limit only just holds with its probability, as the end of most moves does.
-        """
-        return Region({name: [side.around(t) for side in sides] for name, sides in self.sides.items()})
-
     def slack(self, Z: Array) -> Array:
         """The least slack at points (p, d)."""
         least: Array = np.min([side.slack(Z) for side in self._all], axis=0)
@@ -115,24 +103,21 @@ class Region:
         """Whether each limit holds at z (d,) with a probability of at least one half."""
         return min(self.probabilities(z).values()) >= 0.5
 
-    def nearest(self, z: Array, t: Array, lower: Array, upper: Array) -> Array:
-        """z if it is inside; else its mirror image at t, which has the same information about the gradient at t; else
-        the last point on the ray from t to z within the region. If t is outside, the point of the ray with the most
-        slack."""
-        mirrored = np.clip(2.0 * t - z, lower, upper)
-        slack = self.slack(np.array([z, mirrored]))
-        if (slack >= 0.0).any():
-            return z if slack[0] >= 0.0 else mirrored
-        return self.back(z, t)
-
     def back(self, z: Array, t: Array) -> Array:
-        """The last point on the ray from t to z within the region; see `nearest`."""
+        """The last point on the ray from t to z within the region; if t is outside, the point with the most slack."""
         ray = t + RAY[:, None] * (z - t)
         slack = self.slack(ray)
         if slack[0] < 0.0:
             return np.asarray(ray[int(slack.argmax())])
         outside = np.flatnonzero(slack < 0.0)
         return np.asarray(ray[outside[0] - 1] if len(outside) else z)
+
+    def most_informative(
+        self, information: Acquisition, z: Array, t: Array, lower: Array, upper: Array, ell: Array
+    ) -> Array:
+        """The point of the box within the region with most information, climbed to from the ray to z."""
+        starts = np.array([self.back(z, t), t])
+        return self.highest(_Share(information, z), starts[0], starts, lower, upper, ell)
 
     def highest(self, bound: Acquisition, z: Array, candidates: Array, lower: Array, upper: Array, ell: Array) -> Array:
         """The maximum of the bound in the part of the box within the region, as far as it is found.
@@ -167,6 +152,20 @@ class Region:
         if self.slack(z[None])[0] >= 0.0:
             return z
         return climb(_Probability(sides), [candidates, z[None]], lower, upper, scale=ell)[0]
+
+
+class _Share:
+    """A function to climb, as a share of its value at a point z (d,)."""
+
+    def __init__(self, function: Acquisition, z: Array) -> None:
+        self.function, self.whole = function, max(function.value_and_gradient(z)[0], 1e-300)
+
+    def __call__(self, Z: Array) -> Array:
+        return np.asarray(self.function(Z)) / self.whole
+
+    def value_and_gradient(self, z: Array) -> tuple[float, Array]:
+        value, gradient = self.function.value_and_gradient(z)
+        return value / self.whole, gradient / self.whole
 
 
 @dataclass(frozen=True, eq=False)

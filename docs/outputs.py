@@ -2,20 +2,27 @@
 
 The output follows its program. docs/tune.md shows the first lines that the parts of examples/pid.sh print. README's
 table of results has the paired differences from the judges' pages in studies/results/judges. So have the tables of
-docs/leaderboard.md, each below a comment that names its judges and looks.
+docs/leaderboard.md, each below a comment that names its judges and looks. The tables of docs/limits.md and
+docs/failures.md come from studies/results/machines.
 """
 
+import csv
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
 from pathlib import Path
+from statistics import mean, median
 
 ROOT = Path(__file__).resolve().parents[1]
 TUTORIAL = ROOT / "docs" / "tune.md"
-PAGES = (ROOT / "README.md", ROOT / "docs" / "index.md", ROOT / "docs" / "leaderboard.md", TUTORIAL)
+PAGES = (
+    ROOT / "README.md", ROOT / "docs" / "index.md", ROOT / "docs" / "leaderboard.md", ROOT / "docs" / "limits.md",
+    ROOT / "docs" / "failures.md", TUTORIAL,
+)  # fmt: skip
 PROGRAM_AND_OUTPUT = re.compile(r"(```python\n(.*?)```\n\n```text\n).*?(```)", re.DOTALL)
 # A part of examples/pid.sh in the tutorial, then the lines that it prints.
 PART_AND_OUTPUT = re.compile(r"(:start-after: '# (\d)\.(?:(?!literalinclude).)*?```text\n)(.*?)(```)", re.DOTALL)
@@ -23,6 +30,17 @@ RESULTS = re.compile(r"(\| \| CMA-ES (.*)\n\|---.*\n)(\|.*\n)*")
 # A table of docs/leaderboard.md: the judges with the number of the look; the methods in their order.
 JUDGED = re.compile(r"(<!-- judges: (.*) -->\n\n(\| \|.*\n\|---.*\n))(\|.*\n)*")
 DEFAULT = "GIBO with bound step"
+# A table of a study of machines, below a comment that names it.
+MACHINES = re.compile(r"(<!-- machines: (\w+) -->\n\n)(\|.*\n)*")
+KINDS = {"coco": "COCO", "pid": "PID", "quadrotor": "quadrotor", "quadratic": "quadratic"}
+WAYS = {
+    "gibo": "`limits=`",
+    "careful": "`limits=`, `careful=True`",
+    "penalty": "a penalty in the objective",
+    "tpe": "Optuna's TPE with `constraints_func`",
+    "gp": "Optuna's GP with `constraints_func`",
+    "cma": "CMA-ES with augmented Lagrangians",
+}
 METHODS = (
     DEFAULT, "GIBO (former default)", "GIBO (paper)", "CMA-ES", "CMA-ES (half sigma)", "lq-CMA-ES", "LRA-CMA-ES",
     "Optuna TPE", "Optuna GP", "COBYQA", "Py-BOBYQA", "PyBADS", "Random search",
@@ -40,6 +58,7 @@ ROWS = (
 def current(text: str) -> str:
     """A page with the present outputs and results."""
     text = JUDGED.sub(with_methods, RESULTS.sub(with_rows, PROGRAM_AND_OUTPUT.sub(with_output, text)))
+    text = MACHINES.sub(lambda found: found[1] + {"limits": limits, "failures": failures}[found[2]](), text)
     if PART_AND_OUTPUT.search(text):
         printed = outputs_of_the_tutorial()
         text = PART_AND_OUTPUT.sub(lambda found: with_lines(found, printed[found[2]]), text)
@@ -103,6 +122,75 @@ def lead(judge: str, look: int, method: str) -> str:
         return ""
     mean, low, high = (round(-float(number)) for number in re.findall(r"[-+]?[\d.]+", difference))
     return f"{mean:+d} ({high:+d} to {low:+d})".replace("-", "−")
+
+
+def limits() -> str:
+    """Medians of regrets, means of violations, and how many recommended points satisfy; for each kind of problem.
+
+    The regret of a way is what it lacks of the best satisfying gain of all ways, as a share of that; 1 if its point
+    does not satisfy.
+    """
+    problems: dict[tuple[str, str, str], dict[str, dict[str, str]]] = defaultdict(dict)
+    for row in machines("limits"):
+        problems[row["kind"], row["d"], row["seed"]][row["way"]] = row
+    cells: dict[tuple[str, str], list[tuple[float, float, int]]] = defaultdict(list)
+    for (kind, *_), found in problems.items():
+        if not {"gibo", "careful", "penalty", "tpe", "cma"} <= set(found):
+            continue  # a study that was stopped
+        best = max([1e-300, *(float(row["gain"]) for row in found.values() if row["satisfies"] == "1")])
+        for way, row in found.items():
+            satisfies = int(row["satisfies"])
+            regret = 1.0 - float(row["gain"]) / best if satisfies else 1.0
+            cells[kind, way].append((100.0 * regret, 100.0 * float(row["violations"]), satisfies))
+    head = " | ".join(f"{title} ({len(cells[kind, 'gibo'])})" for kind, title in KINDS.items())
+    lines = [f"| regret; violations; satisfied | {head} |", "|---" * (1 + len(KINDS)) + "|"]
+    for way, name in WAYS.items():
+        entries = []
+        for kind in KINDS:
+            several = cells[kind, way]
+            regrets, violations, satisfied = zip(*several, strict=True) if several else ((), (), ())
+            texts = (
+                f"{median(regrets):.1f}; {mean(violations):.1f}; {sum(satisfied)} of {len(several)}" if several else ""
+            )
+            entries.append(texts)
+        lines.append(f"| {name} | {' | '.join(entries)} |")
+    return "\n".join(lines) + "\n"
+
+
+def failures() -> str:
+    """Means of failures, and medians of the regret in percent of the start's."""
+    cells: dict[tuple[int, str, str, str], list[tuple[float, float]]] = defaultdict(list)
+    for row in machines("failures"):
+        case = (int(row["d"]), row["place"], row["random"], row["way"])
+        cells[case].append((float(row["failures"]), 100.0 * float(row["regret"])))
+    lines = ["| parameters | fails | functions | failures | failures, skip | regret | regret, skip |", "|---" * 7 + "|"]
+    for d, place, random in sorted({case[:3] for case in cells}):
+        name = {"half": "half space", "third": "third of the box", "none": "nothing"}[place]
+        if float(random):
+            name = (
+                f"{100.0 * float(random):.0f} % at random"
+                if place == "none"
+                else f"{name}, {100 * float(random):.0f} % at random"
+            )
+        entries = []
+        for way in ("gibo", "passing over"):
+            several = cells.get((d, place, random, way), [])
+            entries.append(
+                [f"{mean(n for n, _ in several):.0f}", f"{median(r for _, r in several):.2f}"] if several else ["", ""]
+            )
+        (n, r), (n_skip, r_skip) = entries
+        count = len(cells.get((d, place, random, "gibo"), []))
+        lines.append(f"| {d} | {name} | {count} | {n} | {n_skip} | {r} | {r_skip} |")
+    return "\n".join(lines) + "\n"
+
+
+def machines(study: str) -> list[dict[str, str]]:
+    """The rows of a study of machines, from each file whose name begins with it."""
+    rows = []
+    for path in sorted((ROOT / "studies" / "results" / "machines").glob(f"{study}*.csv")):
+        with path.open(encoding="utf-8", newline="") as file:
+            rows += list(csv.DictReader(file))
+    return rows
 
 
 def column(judge: str, look: int, method: str, title: str) -> str:

@@ -160,8 +160,7 @@ class GIBO(ModelBased):
         self._iterate_asked = False
 
     def _has_queries_left(self, batch: list[Evaluation]) -> bool:
-        """Whether queries of this iteration are still to come. A careful search leaves an iterate that violates a limit
-        at once, and else evaluates its queries one by one."""
+        """Whether queries of this iteration are to come. A careful search leaves an iterate that violates a limit."""
         if not self._is_careful:
             return self.sources is None and all(e.kind == ITERATE for e in batch)
         M, M_first, *_ = self.settings.sizes
@@ -195,10 +194,7 @@ class GIBO(ModelBased):
         t, ell, Z = self._iterate / self.scale, self._surrogate.hyperparameters.lengthscale, list[Array]()
         for _ in range(count):
             z = choose(information, *box, 1, self._rng, self._directions)[0]
-            # The mirror image is nearer to the data than the most informative point, so that it violates less often.
-            points = np.array([z, np.clip(2.0 * t - z, *box)] if self._is_careful else [z])
-            inside = points[region.slack(points) >= 0.0]
-            Z.append(inside[0] if len(inside) else region.most_informative(information, z, t, *box, ell))
+            Z.append(region.replaced(information, z, t, *box, ell, mirrors=self._is_careful))
             information = information.extend(Z[-1])
         return np.array(Z)
 
@@ -220,13 +216,9 @@ class GIBO(ModelBased):
         bound, ell = LowerConfidenceBound(gp, move.beta), gp.kernel.ell(self.d)
         return region.highest(bound, np.clip(z, lower, upper), candidates, lower, upper, ell), state
 
-    def _box(self) -> tuple[Array, Array]:
-        """The box around the iterate, which a careful search cuts; see `CAREFUL_WIDTH`."""
-        lower, upper = super()._box()
-        if not self._is_careful:
-            return lower, upper
-        z = self._iterate / self.scale
-        return np.maximum(lower, z - CAREFUL_WIDTH), np.minimum(upper, z + CAREFUL_WIDTH)
+    @property
+    def _widest(self) -> float:
+        return CAREFUL_WIDTH if self._is_careful else math.inf
 
     def _correct_scale(self, batch: list[Evaluation], planned: Array) -> None:
         """Rescale the lengthscales and their prior until the values show a signal."""
@@ -399,10 +391,6 @@ class GIBO(ModelBased):
         last = self._last_iterate() if iterate_comes and self.sources is None else None
         noise = None if last is None else last.gradient_noise
         return (None, room) if noise is None or not room else (noise, room - 1)
-
-    def _last_iterate(self) -> Evaluation | None:
-        """The last iterate that had a value."""
-        return next((e for e in reversed(self.log.valued) if e.kind == ITERATE), None)
 
     def _used_again(self) -> Sequence[Evaluation]:
         last = self._last_iterate()

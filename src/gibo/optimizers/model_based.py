@@ -25,7 +25,7 @@ from gibo.optimizers.model import Model, Surrogate
 from gibo.optimizers.region import Region
 from gibo.optimizers.rows import check_time
 from gibo.optimizers.settings import Settings
-from gibo.outcome import BASELINE, Best, Evaluation, Outcome, Query
+from gibo.outcome import BASELINE, ITERATE, Best, Evaluation, Outcome, Query
 
 # Required probability that another point is better than the start, to recommend it.
 SURELY_BETTER = 0.95
@@ -209,12 +209,17 @@ class ModelBased(Optimizer):
     def _present_model(self) -> Model:
         return self._given(self._window(), self._present())
 
+    def _last_iterate(self) -> Evaluation | None:
+        """The last iterate that had a value."""
+        return next((e for e in reversed(self.log.valued) if e.kind == ITERATE), None)
+
     def _box(self) -> tuple[Array, Array]:
         """The box around the iterate, within the bounds; in z."""
         s, z = self.settings, self._iterate / self.scale
         ell = self._surrogate.hyperparameters.lengthscale
         delta = s.width
         half = delta * ell if s.delta_unit == "lengthscales" else delta / self.scale
+        half = np.minimum(half, self._widest)
         lower, upper = z - half, z + half
         if self.bounds is not None:
             low, high = (bound / self.scale for bound in self.bounds)
@@ -226,6 +231,11 @@ class ModelBased(Optimizer):
                 "apart; shift the parameters, or give a larger scale"
             )
         return lower, upper
+
+    @property
+    def _widest(self) -> float:
+        """The largest half-width of the box, in units of `scale`."""
+        return math.inf
 
     def _inside(self, z: Array) -> Array:
         """The nearest point within the bounds, in z."""

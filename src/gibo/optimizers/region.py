@@ -112,10 +112,18 @@ class Region:
         outside = np.flatnonzero(slack < 0.0)
         return np.asarray(ray[outside[0] - 1] if len(outside) else z)
 
-    def most_informative(
-        self, information: Acquisition, z: Array, t: Array, lower: Array, upper: Array, ell: Array
+    def replaced(
+        self, information: Acquisition, z: Array, t: Array, lower: Array, upper: Array, ell: Array, mirrors: bool
     ) -> Array:
-        """The point of the box within the region with most information, climbed to from the ray to z."""
+        """z if it is within the region; else, if `mirrors`, its mirror image at t if that is; else the point of the
+        region with most information, climbed to from the ray to z.
+
+        The mirror image is nearer to the data than the most informative point, so that it violates limits less often.
+        """
+        points = np.array([z, np.clip(2.0 * t - z, lower, upper)] if mirrors else [z])
+        inside = points[self.slack(points) >= 0.0]
+        if len(inside):
+            return np.asarray(inside[0])
         starts = np.array([self.back(z, t), t])
         return self.highest(_Share(information, z), starts[0], starts, lower, upper, ell)
 

@@ -161,12 +161,12 @@ class GIBO(ModelBased):
 
     def _has_queries_left(self, batch: list[Evaluation]) -> bool:
         """Whether queries of this iteration are to come. A careful search leaves an iterate that violates a limit."""
+        M, M_first, *_ = self.settings.sizes
         if not self._is_careful:
             return self.sources is None and all(e.kind == ITERATE for e in batch)
-        M, M_first, *_ = self.settings.sizes
-        violates = not all(self.within_limits(e) for e in batch if e.kind == ITERATE)
-        asked = sum(e.kind == QUERY for e in batch)
-        return not (violates and self._iteration > self.begun) and asked < (M if self._iteration else M_first)
+        if self._iteration > self.begun and not all(self.within_limits(e) for e in batch if e.kind == ITERATE):
+            return False
+        return sum(e.kind == QUERY for e in batch) < (M if self._iteration else M_first)
 
     def _begin(self, event: Started) -> None:
         super()._begin(event)
@@ -193,7 +193,7 @@ class GIBO(ModelBased):
             return choose(information, *box, count, self._rng, self._directions)
         t, ell, Z = self._iterate / self.scale, self._surrogate.hyperparameters.lengthscale, list[Array]()
         for _ in range(count):
-            z = choose(information, *box, 1, self._rng, self._directions)[0]
+            (z,) = choose(information, *box, 1, self._rng, self._directions)
             Z.append(region.replaced(information, z, t, *box, ell, mirrors=self._is_careful))
             information = information.extend(Z[-1])
         return np.array(Z)
@@ -358,10 +358,12 @@ class GIBO(ModelBased):
     def _check_start(self) -> None:
         """Check that the start of a careful search satisfies the limits."""
         start = next(e for e in self.log.of_iteration(self._iteration) if e.kind == ITERATE)
-        why = [f"its evaluation failed ({start.failure})"]
-        if start.failure is None and self.limits is not None:
-            why = self.limits.violations(start.measured)
-        if why:
+        failed = [f"its evaluation failed ({start.failure})"]
+        if (
+            why := failed
+            if start.failure is not None or self.limits is None
+            else self.limits.violations(start.measured)
+        ):
             raise InputError(
                 f"careful: the start must satisfy all limits, but {', '.join(why)}. Begin at a point that satisfies "
                 "them, or use careful=False, so that the search may look for such a point"

@@ -258,12 +258,6 @@ class GIBO(ModelBased):
             information = information.extend(self.start / self.scale)
         return information.extend(z) if iterate_comes and expecting is None else information
 
-    def _block(self) -> str | float | None:
-        """With given blocks that of the last value; of an iteration whose queries share a seed, that seed."""
-        if self.shares_seeds:
-            return self._seed(self.log.next_id)
-        return self.log.valued[-1].block if self.settings.blocks == "given" and self.log.valued else None
-
     # -- sources ------------------------------------------------------------------------------------------------------
 
     def _next_batch(self) -> list[tuple[Array, str]]:
@@ -358,12 +352,10 @@ class GIBO(ModelBased):
     def _check_start(self) -> None:
         """Check that the start of a careful search satisfies the limits."""
         start = next(e for e in self.log.of_iteration(self._iteration) if e.kind == ITERATE)
-        failed = [f"its evaluation failed ({start.failure})"]
-        if (
-            why := failed
-            if start.failure is not None or self.limits is None
-            else self.limits.violations(start.measured)
-        ):
+        why = [f"its evaluation failed ({start.failure})"]
+        if start.failure is None and self.limits is not None:
+            why = self.limits.violations(start.measured)
+        if why:
             raise InputError(
                 f"careful: the start must satisfy all limits, but {', '.join(why)}. Begin at a point that satisfies "
                 "them, or use careful=False, so that the search may look for such a point"

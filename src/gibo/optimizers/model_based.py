@@ -209,6 +209,12 @@ class ModelBased(Optimizer):
     def _present_model(self) -> Model:
         return self._given(self._window(), self._present())
 
+    def _block(self) -> str | float | None:
+        """With given blocks that of the last value; of an iteration whose queries share a seed, that seed."""
+        if self.shares_seeds:
+            return self._seed(self.log.next_id)
+        return self.log.valued[-1].block if self.settings.blocks == "given" and self.log.valued else None
+
     def _last_iterate(self) -> Evaluation | None:
         """The last iterate that had a value."""
         return next((e for e in reversed(self.log.valued) if e.kind == ITERATE), None)

@@ -108,7 +108,7 @@ def test_a_careful_search_looks_at_the_new_start_first():
     optimizer.start_at(X0)
     (query,) = optimizer.ask()
     optimizer.tell(query, hill(query.x), measured={"load": 0.0})
-    assert len(optimizer.ask()) == 2
+    assert [query.kind for query in optimizer.ask()] == ["query"]
 
 
 def test_clear_errors():

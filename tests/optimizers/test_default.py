@@ -23,21 +23,27 @@ def run(optimizer, objective, budget):
     return optimizer
 
 
-def test_rescaling_the_parameters_with_their_scale_rescales_the_queries():
+@pytest.mark.parametrize("ends", [None, np.array([[-2.0], [1.2]])])
+def test_rescaling_the_parameters_with_their_scale_rescales_the_queries(ends):
+    """With bounds the search begins with a survey."""
     unit = np.array([1000.0, 0.01, 1.0, 7.0])
-    one = run(gibo.GIBO(np.zeros(4), scale=0.3, seed=2), bowl, 40)
-    two = run(gibo.GIBO(np.zeros(4), scale=0.3 * unit, seed=2), lambda x: bowl(x / unit), 40)
+    bounds, in_units = (None, None) if ends is None else (ends * np.ones(4), ends * unit)
+    one = run(gibo.GIBO(np.zeros(4), scale=0.3, bounds=bounds, seed=2), bowl, 40)
+    two = run(gibo.GIBO(np.zeros(4), scale=0.3 * unit, bounds=in_units, seed=2), lambda x: bowl(x / unit), 40)
     for a, b in zip(one.evaluations, two.evaluations, strict=True):
         np.testing.assert_allclose(a.x * unit, b.x, rtol=1e-5, atol=1e-5 * unit.min())
 
 
-def test_the_order_of_the_parameters_does_not_matter_in_distribution():
+@pytest.mark.parametrize("bounds", [None, (-2.0, 2.0)])
+def test_the_order_of_the_parameters_does_not_matter_in_distribution(bounds):
     """The gain after 16 values over 40 seeds, where one of six parameters matters: first or last in order."""
 
     def gains(j):
         found = []
         for seed in range(40):
-            optimizer = run(gibo.GIBO(np.zeros(6), scale=0.3, seed=seed), lambda x: -((x[j] - 1.0) ** 2), 16)
+            optimizer = run(
+                gibo.GIBO(np.zeros(6), scale=0.3, bounds=bounds, seed=seed), lambda x: -((x[j] - 1.0) ** 2), 16
+            )
             found.append(-((optimizer.iterate[j] - 1.0) ** 2))
         return np.array(found)
 

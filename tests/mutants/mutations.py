@@ -104,7 +104,7 @@ MUTATIONS: list[Mutation] = [
         sources_without_a_limit=("return simulated + more <= self.ratio", "return simulated <= 9.0 * self.ratio"),
     ),
     *of(
-        "src/gibo/optimizers/gibo.py",
+        "src/gibo/optimizers/restricted.py",
         "tests/optimizers/test_sources.py",
         sources_without_costs=("at_source(z))[0]) / cost", "at_source(z))[0])"),
         sources_without_a_look=("if len(on_machine) == 1 and", "if len(on_machine) == 0 and"),
@@ -147,7 +147,7 @@ MUTATIONS: list[Mutation] = [
         "src/gibo/optimizers/gibo.py",
         "tests/optimizers/test_gibo.py",
         "tests/optimizers/test_moves.py",
-        gibo_first_design_of_m=("count = max(M, M_first - surveyed) if", "count = M if"),
+        gibo_first_design_of_m=("_count(max(M, M_first - surveyed) if", "_count(M if"),
         gibo_counts_on_what_leaves=("self._window(N_m - M - iterate_comes - baseline_comes)", "self._window(N_m)"),
         gibo_iterate_does_not_count=(
             "return information.extend(z) if iterate_comes and",

@@ -36,7 +36,8 @@ def believed(mean, X):
 
 @pytest.fixture
 def simulated(tmp_path):
-    gibo.minimize(simulator, parameters=PARAMETERS, budget=60, journal=tmp_path / "simulated")
+    near = gibo.Settings(survey=0)  # all points near the path, where the tests look
+    gibo.minimize(simulator, parameters=PARAMETERS, budget=60, journal=tmp_path / "simulated", settings=near)
     return tmp_path / "simulated"
 
 

@@ -86,8 +86,8 @@ class GIBO(RestrictedSearch):
         largest_step: float | None = None,
         sources: Sources | Mapping[str, float] | None = None,
     ) -> None:
-        restrictions: dict[str, Any] = {"limits": limits, "largest_step": largest_step, "sources": sources}
-        super().__init__(x0, scale=scale, bounds=bounds, seed=seed, settings=settings, **restrictions)
+        super().__init__(x0, scale=scale, bounds=bounds, seed=seed, settings=settings)
+        self._restrict(limits, largest_step, sources)
         self.shares_seeds = self.settings.blocks == "iteration"
         self._iterate_asked = False
         self._move_state = self.settings.move.init(self.d)

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gibo._checks import positive
 from gibo._linalg import Array
@@ -26,7 +25,6 @@ from gibo.optimizers.model import Surrogate
 from gibo.optimizers.model_based import ModelBased
 from gibo.optimizers.region import Region
 from gibo.optimizers.rows import blocks_to_come
-from gibo.optimizers.settings import Settings
 from gibo.optimizers.sources import Sources
 from gibo.outcome import EXTERNAL, ITERATE, QUERY, SIMULATED, Evaluation, Outcome, Query
 
@@ -35,26 +33,15 @@ FARTHER = (2.0, 4.0)
 
 
 class RestrictedSearch(ModelBased):
-    """Base of a local search with restrictions; see the module's docstring.
+    """Base of a local search with restrictions; see the module's docstring. Its constructor calls `_restrict`."""
 
-    Args:
-        x0, scale, bounds, seed, settings: see `ModelBased`.
-        limits, largest_step, sources: see `gibo.GIBO`.
-    """
-
-    def __init__(
+    def _restrict(
         self,
-        x0: npt.ArrayLike,
-        *,
-        scale: npt.ArrayLike = 1.0,
-        bounds: npt.ArrayLike | None = None,
-        seed: int = 0,
-        settings: Settings | None = None,
-        limits: Limits | Mapping[str, Any] | None = None,
-        largest_step: float | None = None,
-        sources: Sources | Mapping[str, float] | None = None,
+        limits: Limits | Mapping[str, Any] | None,
+        largest_step: float | None,
+        sources: Sources | Mapping[str, float] | None,
     ) -> None:
-        super().__init__(x0, scale=scale, bounds=bounds, seed=seed, settings=settings)
+        """Set what restricts the search; see `gibo.GIBO`."""
         self.sources = sources if isinstance(sources, Sources) or sources is None else Sources(sources)
         if self.sources is not None:
             self.sources.check(self.settings, limited=limits is not None)

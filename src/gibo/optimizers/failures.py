@@ -50,7 +50,7 @@ def failing(Z: Array, failed: Array, kernel: Kernel) -> tuple[GaussianProcess, f
         >>> from gibo import SquaredExponential
         >>> Z = np.array([[-1.0], [-0.5], [0.0], [0.5], [1.0], [1.5]])
         >>> gp, eps = failing(Z, Z[:, 0] > 0.2, SquaredExponential(1.0, VARIANCE))
-        >>> bool(gp.predict([-0.8]).mean < 0.0 < gp.predict([1.2]).mean and eps < 0.4)
+        >>> bool(gp.predict([-0.8]).mean + 1.0 < gp.predict([1.2]).mean and eps < 0.4)
         True
     """
     from scipy.special import log_ndtr, ndtr  # here, because few need it

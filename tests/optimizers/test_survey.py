@@ -91,3 +91,12 @@ def test_the_recommended_point_is_judged_by_a_model_of_all_values():
         for query in optimizer.ask():
             optimizer.tell(query, hill(query.x))
     assert (watched.iterate == other.iterate).all()
+
+
+def test_a_single_value_has_no_interval():
+    optimizer = gibo.GIBO(np.zeros(3), scale=0.1)
+    first, second, *_ = optimizer.ask()
+    optimizer.tell(first, 5.2)
+    assert (optimizer.best.value, optimizer.best.interval) == (5.2, None)
+    optimizer.tell(second, 5.0)
+    assert optimizer.best.interval is not None

@@ -92,9 +92,12 @@ class Model:
         return float(y.min()), float(y.max())
 
     def at(self, x: Array) -> Best:
-        """A point (d,) with its predicted value and 90 % interval."""
-        low, high = self.interval(x)
+        """A point (d,) with its predicted value and 90 % interval; without one from a single value, which does not show
+        its noise."""
         value = float(self.mean(x[None])[0])
+        if self.gp.n == 1:
+            return Best(x.copy(), value)
+        low, high = self.interval(x)
         return Best(x.copy(), value, (min(low, value), max(high, value)))
 
     def belief(self, best: Best, iterate: Array) -> Belief:

@@ -68,10 +68,7 @@ class Model:
         return self.units.mean(mean, variance + self.gp.noise, self.seen)
 
     def interval(self, x: Array) -> tuple[float, float]:
-        """The 90 % interval of the mean of the objective's values at x (d,).
-
-        For a point that was chosen for a high prediction: see `OPTIMISM` and `OVERCONFIDENCE`.
-        """
+        """The 90 % interval of the mean of the values at x (d,), which was chosen for a high prediction: see `OPTIMISM`."""
         mean, variance = (float(moment) for moment in self.gp.predict(x / self.scale))
         deviations = np.array([0.0, *(-OPTIMISM + OVERCONFIDENCE * np.array([-Z90, Z90]))])
         lowest, highest = self.seen
@@ -79,8 +76,7 @@ class Model:
         within = (lowest - room, highest + room)  # the inverse of a warp would reach far beyond all values
         u = mean + math.sqrt(variance) * deviations
         at, low, high = np.clip(self.units.mean(u, self.gp.noise, within), *within).tolist()
-        low, high = min(at, low), max(at, high)
-        return low, high
+        return min(at, low), max(at, high)
 
     @property
     def seen(self) -> tuple[float, float]:
@@ -92,8 +88,7 @@ class Model:
         return float(y.min()), float(y.max())
 
     def at(self, x: Array) -> Best:
-        """A point (d,) with its predicted value and 90 % interval; without one from a single value, which does not show
-        its noise."""
+        """A point (d,) with its predicted value and 90 % interval. A single value gives none: its noise is unknown."""
         value = float(self.mean(x[None])[0])
         if self.gp.n == 1:
             return Best(x.copy(), value)

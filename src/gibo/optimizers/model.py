@@ -68,7 +68,7 @@ class Model:
         return self.units.mean(mean, variance + self.gp.noise, self.seen)
 
     def interval(self, x: Array) -> tuple[float, float]:
-        """The 90 % interval of the mean of the values at x (d,), which was chosen for a high prediction: see `OPTIMISM`."""
+        """The 90 % interval of the mean of the values at x (d,), chosen for a high prediction: see `OPTIMISM`."""
         mean, variance = (float(moment) for moment in self.gp.predict(x / self.scale))
         deviations = np.array([0.0, *(-OPTIMISM + OVERCONFIDENCE * np.array([-Z90, Z90]))])
         lowest, highest = self.seen

@@ -64,7 +64,9 @@ def test_an_optimiser_without_steps_says_what_its_model_believes(tmp_path):
 def test_each_kind_of_view_is_kept_once_and_made_when_due_and_at_the_end(age, tmp_path, monkeypatch):
     made = []
 
-    def numbered(optimizer, *_):
+    def numbered(optimizer, sign, naming, drawn):
+        if not drawn:
+            return {}
         made.append(optimizer.iteration - 1)
         return {"slice": {"made": made[-1], "x": np.zeros(2)}}
 
@@ -76,6 +78,21 @@ def test_each_kind_of_view_is_kept_once_and_made_when_due_and_at_the_end(age, tm
         assert journal.views() == {"slice": (made[-1], {"made": made[-1], "x": [0.0, 0.0]})}
     assert len(made) > 2 if age == 0.0 else len(made) == 2
     assert len(rows(tmp_path, "views")) == 1
+
+
+def test_the_recommended_point_is_recorded_after_each_update_also_if_the_model_is_not_drawn(tmp_path, monkeypatch):
+    """So a page of a run whose present evaluation takes long shows what the run knows."""
+    monkeypatch.setattr("gibo.runs.session.VIEWS_AGE", 1000.0)
+    recorded = []
+
+    def objective(x):
+        with Journal.read(tmp_path) as journal:
+            views = journal.views()
+        recorded.append(views["believed"][1]["evaluations"] if "believed" in views else 0)
+        return bowl(x)
+
+    gibo.maximize(objective, [0.0] * D, budget=20, settings=SETTINGS, journal=tmp_path)
+    assert len(set(recorded)) > 2
 
 
 def test_the_end_of_a_run_records_what_its_result_says(tmp_path):

@@ -32,7 +32,7 @@ from gibo.runs.legacy import replay
 from gibo.runs.spec import ONCE, Naming, RunSpec, parameter_names, take_ungiven
 from gibo.runs.views import Update, belief_to_plain, views_of
 
-VIEWS_AGE, VIEWS_SHARE = 1.0, 0.04  # seconds between two views of the model, and their share of the run's time
+VIEWS_AGE, VIEWS_SHARE = 1.0, 0.04  # seconds between two drawings of the model, and their share of the run's time
 
 
 class Reparametrizer(Protocol):
@@ -330,7 +330,7 @@ class Session:
     def _update(self, last: bool = False) -> Update | None:
         """The model's belief after the last update, for the journal, before the next batch changes the model.
 
-        Views are made at most once a second, with at most `VIEWS_SHARE` of the run's time, and at the end.
+        The model is drawn at most once a second, with at most `VIEWS_SHARE` of the run's time, and at the end.
         """
         number = self.optimizer.iteration - 1
         is_new = number > self._believed
@@ -338,9 +338,10 @@ class Session:
             return None
         belief = self.optimizer.belief() if is_new else None
         plain = None if belief is None else belief_to_plain(belief, self.sign)
-        views, began = {}, time.monotonic()
-        if last or began >= self._views_due:
-            views = views_of(self.optimizer, self.sign, self.naming)
+        began = time.monotonic()
+        drawn = last or began >= self._views_due
+        views = views_of(self.optimizer, self.sign, self.naming, drawn)
+        if drawn:
             ended = time.monotonic()
             self._views_due = ended + max(VIEWS_AGE, (ended - began) / VIEWS_SHARE)
         return Update(number, len(self.optimizer.log.evaluations), plain, views)

@@ -8,7 +8,8 @@ the interval; it is in the objective's own sign and in the units of the optimise
     lengthscale, noise                   hyperparameters; noise is a variance
     units                                the transformation of values, in the optimiser's sign
 
-Views are made after some updates, and the last ones are kept. They are in the objective's own sign:
+Views are made after each update, that of the model after some of them. The last ones are kept. They are in the
+objective's own sign:
 
     {"model": {"point": [d values], "value": number,                                          in the user's units
                "slices": [{"parameter": index, "at": [], "mean": [], "low": [], "high": [],
@@ -85,11 +86,12 @@ def checked_belief(body: Any, d: int) -> dict[str, Any]:
     return body
 
 
-def views_of(optimizer: Optimizer, sign: float, naming: Naming) -> dict[str, Any]:
-    """The views, see the module's docstring; a view that cannot be computed is omitted."""
+def views_of(optimizer: Optimizer, sign: float, naming: Naming, drawn: bool = True) -> dict[str, Any]:
+    """The views, see the module's docstring; without the model's, which takes longest, if not `drawn`. A view that
+    cannot be computed is omitted."""
     found: dict[str, Any] = {}
     with suppress(GiboError):  # the numbers of a model may be extreme, and a picture must not end a run
-        found["model"] = model_view(optimizer, sign, naming)
+        found["model"] = model_view(optimizer, sign, naming) if drawn else None
     with suppress(GiboError):
         found["believed"] = believed_view(optimizer, sign)
     return {name: view for name, view in found.items() if view is not None}

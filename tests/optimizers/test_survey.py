@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gibo
+from gibo.means import Fitted, QuadraticMean
 from gibo.optimizers.queries import spread
 from gibo.outcome import ITERATE, QUERY, SURVEY
 
@@ -50,6 +51,8 @@ def test_the_search_goes_on_at_the_best_point_of_the_survey(scale):
         {"largest_step": 2.0},
         {"limits": gibo.Limits({"torque": (None, 1.0)}, careful=True)},
         {"settings": gibo.Settings(survey=0)},
+        {"settings": gibo.Settings(mean=Fitted(QuadraticMean(np.zeros(5), np.ones(5))))},
+        {"sources": {"simulator": 1, "robot": 50}},
         {"settings": gibo.Settings.paper()},
     ],
 )

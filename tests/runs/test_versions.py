@@ -4,14 +4,16 @@ import json
 import shutil
 
 import numpy as np
+import pytest
 from run_helpers import SETTINGS, D, climb, hill, rows, tamper
 
 import gibo
 from gibo import Journal
+from gibo._serialize import to_plain
 from gibo.cli import main
 from gibo.runs import manual
 from gibo.runs.database import FILE
-from gibo.runs.legacy import ROUGHLY
+from gibo.runs.legacy import ROUGHLY, current_facts
 
 
 def content_of(folder, name):
@@ -89,6 +91,13 @@ def test_a_memo_that_cannot_be_used_costs_no_value_and_no_query(tmp_path, capsys
         ]
     assert climb(tmp_path, budget=17).notes == (ROUGHLY,)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("earlier", [{}, {"scale_search": True}], ids=["without a survey", "before 1.0"])
+def test_a_run_of_a_version_without_a_survey_has_none(earlier):
+    settings = {name: part for name, part in to_plain(gibo.Settings()).items() if name != "survey"}
+    facts, _ = current_facts({"arguments": {"settings": settings | earlier}})
+    assert facts["arguments"]["settings"]["survey"] == 0
 
 
 def test_settings_that_are_gone_are_left_out_and_named_once(tmp_path, capsys):

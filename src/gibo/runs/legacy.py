@@ -95,10 +95,10 @@ def _current(data: Any, lost: list[str]) -> Any:
     plain = {name: _current(part, lost) for name, part in data.items()}
     if plain.get("type") != Settings.__name__:
         return plain
+    plain.setdefault("survey", 0)  # earlier versions had none
     if SURELY_OLD & plain.keys():
         plain, gone = _renamed(plain)
         lost += gone
-    plain.setdefault("survey", 0)  # earlier versions had none
     known = {"type", *(field.name for field in fields(Settings))}
     lost += [name for name in plain if name not in known]
     return {**to_plain(Settings()), **{name: part for name, part in plain.items() if name in known}}

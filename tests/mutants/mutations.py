@@ -147,7 +147,7 @@ MUTATIONS: list[Mutation] = [
         "src/gibo/optimizers/gibo.py",
         "tests/optimizers/test_gibo.py",
         "tests/optimizers/test_moves.py",
-        gibo_first_design_of_m=("_count(max(M, M_first - surveyed) if", "_count(M if"),
+        gibo_first_design_of_m=("count = max(M, M_first - surveyed) if", "count = M if"),
         gibo_counts_on_what_leaves=("self._window(N_m - M - iterate_comes - baseline_comes)", "self._window(N_m)"),
         gibo_iterate_does_not_count=(
             "return information.extend(z) if iterate_comes and",
@@ -173,7 +173,7 @@ MUTATIONS: list[Mutation] = [
         start_is_left_on_noise=("SURE_SIGNAL = math.log(20.0)", "SURE_SIGNAL = -1e3"),
         start_is_never_left=("best = best if surely else start.x", "best = start.x"),
         recommended_without_caution=("np.array(X), self.settings.caution)", "np.array(X), 0.0)"),
-        recommended_with_the_iterate=("if not self.settings.only_evaluated and not", "if not"),
+        recommended_with_the_iterate=("if not self.settings.only_evaluated:", "if True:"),
         start_leaves_the_comparison=("return [start, *window] if self", "return window if self"),
         window_of_all_values=("self.log.valued[-size:]", "self.log.valued"),
         box_of_twice_the_width=("half = delta * ell if", "half = 2.0 * delta * ell if"),

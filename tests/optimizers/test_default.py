@@ -78,7 +78,7 @@ def test_the_start_is_left_once_another_point_is_surely_better():
     for _ in range(12):
         for query in optimizer.ask():
             optimizer.tell(query, bowl(query.x, rng, 0.5))
-        judge = optimizer._judge()
+        judge = optimizer._model(optimizer._judged(), optimizer._present())
         X = [e.x for e in optimizer.log.valued]
         best = X[int(judge.lower_bound(np.array(X), 1.0).argmax())]
         surely = judge.evidence >= SURE_SIGNAL and judge.probability_above(best, np.zeros(4)) >= SURELY_BETTER

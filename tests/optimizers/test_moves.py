@@ -105,8 +105,8 @@ def test_the_start_stays_in_the_comparison_when_it_has_left_the_window():
     optimizer = gibo.GIBO(X0, settings=fixed(N_m=5, only_evaluated=True))
     for _ in range(3):
         iterate_once(optimizer)
-    assert optimizer._judge().gp.n == 6
-    assert (optimizer._judge().gp.observations.X == X0).all(axis=1).any()
+    assert optimizer._model(optimizer._judged(), optimizer._present()).gp.n == 6
+    assert (optimizer._model(optimizer._judged(), optimizer._present()).gp.observations.X == X0).all(axis=1).any()
     assert optimizer._model().gp.n == 5
 
 

@@ -109,6 +109,7 @@ class Optimizer(ABC):
         self.start, self._iterate = self.x0, self.x0.copy()  # other points are compared with the start
         self._iteration = self.begun = 0  # the present one, and the one in which the search from the start began
         self.log = Log()  # all events; read-only
+        self.outcome_checks: list[Callable[[Query, Outcome], None]] = []  # see `check_outcome`
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.d} parameters, {len(self.log.evaluations)} told, {self._iteration} steps)"
@@ -158,6 +159,8 @@ class Optimizer(ABC):
         """Raise an `InputError` if the optimiser cannot use the outcome."""
         if outcome.source is not None and self.log.simulator is None:
             raise InputError(f"source: expected none in a run without sources, got {shown(outcome.source)}")
+        for check in self.outcome_checks:
+            check(query, outcome)
 
     def within_limits(self, e: Evaluation) -> bool:
         """Whether no limit was measured to be violated: the search may begin there, and recommend it."""

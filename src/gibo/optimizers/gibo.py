@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_finite
+from gibo._checks import as_finite, positive
 from gibo._linalg import Array
 from gibo._serialize import is_own
 from gibo.acquisition.information import GradientInformation
@@ -35,7 +35,7 @@ from gibo.optimizers.rows import expecting_usual_noise
 from gibo.optimizers.scale import Findings
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.sources import Sources
-from gibo.outcome import ITERATE, QUERY, SURVEY, Evaluation
+from gibo.outcome import ITERATE, QUERY, SIMULATED, SURVEY, Evaluation
 from gibo.steps import State
 
 # The survey stays within this many scales of the start.
@@ -87,7 +87,8 @@ class GIBO(RestrictedSearch):
         sources: Sources | Mapping[str, float] | None = None,
     ) -> None:
         super().__init__(x0, scale=scale, bounds=bounds, seed=seed, settings=settings)
-        self._restrict(limits, largest_step, sources)
+        self._restrict(limits, sources)
+        self.largest_step = None if largest_step is None else positive("largest_step", largest_step)
         self.shares_seeds = self.settings.blocks == "iteration"
         self._iterate_asked = False
         self._move_state = self.settings.move.init(self.d)
@@ -109,22 +110,38 @@ class GIBO(RestrictedSearch):
             if (self.settings.fit_at == "iterate" and self.settings.priors) or self._is_careful:
                 self._iterate_asked = True
                 return batch
-        else:
+        elif self._is_careful:
             self._check_careful_start()
         if self.settings.fit_at != "step":
             self._fit()  # line 6
         surveyed = sum(e.kind == SURVEY for e in self.log.of_iteration(self._iteration - 1))
-        count = self._restricted_count(max(M, M_first - surveyed) if surveyed or not self._iteration else M)
-        if not count:
-            return batch
-        information = self._information(iterate_comes=bool(batch))
-        Z = self._planned(information, count)  # lines 7 to 12
-        self._iterate_asked = True
-        return batch + [(self._apart(z * self.scale), QUERY) for z in Z]
+        count = max(M, M_first - surveyed) if surveyed or not self._iteration else M
+        if self._is_careful:
+            count = 1
+        if self.sources is not None:
+            self._at, count = self._source_and_count(self.sources)
+        if count:
+            batch += [(x, QUERY) for x in self._queries(count, iterate_comes=bool(batch))]
+            self._iterate_asked = True
+        is_simulated = self.sources is not None and self._at == self.sources.simulator
+        return [(x, SIMULATED) for x, _ in batch] if is_simulated else batch
+
+    def _queries(self, count: int, iterate_comes: bool) -> list[Array]:
+        """The most informative queries, lines 7 to 12, where evaluations should not fail."""
+        information, region = self._information(iterate_comes), self._region(limited=self._is_careful)
+        if region is None:
+            Z = self._most_informative(information, count)
+        else:
+            Z = self._most_informative_within(region, information, count)
+        return [z * self.scale if self.rounding is None else self._apart(z * self.scale) for z in Z]
 
     def _update(self, batch: list[Evaluation]) -> None:
-        batch = self._with_earlier(batch)
-        if self._has_queries_left(batch):
+        if self._is_careful:
+            self._limit_models = self._limit_models.fit(self._seen())
+            batch = self.log.of_iteration(self._iteration)
+            if self._has_queries_left(batch):
+                return
+        elif self.sources is None and all(e.kind == ITERATE for e in batch):
             return
         planned = self._surrogate.hyperparameters.lengthscale
         if self.settings.fit_at == "step":
@@ -141,6 +158,12 @@ class GIBO(RestrictedSearch):
         self._iteration += 1
         self._iterate_asked = False
 
+    def _fit(self) -> None:
+        """MAP hyperparameters; the models of limits of a careful search are fitted after each evaluation."""
+        self._surrogate = self._fitted()
+        if self.limits is not None and not self._is_careful:
+            self._limit_models = self._limit_models.fit(self._seen())
+
     def _begin(self, event: Started) -> None:
         super()._begin(event)
         self._iterate_asked, self._move_state = False, self.settings.move.init(self.d)
@@ -150,7 +173,8 @@ class GIBO(RestrictedSearch):
         """Whether this is the first batch of a search that knows nothing and may go anywhere between finite bounds."""
         knows = self.log.has_asked or self.log.evaluations or isinstance(self.settings.mean, (Mean, Fitted))
         bounded = self.bounds is not None and bool(np.isfinite(self.bounds).all())
-        return self.settings.survey > 0 and bounded and not knows and not self._stays_near
+        stays_near = self._is_careful or self.largest_step is not None or self.sources is not None
+        return self.settings.survey > 0 and bounded and not knows and not stays_near
 
     def _highest_evaluated(self, model: Model) -> Array:
         """The point of the window with the highest mean − beta standard deviations, where the limits hold."""
@@ -163,9 +187,15 @@ class GIBO(RestrictedSearch):
 
     def _moved(self, gp: GaussianProcess) -> tuple[Array, State]:
         """The next iterate in z and the state of the move, within the largest step and within the limits."""
-        lower, upper = self._step_box()
-        z, state = self.settings.move.next(gp, self._iterate / self.scale, lower, upper, self._move_state)
-        return self._admissible(gp, z, lower, upper), state
+        t, (lower, upper), move, region = self._iterate / self.scale, self._box(), self.settings.move, self._region()
+        if self.largest_step is not None:
+            lower, upper = np.maximum(lower, t - self.largest_step), np.minimum(upper, t + self.largest_step)
+        z, state = move.next(gp, t, lower, upper, self._move_state)
+        if self.largest_step is not None:
+            z = t + (z - t) * min(1.0, self.largest_step / max(float(np.abs(z - t).max()), 1e-300))
+        if self.sources is not None:
+            z = self._or_return(gp, z, move.beta)
+        return z if region is None else self._highest_within(region, gp, z, lower, upper, move.beta), state
 
     def _correct_scale(self, batch: list[Evaluation], planned: Array) -> None:
         """Rescale the lengthscales and their prior until the values show a signal."""
@@ -181,19 +211,23 @@ class GIBO(RestrictedSearch):
             self._scale_found = self._iteration > 0
         else:
             self._surrogate = self._surrogate.rescaled(factor)
-        self._limit_models = self._limit_models.rescaled(float(np.exp(self._surrogate.log_factor - log_factor)))
+        if self.limits is not None:
+            factor = float(np.exp(self._surrogate.log_factor - log_factor))
+            self._limit_models = self._limit_models.rescaled(factor)
 
     def _information(self, iterate_comes: bool) -> GradientInformation:
         """The Gradient Information at the iterate, given all evaluations that the next move will use.
 
         The move will use the last N_m evaluations, so evaluations that will have left the window do not count.
         """
-        M, _, N_m, *_ = self.settings.sizes
+        M, _, N_m, N_g, _ = self.settings.sizes
         baseline_comes = self._baseline_is_due() and not np.array_equal(self._iterate, self.start)
         z, window = self._iterate / self.scale, self._window(N_m - M - iterate_comes - baseline_comes)
-        noise, N_g = self._gradients_to_come(iterate_comes)
-        expecting, pending = None, list(self.log.pending.values())  # of earlier iterations, see `proceed`
-        block, of_pending = self._blocks_to_come(window, pending)
+        noise, expecting, pending = None, None, list(self.log.pending.values())  # of earlier iterations, see `proceed`
+        if any(e.gradient is not None for e in self.log.valued[-N_m:]):
+            noise, N_g = self._gradients_to_come(iterate_comes)
+        here = self._block() if self.sources is None else self._at
+        block, of_pending = self._surrogate.groups_to_come(window, pending, here)
         if noise is not None:
             expecting = self._surrogate.expecting_gradient(window, self._window(), self._iterate, noise, N_g, block)
         gp = self._surrogate.given([*window, *self._simulated()], N_g).gp if expecting is None else expecting
@@ -221,10 +255,12 @@ class GIBO(RestrictedSearch):
 
     def _memo(self) -> dict[str, Any]:
         found = {} if self.settings.scale_rule is None else {"scale_found": self._scale_found}
-        return {**super()._memo(), "step": self._move_state, **found}
+        limits = {} if self.limits is None else self._limit_models.memo()
+        return {**super()._memo(), "step": self._move_state, **found, **limits}
 
     def _recall(self, memo: dict[str, Any]) -> None:
         super()._recall(memo)
+        self._limit_models = self._limit_models.recall(memo)
         self._iterate_asked = True
         self._scale_found = bool(memo.get("scale_found", self._scale_found))
         state = {name: as_finite(f"step.{name}", value) for name, value in memo.get("step", {}).items()}

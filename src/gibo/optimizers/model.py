@@ -29,11 +29,11 @@ from gibo.means import Fitted, Mean
 from gibo.observations import Observations
 from gibo.optimizers.hyperparameters import Hyperparameters
 from gibo.optimizers.log import Belief
-from gibo.optimizers.rows import block_priors, block_term, blocks_of, can_be_warped, noise_of
+from gibo.optimizers.rows import Groups, groups_of, noise_of
 from gibo.optimizers.settings import Settings
-from gibo.optimizers.sources import GAP_PRIORS, Sources, aligned
+from gibo.optimizers.sources import Sources, aligned
 from gibo.optimizers.units import InUnits, Units
-from gibo.outcome import Best, Evaluation
+from gibo.outcome import Best, Evaluation, Query
 from gibo.priors import Prior
 
 # The scale is corrected by at most a factor of ten in either direction. Memos of earlier versions may have more.
@@ -201,8 +201,9 @@ class Surrogate:
         log_factor: logarithm of the factor by which the lengthscales and their prior were rescaled.
         uses_mean: whether the settings' fitted mean made the values of the last fit likelier; see `MEAN_GAINS`. If
             nothing is fitted it is used from the start.
-        sources: a simulator beside the machine; None: there is one source.
-        uses_simulator: whether the simulator's values made those of the machine likelier.
+        groups: those of the model's block term: blocks, times of a drift, or sources; None: no such term.
+        sources: a simulator beside the machine; None: there is one source. Its values are used while they make those of
+            the machine likelier; the sources are then the groups.
     """
 
     settings: Settings
@@ -211,28 +212,34 @@ class Surrogate:
     warning: str | None = None
     log_factor: float = 0.0
     uses_mean: bool = False
+    groups: Groups | None = None
     sources: Sources | None = None
-    uses_simulator: bool = False
 
     @classmethod
     def initial(cls, settings: Settings, scale: Array, sources: Sources | None = None) -> Surrogate:
-        never_fitted, two = settings.fit == "never" or not settings.priors, sources is not None
-        initial = Hyperparameters.initial(settings, len(scale), GAP_PRIORS if two else block_priors(settings))
-        return cls(settings, scale, initial, uses_mean=never_fitted, sources=sources, uses_simulator=two)
+        never_fitted, groups = settings.fit == "never" or not settings.priors, sources or groups_of(settings)
+        initial = Hyperparameters.initial(settings, len(scale), {} if groups is None else groups.priors)
+        return cls(settings, scale, initial, uses_mean=never_fitted, groups=groups, sources=sources)
+
+    @property
+    def uses_simulator(self) -> bool:
+        """Whether the simulator's values are used."""
+        return self.sources is not None and self.groups is not None
 
     @property
     def prior(self) -> GaussianProcess:
         """The model before any data."""
         return self._prior(Units(0.0, 1.0))
 
-    def _prior(self, units: Units, now: float = 0.0) -> GaussianProcess:
+    def _prior(self, units: Units, numbers: Array | None = None) -> GaussianProcess:
         ell, variance, noise, own, blocks = self.hyperparameters
         mean = self._mean(self.uses_mean)
         if isinstance(mean, Mean):
             mean = InUnits(mean, self.scale, units.shift, units.spread)
         kernel = KERNELS[self.settings.kernel](ell, variance, **own)
-        uses_blocks = self.sources is None or self.uses_simulator
-        return GaussianProcess(kernel, noise, mean, blocks=block_term(blocks, now) if uses_blocks else None)
+        numbers = np.empty(0) if numbers is None else numbers
+        term = None if self.groups is None else self.groups.term(blocks, numbers)
+        return GaussianProcess(kernel, noise, mean, blocks=term)
 
     def _mean(self, uses_mean: bool) -> float | Literal["estimated"] | Mean | Fitted:
         """Where gradients are inferred; a fitted one in the model's units, if it is used."""
@@ -245,12 +252,11 @@ class Surrogate:
         """The posterior given evaluations with values, and the last N_g gradients among them."""
         if self.sources is not None and not self.uses_simulator:
             evaluations = self.sources.of_machine(evaluations)
-        y, blocks = _values(evaluations), blocks_of(evaluations, self.settings)
-        if self.sources is not None and self.uses_simulator:
-            blocks = self.sources.numbers(evaluations)
+        y, blocks = _values(evaluations), None if self.groups is None else self.groups.numbers(evaluations)
+        if blocks is not None and self.sources is not None:
             y = aligned(y, blocks, np.array([e.x for e in evaluations]))
         units = Units.of(y, self.settings.standardize)
-        gp = self._prior(units, 0.0 if blocks is None or not len(blocks) else float(blocks.max()))
+        gp = self._prior(units, blocks)
         if not evaluations:
             return Model(gp, units, self.scale)
         X, u = np.array([e.x for e in evaluations]) / self.scale, units.apply(y)
@@ -259,7 +265,7 @@ class Surrogate:
             N_g == 0 or self.sources is not None or not any(e.gradient is not None for e in evaluations)
         ):  # gradients would need warping, too
             model = Model(gp.condition(X, u, **rows), units, self.scale)
-            return self._likeliest(model, y) if can_be_warped(evaluations) else model
+            return model if any(e.noise is not None for e in evaluations) else self._likeliest(model, y)
         known = [(e.x, e.gradient, e.gradient_noise) for e in evaluations if e.gradient is not None]
         *gradients, speaks = self._gradients(units, known)
         G, g, g_noise = (part[-N_g:] for part in gradients)
@@ -282,11 +288,11 @@ class Surrogate:
         machine = sources.of_machine(evaluations)
         if len(machine) == len(evaluations):
             return self._fitted(evaluations)
-        both = replace(self, uses_simulator=True)._fitted(evaluations)
+        both = replace(self, groups=sources)._fitted(evaluations)
         if not machine or machine[-1].id < max(e.id for e in evaluations):
             return both  # after an iteration in the simulator
         with_simulator = both.given(evaluations)
-        alone = replace(self, uses_simulator=False)
+        alone = replace(self, groups=None)
         evidence = [with_simulator.of_source(MACHINE).evidence]
         if len(machine) >= LEAST_VALUES:
             alone = alone._fitted(machine)
@@ -335,6 +341,13 @@ class Surrogate:
         here = None if term is None else np.array([block if term.now is None else term.now])
         return model.gp.extend(z, 0.0, z[None], g, g_noise, blocks=here, gradient_blocks=here) if len(g) else None
 
+    def groups_to_come(
+        self, known: Sequence[Evaluation], pending: Sequence[Query], here: str | float | None
+    ) -> tuple[float | None, list[float | None]]:
+        """The groups of the next queries, whose block or source is `here`, and of the pending queries."""
+        groups = self.sources or self.groups
+        return (None, [None] * len(pending)) if groups is None else groups.to_come(known, pending, here)
+
     @property
     def can_be_rescaled(self) -> bool:
         """Whether the lengthscales have a prior that can be rescaled."""
@@ -348,7 +361,7 @@ class Surrogate:
 
     def priors(self) -> dict[str, Prior]:
         """Of the hyperparameters that are fitted, by name."""
-        of_blocks = GAP_PRIORS if self.uses_simulator else block_priors(self.settings)
+        of_blocks = {} if self.groups is None else self.groups.priors
         priors = {**self.settings.priors, **KERNELS[self.settings.kernel].priors, **of_blocks}
         ell: Any = priors.get("lengthscale")
         if not self.log_factor or ell is None:
@@ -372,8 +385,9 @@ class Surrogate:
             raise InputError("memo: its log_factor does not fit the settings")
         uses_mean = as_flag("memo: uses_mean", memo.get("uses_mean", self.uses_mean))
         simulator = as_flag("memo: uses_simulator", memo.get("uses_simulator", self.uses_simulator))
+        groups = self.groups if self.sources is None else self.sources if simulator else None
         found = replace(self, hyperparameters=hyperparameters, warning=warning, log_factor=log_factor)
-        return replace(found, uses_mean=uses_mean, uses_simulator=simulator)
+        return replace(found, uses_mean=uses_mean, groups=groups)
 
     def _likeliest(self, model: Model, y: Array) -> Model:
         """The model with the likeliest warp of its values y, if allowed; one factorisation serves all warps."""

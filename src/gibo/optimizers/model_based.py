@@ -25,7 +25,7 @@ from gibo.optimizers.model import Model, Surrogate
 from gibo.optimizers.region import Region
 from gibo.optimizers.rows import check_time
 from gibo.optimizers.settings import Settings
-from gibo.outcome import BASELINE, ITERATE, Best, Evaluation, Outcome, Query
+from gibo.outcome import BASELINE, ITERATE, Best, Evaluation
 
 # Required probability that another point is better than the start, to recommend it.
 SURELY_BETTER = 0.95
@@ -60,14 +60,13 @@ class ModelBased(Optimizer):
         self.settings = (settings or self.default_settings()).resolve(self.d)
         self._surrogate = Surrogate.initial(self.settings, self.scale)
         self._last_present: tuple[Surrogate, int, Surrogate] | None = None  # see `_present`
+        self._widest = math.inf  # the largest half-width of the box, in units of `scale`
+        if self.settings.drift and self.settings.blocks == "given":
+            self.outcome_checks.append(check_time)
 
     def default_settings(self) -> Settings:
         """The default settings."""
         return Settings()
-
-    def check_outcome(self, query: Query, outcome: Outcome) -> None:
-        super().check_outcome(query, outcome)
-        check_time(query, outcome, self.settings)
 
     # -- what it knows ------------------------------------------------------------------------------------------------
 
@@ -81,21 +80,40 @@ class ModelBased(Optimizer):
         Points outside the region in which limits hold, or measured to violate one, do not count. If the start is
         probably outside, too, the other point need not be surely better.
         """
+        if not self.log.valued:
+            return None
         with single_thread():
-            return self._recommended()
+            judged, region = self._judged(), self._region()
+            judge = self._model(judged, self._present())
+            X = [e.x for e in judged if np.array_equal(self.clip(e.x), e.x) and self.within_limits(e)]
+            if not self.settings.only_evaluated:
+                failed = any(e.value is None for e in self.log.since_id(self._window()[0].id))
+                X += [] if X and failed else [self.evaluated(self._iterate)]
+            if region is not None:
+                X = [x for x in X if region.slack(x[None] / self.scale)[0] >= 0.0]
+            best: Array = X[int(judge.lower_bound(np.array(X), self.settings.caution).argmax())] if X else self.start
+            start = self._start()
+            in_doubt = region is not None and not region.likely(self.start / self.scale)
+            if self.settings.only_evaluated and start is None and self.begun and not in_doubt:
+                best = self.start  # it was named, and is not evaluated yet
+            elif self.settings.only_evaluated and start is not None and not in_doubt:
+                signal = len(judge.data.G) > 0 or judge.evidence_of_machine >= SURE_SIGNAL  # gradients' noise is known
+                surely = signal and judge.probability_above(best, start.x) >= SURELY_BETTER
+                best = best if surely else start.x
+            return judge.at(best)
 
     def at_start(self) -> Best | None:
         with single_thread():
-            return self._judge().at(self.start) if self.log.valued else None
+            return self._model(self._judged(), self._present()).at(self.start) if self.log.valued else None
 
     def jacobian(self) -> Jacobian:
         """Posterior of the objective's gradient at the iterate."""
         with single_thread():
-            return self._present_model().jacobian(self._iterate)
+            return self._model(surrogate=self._present()).jacobian(self._iterate)
 
     def model(self) -> Model | None:
         with single_thread():
-            return self._present_model() if self.log.valued else None
+            return self._model(surrogate=self._present()) if self.log.valued else None
 
     @property
     def uses_mean(self) -> bool:
@@ -114,27 +132,7 @@ class ModelBased(Optimizer):
         if self.log.simulator is not None or any(e.gradient is not None for e in window):
             return None
         with single_thread():
-            return self._present_model().trend(np.array([float(e.id) for e in window]))
-
-    def _recommended(self) -> Best | None:
-        if not self.log.valued:
-            return None
-        judge, region = self._judge(), self._region()
-        X = [e.x for e in self._judged() if np.array_equal(self.clip(e.x), e.x) and self.within_limits(e)]
-        if not self.settings.only_evaluated and not (X and self._failed_since_window()):
-            X.append(self.evaluated(self._iterate))
-        if region is not None:
-            X = [x for x in X if region.slack(x[None] / self.scale)[0] >= 0.0]
-        best: Array = X[int(judge.lower_bound(np.array(X), self.settings.caution).argmax())] if X else self.start
-        start = self._start()
-        in_doubt = region is not None and not region.likely(self.start / self.scale)
-        if self.settings.only_evaluated and start is None and self.begun and not in_doubt:
-            best = self.start  # it was named, and is not evaluated yet
-        elif self.settings.only_evaluated and start is not None and not in_doubt:
-            signal = len(judge.data.G) > 0 or judge.evidence_of_machine >= SURE_SIGNAL  # gradients have a known noise
-            surely = signal and judge.probability_above(best, start.x) >= SURELY_BETTER
-            best = best if surely else start.x
-        return judge.at(best)
+            return self._model(surrogate=self._present()).trend(np.array([float(e.id) for e in window]))
 
     def _start(self) -> Evaluation | None:
         """The evaluation that stands for the start: the last one of a baseline, or the first one of the search from it.
@@ -151,16 +149,9 @@ class ModelBased(Optimizer):
         window, start = self._window(), self._start()
         return [start, *window] if self.settings.only_evaluated and start and start not in window else window
 
-    def _judge(self) -> Model:
-        """The model that compares points with the start."""
-        return self._given(self._judged(), self._present())
-
     def _region(self) -> Region | None:
         """The region for the recommended point; None: no restriction."""
         return None
-
-    def _failed_since_window(self) -> bool:
-        return any(e.value is None for e in self.log.since_id(self._window()[0].id))
 
     # -- the model ----------------------------------------------------------------------------------------------------
 
@@ -169,24 +160,19 @@ class ModelBased(Optimizer):
         size = self.settings.sizes[2] if size is None else size
         return self.log.valued[-size:] if size > 0 else []
 
-    def _model(self) -> Model:
-        """The posterior given the window."""
-        return self._given(self._window(), self._surrogate)
-
-    def _given(self, evaluations: Sequence[Evaluation], surrogate: Surrogate) -> Model:
-        """The posterior given these evaluations, the last N_g gradients among them, and the simulator's values."""
-        return surrogate.given([*evaluations, *self._simulated()], self.settings.sizes[3])
+    def _model(self, evaluations: Sequence[Evaluation] | None = None, surrogate: Surrogate | None = None) -> Model:
+        """The posterior given evaluations, by default the window, the last N_g gradients among them, and the
+        simulator's values; by default with the hyperparameters of the search."""
+        known = self._window() if evaluations is None else evaluations
+        return (surrogate or self._surrogate).given([*known, *self._simulated()], self.settings.sizes[3])
 
     def _simulated(self) -> list[Evaluation]:
         """The first and the last N_m evaluations of the simulator with a value; none without sources."""
         simulated, N_m = self.log.simulated, self.settings.sizes[2]
         return simulated if len(simulated) <= N_m else [simulated[0], *simulated[-N_m:]]
 
-    def _fit(self) -> None:
-        """MAP hyperparameters, if there are enough values."""
-        self._surrogate = self._fitted()
-
     def _fitted(self) -> Surrogate:
+        """The surrogate with MAP hyperparameters, if there are enough values."""
         _, _, N_m, _, fit_from = self.settings.sizes
         needed = {"each": fit_from, "full": N_m}.get(self.settings.fit)
         window = [*self._window(), *self._simulated()]
@@ -205,9 +191,6 @@ class ModelBased(Optimizer):
         if self._last_present is None or self._last_present[:2] != (self._surrogate, told):
             self._last_present = (self._surrogate, told, self._fitted())
         return self._last_present[2]
-
-    def _present_model(self) -> Model:
-        return self._given(self._window(), self._present())
 
     def _block(self) -> str | float | None:
         """With given blocks that of the last value; of an iteration whose queries share a seed, that seed."""
@@ -237,15 +220,6 @@ class ModelBased(Optimizer):
                 "apart; shift the parameters, or give a larger scale"
             )
         return lower, upper
-
-    @property
-    def _widest(self) -> float:
-        """The largest half-width of the box, in units of `scale`."""
-        return math.inf
-
-    def _inside(self, z: Array) -> Array:
-        """The nearest point within the bounds, in z."""
-        return z if self.bounds is None else np.clip(z, self.bounds[0] / self.scale, self.bounds[1] / self.scale)
 
     def _record(self, model: Model, before: Array) -> None:
         """Record the step from `before` to the present iterate."""

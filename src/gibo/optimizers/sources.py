@@ -35,7 +35,7 @@ from gibo._checks import as_list, positive, shown
 from gibo._linalg import Array
 from gibo._serialize import Serializable
 from gibo.errors import InputError
-from gibo.gap import MACHINE, SIMULATOR
+from gibo.gap import MACHINE, SIMULATOR, GapTerm
 from gibo.means import Fitted, Mean
 from gibo.optimizers.log import Log
 from gibo.optimizers.settings import Settings
@@ -97,7 +97,22 @@ class Sources(Serializable):
         """The number of evaluations of the simulator that cost as much as one of the machine."""
         return float(self.costs[1][1] / self.costs[0][1])
 
-    def number(self, source: str | None) -> float:
+    @property
+    def priors(self) -> Mapping[str, Prior]:
+        """The priors of the hyperparameters of `gibo.gap`."""
+        return GAP_PRIORS
+
+    def term(self, hyperparameters: Mapping[str, float], numbers: Array) -> GapTerm:
+        """The model's gap."""
+        return GapTerm(**hyperparameters)
+
+    def to_come(
+        self, known: Sequence[Evaluation], pending: Sequence[Query], here: str | float | None
+    ) -> tuple[float | None, list[float | None]]:
+        """The source of the next queries and of the pending ones."""
+        return self.number(here), self.numbers(pending).tolist()
+
+    def number(self, source: str | float | None) -> float:
         """A source in `gibo.gap`."""
         return SIMULATOR if source == self.simulator else MACHINE
 

@@ -68,7 +68,7 @@ class LocalEntropySearch(LocalModelSearch):
     def _propose(self) -> list[tuple[Array, str]]:
         if self._iteration == 0:
             return [(self._iterate, QUERY)]
-        self._fit()
+        self._surrogate = self._fitted()
         unbounded = np.full(self.d, np.inf)
         Z = self._queries(self._model(), self._inside(-unbounded), self._inside(unbounded))
         return [(z * self.scale, QUERY) for z in Z]

@@ -12,6 +12,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 
+import numpy as np
+
 from gibo._linalg import Array
 from gibo.optimizers.model import Model, Surrogate
 from gibo.optimizers.model_based import ModelBased
@@ -36,8 +38,12 @@ class LocalModelSearch(ModelBased):
     def default_settings(self) -> Settings:
         return STANDARD
 
-    def _given(self, evaluations: Sequence[Evaluation], surrogate: Surrogate) -> Model:
-        return surrogate.given(evaluations)
+    def _model(self, evaluations: Sequence[Evaluation] | None = None, surrogate: Surrogate | None = None) -> Model:
+        return (surrogate or self._surrogate).given(self._window() if evaluations is None else evaluations)
+
+    def _inside(self, z: Array) -> Array:
+        """The nearest point within the bounds, in z."""
+        return z if self.bounds is None else np.clip(z, self.bounds[0] / self.scale, self.bounds[1] / self.scale)
 
     @abstractmethod
     def _queries(self, model: Model, lower: Array, upper: Array) -> Array:
@@ -48,7 +54,7 @@ class LocalModelSearch(ModelBased):
         """The next iterate (d,), in z."""
 
     def _propose(self) -> list[tuple[Array, str]]:
-        self._fit()
+        self._surrogate = self._fitted()
         model, z = self._model(), self._iterate / self.scale
         # The value at the iterate comes with the others; until then the model takes its own mean for it.
         expecting = Model(model.gp.extend(z, model.gp.predict(z).mean), model.units, self.scale)

@@ -15,8 +15,8 @@ import gymnasium
 import numpy as np
 
 from gibo.policies import Task
+from gibo.policies.environment import rollout
 from gibo.policies.normalizer import Normalization
-from gibo.policies.rollout import rollout
 from gibo.runs.journal import Journal
 from gibo.training.presets import PRESETS
 from gibo.training.training import train

@@ -319,7 +319,7 @@ def test_ctrl_c_keeps_the_video_so_far(runs, tmp_path, monkeypatch, capsys):
             observation, *_ = screen.step(policy(observation))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["gibo.policies.rollout"], "rollout", interrupted)
+    monkeypatch.setattr(sys.modules["gibo.policies.environment"], "rollout", interrupted)
     assert main(["play", str(runs / "gibo"), "--video", str(tmp_path / "x.gif")]) == 130
     assert capsys.readouterr().err == "gibo: interrupted\n"
     assert sum(frames(tmp_path / "x.gif")[1]) == 5 * 20

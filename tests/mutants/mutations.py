@@ -293,8 +293,8 @@ MUTATIONS: list[Mutation] = [
         states_gradient_re_expressed=("W -= b[..., np.newaxis] * self.shift", "W += b[..., np.newaxis] * self.shift"),
     ),
     *of(
-        "src/gibo/policies/rollout.py",
-        "tests/policies/test_rollout.py",
+        "src/gibo/policies/environment.py",
+        "tests/policies/test_environment.py",
         episode_shift_once=("(value - steps * shift) * scale", "(value - shift) * scale"),
         episode_one_step_more=("if steps == limit:", "if steps == limit + 1:"),
     ),

@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -125,17 +124,6 @@ def test_the_header_compiles_without_a_warning_and_acts_as_ours(tmp_path, precis
     assert lines == []
 
 
-def test_the_header_names_its_sizes_and_has_a_guard(tmp_path):
-    policy = make(actions="matrix")
-    save_c(policy, tmp_path / "arm.h", name="arm")
-    text = (tmp_path / "arm.h").read_text()
-    assert text == to_c(policy, "arm")
-    assert "#ifndef ARM_H" in text
-    assert "#define ARM_OBSERVATIONS 6" in text
-    assert "#define ARM_ACTIONS 4" in text
-    assert "static void arm(const double *observation, double *action)" in text
-
-
 def test_constants_keep_all_digits_and_are_never_ints():
     policy = Policy(Linear(3, 1), [1 / 3, 1e22, 5.0], ContinuousActions([-np.inf], [1.0], "float64"))
     assert "{0.3333333333333333, 1e+22, 5.0}" in to_c(policy)
@@ -172,21 +160,6 @@ def test_the_onnx_file_acts_as_ours(net, actions, normalization, shape, precisio
     assert_alike(policy, found, precision)
     (one,) = engine(to_onnx(policy, precision)).run(None, {"observation": S[:1]})
     np.testing.assert_allclose(one[0], found[0], rtol=1e-4, atol=1e-4)  # sums of floats, in another order
-
-
-def test_without_onnx_the_extra_is_named():
-    code = (
-        "import sys; sys.modules['onnx'] = None\n"
-        "import gibo\n"
-        "from gibo.policies import DiscreteActions, Linear, Policy\n"
-        "from gibo.policies.export import to_c, to_onnx\n"
-        "policy = Policy(Linear(1, 1), [1.0], DiscreteActions(2))\n"
-        "to_c(policy)\n"
-        "try:\n    to_onnx(policy)\n"
-        "except gibo.MissingExtraError as error:\n    print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "gibo[onnx]" in done.stdout
 
 
 # -- refusals ---------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from gibo import InputError, NumericalError
+from gibo import NumericalError
 from gibo.policies import MLP, Affine, ContinuousActions, Linear, Normalization, Policy, Statistics, reexpress
 from gibo.policies.normalizer import CHUNK, Collector
 
@@ -48,13 +48,6 @@ def test_collected_one_by_one_equals_welford_and_numpy(n):
     assert_close(Statistics.of(states), states)
 
 
-def test_a_mean_far_from_zero_costs_no_digits():
-    rng = np.random.default_rng(3)
-    states = 1e9 + rng.standard_normal((5000, 1))
-    # The means of the chunks are rounded to 1e-7, the distance of floats there. Sums of squares would lose everything.
-    assert collect(states, (1,)).std == pytest.approx((states - 1e9).std(axis=0), rel=1e-7)
-
-
 @given(arrays(np.float64, st.tuples(st.integers(2, 40), st.just(2)), elements=st.floats(-1e6, 1e6)), st.data())
 def test_merge_equals_the_statistics_of_all(states, data):
     cut = data.draw(st.integers(0, len(states)))
@@ -74,13 +67,6 @@ def test_the_floor_of_the_std(mean, std, expected):
     assert statistics.std[0] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("statistics", [Statistics.empty(2), Statistics.of(np.zeros((0, 2)))], ids=["empty", "none"])
-def test_without_states_the_normalization_is_the_identity(statistics):
-    normalization = statistics.normalization
-    assert normalization.mean.tolist() == [0.0, 0.0]
-    assert normalization.std.tolist() == [1.0, 1.0]
-
-
 def test_statistics_come_back_from_json_bit_for_bit():
     rng = np.random.default_rng(6)
     statistics = Statistics.of(rng.standard_normal((7, 3)) / 3.0)
@@ -92,21 +78,6 @@ def test_statistics_come_back_from_json_bit_for_bit():
     other = Normalization.from_plain(json.loads(json.dumps(normalization.to_plain(), allow_nan=False)))
     assert other.mean.tobytes() == normalization.mean.tobytes()
     assert other.std.tobytes() == normalization.std.tobytes()
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        {},
-        {"count": 1, "mean": [0.0], "m2": [0.0], "more": 1},
-        {"count": -1, "mean": [0.0], "m2": [0.0]},
-        {"count": 1, "mean": [0.0], "m2": [-1.0]},
-        {"count": 1, "mean": [float("nan")], "m2": [0.0]},
-    ],
-)
-def test_damaged_statistics_are_refused(data):
-    with pytest.raises(InputError):
-        Statistics.from_plain(data)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e200])

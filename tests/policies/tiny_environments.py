@@ -1,5 +1,7 @@
 """Small environments for the tests, in a module of their own so that other processes can import them."""
 
+import threading
+
 import gymnasium
 import numpy as np
 from gymnasium import spaces
@@ -14,6 +16,7 @@ class Drift(gymnasium.Env):
         self.noise, self.length = noise, length
         self.seeds, self.taken, self.seen = [], [], []
         self.closed = 0
+        self.port = threading.Lock()  # cannot be pickled, as a window or a port
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)

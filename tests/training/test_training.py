@@ -11,7 +11,7 @@ import pytest
 from gibo import InputError, Journal, QueryError, Settings, resume
 from gibo.optimizers.gibo import GIBO
 from gibo.policies import Affine, Linear, Normalization, Statistics, load_policy, reexpress
-from gibo.policies.rollout import rollout
+from gibo.policies.environment import rollout
 from gibo.training.training import StateNormalizer, Training, last_episode, read_trial, train
 
 PENDULUM = Training(
@@ -180,7 +180,7 @@ def test_a_trial_goes_on_with_what_it_began_with(tmp_path, begun):
         train(replace(linear, reexpressed="iterate"), tmp_path / "a", budget=14)
 
 
-def test_a_training_survives_being_written_down():
+def test_a_training_survives_being_written_down_and_is_checked_before_it_begins(tmp_path):
     noisy = replace(PENDULUM, action_noise=0.5, reexpressed="exact")
     assert Training.from_plain(noisy.to_plain()) == noisy
     older = {name: part for name, part in noisy.to_plain().items() if name != "action_noise"}
@@ -188,7 +188,10 @@ def test_a_training_survives_being_written_down():
     with pytest.raises(InputError, match="training: expected the result of to_plain"):
         Training.from_plain({"environment": "x"})
     with pytest.raises(InputError, match=r"method: expected one of 'ars', 'cma-es', 'gibo', .*got 'sgd'"):
-        Training("Pendulum-v1", method="sgd")
+        train(Training("Pendulum-v1", method="sgd"), tmp_path, budget=1)
+    with pytest.raises(InputError, match="episodes: expected a whole number of at least 1"):
+        train(replace(PENDULUM, episodes=0), tmp_path, budget=1)
+    assert not any(tmp_path.iterdir())
 
 
 def test_other_trainings_and_plain_resuming_are_refused(tmp_path):

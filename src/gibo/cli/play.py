@@ -56,7 +56,7 @@ def add_commands(commands: Any) -> None:
 def _play(arguments: argparse.Namespace) -> int:
     import numpy as np
 
-    from gibo.policies.rollout import rollout
+    from gibo.policies.environment import rollout
     from gibo.training.training import last_episode, read_trial
 
     episodes, first = 1 if arguments.episodes is None else arguments.episodes, arguments.seed or 0
@@ -203,7 +203,7 @@ class _Screen:
         if lacks:
             raise MissingExtraError(f"it cannot be shown: {cause}")
         if self._is_mujoco:
-            from gibo.policies.gym_adapter import gl_advice
+            from gibo.policies.environment import gl_advice
 
             raise InputError(f"it cannot be shown: {cause[:160]} ({gl_advice()})")
         raise InputError(f"it cannot be shown: {cause}")

@@ -10,11 +10,10 @@
     action = policy(observation)
 """
 
-from gibo.policies.actions import ContinuousActions, DiscreteActions
 from gibo.policies.architecture import MLP, Affine, Architecture, Linear, architecture
+from gibo.policies.environment import Episode, rollout
 from gibo.policies.normalizer import Normalization, Reexpression, Statistics, reexpress
-from gibo.policies.policy import Policy, load_policy
-from gibo.policies.rollout import Episode, rollout
+from gibo.policies.policy import ContinuousActions, DiscreteActions, Policy, load_policy
 from gibo.policies.task import Task
 
 __all__ = [

@@ -66,7 +66,7 @@ class Architecture:
     @property
     def d(self) -> int:
         """Number of parameters."""
-        return sum(self._layer_sizes())
+        return sum(h * (k + self.has_bias) for k, h in pairwise(self.sizes))
 
     @property
     def text(self) -> str:
@@ -82,12 +82,12 @@ class Architecture:
         >>> MLP(inputs=1, outputs=1, hidden=(2,)).initial(seed=0).round(2)
         array([ 0.13, -0.13,  0.  ,  0.  ,  0.  ,  0.  ,  0.  ])
         """
-        theta = np.zeros(self.d)
+        theta, start = np.zeros(self.d), 0
         if seed is not None:
             rng = np.random.default_rng(natural("seed", seed))
-            starts = np.cumsum([0, *self._layer_sizes()])
-            for start, (k, h) in zip(starts, pairwise(self.sizes[:-1]), strict=False):
+            for k, h in pairwise(self.sizes[:-1]):
                 theta[start : start + h * k] = rng.standard_normal(h * k) / math.sqrt(k)
+                start += h * (k + self.has_bias)
         return theta
 
     def layers(self, theta: npt.ArrayLike) -> list[Layer]:
@@ -96,22 +96,12 @@ class Architecture:
         >>> Affine(inputs=2, outputs=1).layers([1.0, 2.0, 3.0])
         [Layer(W=array([[1., 2.]]), b=array([3.]))]
         """
-        return self.split(as_vector("theta", theta, self.d))
-
-    def split(self, theta: Array) -> list[Layer]:
-        """`layers` as views of checked parameters."""
-        layers, start = [], 0
+        rest, layers = as_vector("theta", theta, self.d), []
         for k, h in pairwise(self.sizes):
-            W = theta[start : start + h * k].reshape(h, k)
-            start += h * k
-            b = theta[start : start + h] if self.has_bias else None
-            start += h * self.has_bias
-            layers.append(Layer(W, b))
+            weights, rest = np.split(rest, [h * k])
+            b, rest = np.split(rest, [h]) if self.has_bias else (None, rest)
+            layers.append(Layer(weights.reshape(h, k), b))
         return layers
-
-    def _layer_sizes(self) -> list[int]:
-        """Number of parameters of each layer."""
-        return [h * (k + self.has_bias) for k, h in pairwise(self.sizes)]
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,8 @@ import numpy.typing as npt
 from gibo._checks import instance, one_of, shown
 from gibo._linalg import Array
 from gibo.errors import InputError, missing_extra
-from gibo.policies.actions import ContinuousActions
 from gibo.policies.architecture import MLP
-from gibo.policies.policy import Policy, write_whole
+from gibo.policies.policy import ContinuousActions, Policy, write_whole
 
 Precision: TypeAlias = Literal["double", "float"]
 

@@ -53,7 +53,7 @@ class Normalization:
         mean = as_vector("mean", self.mean)
         std = as_vector("std", self.std, len(mean))
         if not (std > 0.0).all():
-            raise InputError(f"std: expected positive numbers, got {std[~(std > 0.0)][0]}")
+            raise InputError(f"std: expected positive numbers, got {std.min()}")
         _freeze(self, mean=mean, std=std)
 
     @classmethod
@@ -61,16 +61,12 @@ class Normalization:
         """Mean 0 and std 1: changes nothing."""
         return cls(np.zeros(positive_int("k", k)), np.ones(k))
 
-    @property
-    def k(self) -> int:
-        """Numbers in a state."""
-        return len(self.mean)
-
     def __call__(self, states: npt.ArrayLike) -> Array:
         """Normalised states, (k,) or (n, k)."""
         array = as_finite("states", states)
-        if array.ndim not in (1, 2) or array.shape[-1] != self.k:
-            raise InputError(f"states: expected shape ({self.k},) or (n, {self.k}), got {array.shape}")
+        k = len(self.mean)
+        if array.ndim not in (1, 2) or array.shape[-1] != k:
+            raise InputError(f"states: expected shape ({k},) or (n, {k}), got {array.shape}")
         return (array - self.mean) / self.std
 
     def to_plain(self) -> dict[str, Any]:
@@ -104,8 +100,9 @@ class Statistics:
         mean = as_vector("mean", self.mean)
         m2 = as_vector("m2", self.m2, len(mean))
         if not (m2 >= 0.0).all():
-            raise InputError(f"m2: expected non-negative numbers, got {m2[~(m2 >= 0.0)][0]}")
-        _freeze(self, count=count, mean=mean, m2=m2)
+            raise InputError(f"m2: expected non-negative numbers, got {m2.min()}")
+        object.__setattr__(self, "count", count)
+        _freeze(self, mean=mean, m2=m2)
 
     @classmethod
     def empty(cls, k: int) -> Statistics:
@@ -125,11 +122,6 @@ class Statistics:
             m2 = ((deviations - shift) ** 2).sum(axis=0)
         return cls(len(S), S[0] + shift, m2)
 
-    @property
-    def k(self) -> int:
-        """Numbers in a state."""
-        return len(self.mean)
-
     def merge(self, other: Statistics) -> Statistics:
         """Statistics of both sets of states together.
 
@@ -138,8 +130,8 @@ class Statistics:
         Reference: Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances,
         COMPSTAT 1982.
         """
-        if self.k != instance("other", other, Statistics, "Statistics").k:
-            raise InputError(f"statistics: expected states of {self.k} numbers, got {other.k}")
+        if len(self.mean) != len(instance("other", other, Statistics, "Statistics").mean):
+            raise InputError(f"statistics: expected states of {len(self.mean)} numbers, got {len(other.mean)}")
         if not self.count or not other.count:
             return self if self.count else other
         count = self.count + other.count
@@ -203,23 +195,19 @@ class Collector:
         self._chunk[self._held] = observation
         self._held += 1
         if self._held == CHUNK:
-            self._fold()
+            self.statistics()
 
     def statistics(self) -> Statistics:
         """The statistics of all observations so far."""
         if self._held:
-            self._fold()
+            states = self._chunk[: self._held].reshape(self._held, -1)
+            self._held = 0
+            try:
+                self._statistics = self._statistics.merge(Statistics.of(states))
+            except InputError:
+                text = "an observation is not finite, or too large to be squared: it has no statistics"
+                raise NumericalError(text) from None
         return self._statistics
-
-    def _fold(self) -> None:
-        states = self._chunk[: self._held].reshape(self._held, -1)
-        self._held = 0
-        try:
-            self._statistics = self._statistics.merge(Statistics.of(states))
-        except InputError:
-            raise NumericalError(
-                "an observation is not finite, or too large to be squared: it has no statistics"
-            ) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,8 +273,9 @@ def reexpress(architecture: Architecture, old: Normalization, new: Normalization
     instance("architecture", architecture, Architecture, "one such as Affine(inputs, outputs)")
     for normalization in (old, new):
         instance("normalization", normalization, Normalization, "a Normalization")
-        if normalization.k != architecture.inputs:
-            raise InputError(f"normalization: expected states of {architecture.inputs} numbers, got {normalization.k}")
+        if len(normalization.mean) != architecture.inputs:
+            k = len(normalization.mean)
+            raise InputError(f"normalization: expected states of {architecture.inputs} numbers, got {k}")
     return Reexpression(
         d=architecture.d,
         units=architecture.sizes[1],
@@ -295,12 +284,11 @@ def reexpress(architecture: Architecture, old: Normalization, new: Normalization
     )
 
 
-def _freeze(value: Any, **fields: Any) -> None:
-    """Set the fields of a frozen dataclass, arrays read-only."""
-    for name, field in fields.items():
-        if isinstance(field, np.ndarray):
-            field.flags.writeable = False
-        object.__setattr__(value, name, field)
+def _freeze(value: Any, **arrays: Array) -> None:
+    """Set fields of a frozen dataclass to read-only arrays."""
+    for name, array in arrays.items():
+        array.flags.writeable = False
+        object.__setattr__(value, name, array)
 
 
 def _fields(name: str, data: Any, expected: tuple[str, ...]) -> dict[str, Any]:

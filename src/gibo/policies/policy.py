@@ -9,23 +9,124 @@ import json
 import math
 import os
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import NoneType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from gibo._checks import as_finite, as_path, as_vector, describe, describe_error, instance, positive_int, shown
+from gibo._checks import (
+    as_finite,
+    as_finite_or_infinite,
+    as_path,
+    as_vector,
+    describe_error,
+    instance,
+    one_of,
+    positive_int,
+    shown,
+    whole,
+)
 from gibo._linalg import Array
-from gibo._serialize import from_plain, to_plain
+from gibo._serialize import Serializable, from_plain, to_plain
 from gibo.errors import InputError
-from gibo.policies.actions import Act, Actions, ContinuousActions, DiscreteActions, Outputs
 from gibo.policies.architecture import MLP, Architecture, Layer, architecture
 from gibo.policies.normalizer import Normalization
 
-POLICY_FORMAT = "gibo policy"
-VERSION = 1
+POLICY_FORMAT, VERSION = "gibo policy", 1
+Outputs: TypeAlias = Callable[[Any], Array]  # an observation to the policy's outputs (m,), a new array each time
+Act: TypeAlias = Callable[[Any], Any]  # an observation to an action
+
+DTYPES = ("float16", "float32", "float64")
+
+
+@dataclass(frozen=True, eq=False)
+class ContinuousActions(Serializable):
+    """Arrays of real numbers between bounds; the outputs, one per entry, are clipped to them.
+
+    Attributes:
+        low, high: the bounds, in the shape of an action; infinite for a missing bound.
+        dtype: the type of an action's numbers: "float32", "float64" or "float16".
+
+    >>> ContinuousActions(low=[-1.0, -1.0], high=[1.0, np.inf]).outputs
+    2
+    """
+
+    low: Array
+    high: Array
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        one_of("dtype", self.dtype, DTYPES)
+        low, high = as_finite_or_infinite("low", self.low), as_finite_or_infinite("high", self.high)
+        if low.shape != high.shape or not low.size:
+            raise InputError(f"low, high: expected the same shape, not empty, got {low.shape} and {high.shape}")
+        if not (low <= high).all():
+            raise InputError("low, high: expected no lower bound above its upper bound")
+        for name, bound in (("low", low), ("high", high)):
+            bound.flags.writeable = False
+            object.__setattr__(self, name, bound)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of an action."""
+        return self.low.shape
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs a policy needs."""
+        return self.low.size
+
+    def bind(self, outputs: Outputs) -> Act:
+        """A function from an observation to an action; it checks nothing, and every action is a new array."""
+        low, high, shape, dtype = self.low.reshape(-1), self.high.reshape(-1), self.shape, np.dtype(self.dtype)
+        maximum, minimum = np.maximum, np.minimum
+
+        def clipped(observation: Any) -> Array:
+            action = outputs(observation)
+            maximum(action, low, out=action)  # np.clip takes three times as long
+            minimum(action, high, out=action)
+            return action
+
+        if dtype == np.float64 and len(shape) == 1:
+            return clipped
+        return lambda observation: clipped(observation).astype(dtype).reshape(shape)
+
+
+@dataclass(frozen=True)
+class DiscreteActions(Serializable):
+    """The whole numbers start, start + 1, …, start + n − 1.
+
+    With two actions, the sign of one output decides: the second action if it is positive, else the first. Otherwise
+    each action has an output, and the largest one decides; the first of equal ones.
+
+    >>> DiscreteActions(2).outputs, DiscreteActions(3).outputs
+    (1, 3)
+    """
+
+    n: int
+    start: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n", positive_int("n", self.n))
+        object.__setattr__(self, "start", whole("start", self.start))
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs a policy needs."""
+        return 1 if self.n == 2 else self.n
+
+    def bind(self, outputs: Outputs) -> Act:
+        """A function from an observation to an action; it checks nothing."""
+        start = self.start
+        if self.n == 2:
+            return lambda observation: start + int(outputs(observation)[0] > 0.0)
+        return lambda observation: start + int(outputs(observation).argmax())
+
+
+Actions: TypeAlias = ContinuousActions | DiscreteActions
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +170,9 @@ class Policy:
             raise InputError(
                 f"architecture: observations of shape {shape} need {math.prod(shape)} inputs, it has {net.inputs}"
             )
-        if self.normalization is not None and self.normalization.k != net.inputs:
-            raise InputError(f"normalization: expected states of {net.inputs} numbers, got {self.normalization.k}")
+        k = net.inputs if self.normalization is None else len(self.normalization.mean)
+        if k != net.inputs:
+            raise InputError(f"normalization: expected states of {net.inputs} numbers, got {k}")
         object.__setattr__(self, "theta", theta)
         object.__setattr__(self, "observation_shape", shape)
         object.__setattr__(self, "act", _bind(self, shape))
@@ -84,7 +186,7 @@ class Policy:
 
     def layers(self) -> list[Layer]:
         """Its parameters with the normalisation in the first layer: ``W (s − mean)/std + b = W' s + (b − W' mean)``."""
-        first, *rest = self.architecture.split(self.theta)
+        first, *rest = self.architecture.layers(self.theta)
         if self.normalization is not None:
             W = first.W / self.normalization.std
             shift = -(W @ self.normalization.mean)
@@ -110,28 +212,22 @@ class Policy:
     @classmethod
     def from_plain(cls, data: Any) -> Policy:
         """The inverse of `to_plain`, bit for bit."""
-        if not isinstance(data, dict) or not isinstance(data.get("format"), str) or data["format"] != POLICY_FORMAT:
+        if not isinstance(data, dict) or data.get("format") != POLICY_FORMAT:
             raise InputError(f'not a policy of gibo: expected "format": "{POLICY_FORMAT}"')
-        version = data.get("version")
-        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-            raise InputError(f"damaged: expected a version of at least 1, got {describe(version)}")
-        if version > VERSION:
+        if data.get("version") != VERSION:
             raise InputError(
-                f"written by a newer gibo: its format is version {version}, this gibo reads {VERSION}; upgrade gibo"
+                f"expected version {VERSION} of its format, got {shown(data.get('version'))}; a newer gibo may read it"
             )
         try:
             shape = tuple(positive_int("observation_shape", size) for size in data["observation_shape"])
             actions = from_plain(data["actions"])
-            if not isinstance(actions, (ContinuousActions, DiscreteActions)):
-                raise InputError(f"actions: expected a saved space of actions, got {describe(actions)}")
+            instance("actions", actions, (ContinuousActions, DiscreteActions), "a saved space of actions")
             plain = data["normalization"]
             normalization = None if plain is None else Normalization.from_plain(plain)
             net = architecture(data["policy"], math.prod(shape), actions.outputs)
             return cls(net, data["theta"], actions, normalization, shape)
         except InputError as error:
             raise InputError(f"damaged: {error}") from None
-        except KeyError as error:
-            raise InputError(f"damaged: {error.args[0]} is missing") from None
         except Exception as error:  # a file may contain data of any shape
             raise InputError(f"damaged: {describe_error(error)}") from error
 
@@ -201,7 +297,13 @@ def _bind(policy: Policy, shape: tuple[int, ...]) -> Act:
     if len(layers) == 1 and isinstance(actions, DiscreteActions) and actions.n == 2:
         # w·s + b > 0 as w·s > −b, with no array in between.
         W, b = layers[0]
-        act = actions.bind_sign(W[0].dot, 0.0 if b is None else -float(b[0]))
+        output, threshold = W[0].dot, 0.0 if b is None else -float(b[0])
+        first, second = actions.start, actions.start + 1
+
+        def choose(observation: Any) -> Any:
+            return second if output(observation) > threshold else first
+
+        act: Act = choose
     else:
         act = actions.bind(_outputs(policy.architecture, layers))
     return act if len(shape) == 1 else lambda observation: act(np.asarray(observation).reshape(-1))
@@ -209,34 +311,21 @@ def _bind(policy: Policy, shape: tuple[int, ...]) -> Act:
 
 def _outputs(net: Architecture, layers: list[Layer]) -> Outputs:
     """A function from a flat state to the outputs, a new array each time."""
-    *hidden, last = [_affine(layer) for layer in layers]
-    if not hidden:
-        return last
     squash: Any = _relu if isinstance(net, MLP) and net.nonlinearity == "relu" else np.tanh
+    # `dot` is faster than `@`, and it takes states of any type.
+    dots: list[tuple[Any, Any]] = [(W.dot, b) for W, b in layers]
+    *hidden, (last, b_last) = dots
 
-    def perceptron(state: Any) -> Array:
+    def outputs(state: Any) -> Array:
         h = state
-        for layer in hidden:
-            h = layer(h)
+        for dot, b in hidden:
+            h = dot(h)
+            np.add(h, b, out=h)
             squash(h, out=h)
-        return last(h)
+        result: Array = last(h)
+        return result if b_last is None else np.add(result, b_last, out=result)
 
-    return perceptron
-
-
-def _affine(layer: Layer) -> Outputs:
-    W, b = layer
-    dot, add = W.dot, np.add  # `dot` is faster than `@`, and it takes states of any type
-    if b is None:
-        return dot
-    bias = b
-
-    def affine(state: Any) -> Array:
-        outputs: Array = dot(state)
-        add(outputs, bias, out=outputs)
-        return outputs
-
-    return affine
+    return outputs
 
 
 def _relu(h: Array, out: Array) -> None:

@@ -24,17 +24,14 @@ from gibo._checks import (
     natural,
     positive,
     positive_int,
-    shown,
 )
 from gibo._linalg import Array, single_thread
 from gibo.errors import GiboError, InputError
 from gibo.outcome import Outcome
-from gibo.policies import gym_adapter
-from gibo.policies.actions import Act, ContinuousActions
 from gibo.policies.architecture import Architecture, architecture
+from gibo.policies.environment import Episode, gymnasium, make, rollout, spaces_of
 from gibo.policies.normalizer import Normalization, Statistics
-from gibo.policies.policy import Policy
-from gibo.policies.rollout import Episode, rollout
+from gibo.policies.policy import Act, ContinuousActions, Policy
 
 # From about this many weights in a layer on, BLAS uses several threads, which is slower and changes the result.
 MANY_WEIGHTS = 4096
@@ -98,8 +95,6 @@ class Task:
         self.max_steps = None if max_steps is None else positive_int("max_steps", max_steps)
         options = {} if environment_options is None else environment_options
         self.environment_options = dict(instance("environment_options", options, Mapping, "options by their names"))
-        if not all(isinstance(name, str) for name in self.environment_options):
-            raise InputError(f"environment_options: expected names as keys, got {shown(options)}")
         self._source = environment
         self._is_object = not isinstance(environment, (str, type)) and has_methods(environment, "step")
         if self._is_object and self.environment_options:
@@ -114,23 +109,18 @@ class Task:
         self._process = os.getpid()
         self._wide = False
         with self.environment() as made:
-            self.observation_shape = gym_adapter.observation_shape(made)
-            self.actions = gym_adapter.actions_of(made)
+            self.observation_shape, self.actions = spaces_of(made)
             if self.action_noise and not isinstance(self.actions, ContinuousActions):
                 raise InputError("action_noise: only for continuous actions; this environment's are discrete")
-            self.architecture = self._architecture(policy)
-        self._wide = max(h * k for k, h in pairwise(self.architecture.sizes)) >= MANY_WEIGHTS
-
-    def _architecture(self, policy: str | Architecture) -> Architecture:
-        inputs, outputs = math.prod(self.observation_shape), self.actions.outputs
-        if not isinstance(policy, Architecture):
-            return architecture(policy, inputs, outputs)
-        if (policy.inputs, policy.outputs) != (inputs, outputs):
-            raise InputError(
-                f"policy: this environment needs {inputs} inputs and {outputs} outputs, {type(policy).__name__} has "
-                f"{policy.inputs} and {policy.outputs}"
-            )
-        return policy
+            inputs, outputs = math.prod(self.observation_shape), self.actions.outputs
+            net = policy if isinstance(policy, Architecture) else architecture(policy, inputs, outputs)
+            if (net.inputs, net.outputs) != (inputs, outputs):
+                raise InputError(
+                    f"policy: this environment needs {inputs} inputs and {outputs} outputs, {type(net).__name__} has "
+                    f"{net.inputs} and {net.outputs}"
+                )
+            self.architecture = net
+        self._wide = max(h * k for k, h in pairwise(net.sizes)) >= MANY_WEIGHTS
 
     # -- as an objective ----------------------------------------------------------------------------------------------
 
@@ -162,9 +152,9 @@ class Task:
         """
         seeds = [(natural("seed", seed), e) for e in range(self.episodes)]
         policy = self.bind(theta, normalization)
-        return self.outcome(
-            self._play([(self.with_action_noise(policy, each), each) for each in seeds], collect=self.normalize_states)
-        )
+        with self.environment() as environment:
+            acting = [(self.with_action_noise(policy, each), each) for each in seeds]
+            return self.outcome([self.episode(environment, act, each, self.normalize_states) for act, each in acting])
 
     def outcome(self, played: Sequence[Episode]) -> Outcome:
         """The combined outcome of several episodes; see `__call__`."""
@@ -187,7 +177,8 @@ class Task:
         """
         seeds = [(natural("seed", seed), e, 1) for e in range(positive_int("episodes", episodes))]
         policy = self.bind(theta, normalization)
-        return self._play([(policy, each) for each in seeds], collect=False)
+        with self.environment() as environment:
+            return [self.episode(environment, policy, each, collect=False) for each in seeds]
 
     def bind(self, theta: npt.ArrayLike, normalization: Normalization | None = None) -> Policy:
         """The policy with these parameters."""
@@ -203,10 +194,6 @@ class Task:
         sd = self.action_noise * np.where(np.isfinite(half), half, 1.0).reshape(-1)
         rng = np.random.default_rng(np.random.SeedSequence((*entropy, 2)))
         return lambda observation: clip(outputs(observation) + sd * rng.standard_normal(len(sd)))
-
-    def _play(self, acting: Sequence[tuple[Policy | Act, tuple[int, ...]]], *, collect: bool) -> list[Episode]:
-        with self.environment() as environment:
-            return [self.episode(environment, act, entropy, collect) for act, entropy in acting]
 
     def episode(self, environment: Any, policy: Any, entropy: tuple[int, ...], collect: bool) -> Episode:
         """One episode under this task's rules; the numbers give its seed."""
@@ -228,8 +215,8 @@ class Task:
             raise InputError("this task has one environment and cannot create another; give it an id or a function")
         merged = {**self.environment_options, **options}
         if isinstance(self._source, str):
-            return gym_adapter.make(self._source, merged)
-        gym_adapter.gymnasium()  # the error says what to install
+            return make(self._source, merged)
+        gymnasium()  # the error says what to install
         try:
             return self._source(**merged)
         except GiboError:
@@ -253,7 +240,19 @@ class Task:
     @contextmanager
     def environment(self) -> Iterator[Any]:
         """An environment for this thread only. In this context, wide policies use one BLAS thread."""
-        environment = self._take()
+        if self._process != os.getpid():  # after a fork the environments belong to the parent
+            if self._is_object:
+                raise InputError(_ONLY_HERE)
+            self._idle, self._process = [], os.getpid()
+        try:
+            environment = self._idle.pop()  # atomic, also among threads
+        except IndexError:
+            if self._is_object:
+                raise InputError(
+                    "environment: this one is in use by another thread; give the task an id or a function, so that "
+                    "each thread gets its own"
+                ) from None
+            environment = self.make()
         try:
             with single_thread() if self._wide else nullcontext():
                 yield environment
@@ -265,21 +264,6 @@ class Task:
                     environment.close()
             raise
         self._idle.append(environment)
-
-    def _take(self) -> Any:
-        if self._process != os.getpid():  # after a fork the environments belong to the parent
-            if self._is_object:
-                raise InputError(_ONLY_HERE)
-            self._idle, self._process = [], os.getpid()
-        try:
-            return self._idle.pop()  # atomic, also among threads
-        except IndexError:
-            if self._is_object:
-                raise InputError(
-                    "environment: this one is in use by another thread; give the task an id or a function, so that "
-                    "each thread gets its own"
-                ) from None
-            return self.make()
 
     def __getstate__(self) -> dict[str, Any]:
         if self._is_object:

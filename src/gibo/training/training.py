@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from gibo._checks import as_flag, as_path, describe, finite, instance, one_of, positive, positive_int, shown
+from gibo._checks import as_path, describe, instance, one_of, positive_int, shown
 from gibo._serialize import to_plain
 from gibo.errors import InputError
 from gibo.optimizers import method_class, methods_text
@@ -18,10 +17,9 @@ from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.log import Asked, Reparametrized
 from gibo.optimizers.settings import Settings
 from gibo.outcome import EXTERNAL, ITERATE, Evaluation
-from gibo.policies.actions import Act
-from gibo.policies.architecture import Architecture, architecture, with_parameters
+from gibo.policies.architecture import Architecture, with_parameters
 from gibo.policies.normalizer import Normalization, Statistics, reexpress
-from gibo.policies.policy import Policy
+from gibo.policies.policy import Act, Policy
 from gibo.policies.task import Task, episode_seed
 from gibo.runs.api import run
 from gibo.runs.journal import Journal, has_journal
@@ -68,26 +66,16 @@ class StateNormalizer:
         return Reparametrized(reexpress(self.architecture, old, self.normalization), self.reexpressed == "iterate")
 
 
-def setting(default: Any, check: Callable[[str, Any], Any], help: str) -> Any:
-    """A field of `Training` that is also an option of ``gibo train``, with its check and its help text."""
-    return field(default=default, metadata={"check": check, "help": help})
-
-
-def _policy(name: str, value: Any) -> Any:
-    architecture(value, 1, 1)  # raises if it is none
-    return value
-
-
-def _method(name: str, value: Any) -> Any:
-    method_class(value)
-    return value
+def setting(default: Any, help: str) -> Any:
+    """A field of `Training` that is also an option of ``gibo train``, with its help text."""
+    return field(default=default, metadata={"help": help})
 
 
 @dataclass(frozen=True)
 class Training:
     """The specification of a trial: everything that it depends on, except its seed and its budget.
 
-    ``gibo train --help`` shows the help texts of the fields below.
+    ``gibo train --help`` shows the help texts of the fields below. `Task` and the optimiser check their values.
 
     Attributes:
         environment: a Gymnasium id; ``my_robot:Arm-v0`` imports ``my_robot`` first.
@@ -96,30 +84,22 @@ class Training:
     """
 
     environment: str
-    policy: str = setting("linear", _policy, "linear, affine, mlp:16,16 or mlp:16,16:relu")
-    method: str = setting("gibo", _method, methods_text())
-    scale: float = setting(0.1, positive, "the change of a parameter that has a clear effect, roughly")
+    policy: str = setting("linear", "linear, affine, mlp:16,16 or mlp:16,16:relu")
+    method: str = setting("gibo", methods_text())
+    scale: float = setting(0.1, "the change of a parameter that has a clear effect, roughly")
     options: Mapping[str, Any] = field(default_factory=dict)
-    episodes: int = setting(1, positive_int, "episodes per evaluation; its value is their mean return")
-    normalize_states: bool = setting(False, as_flag, "the policy sees normalised states")
+    episodes: int = setting(1, "episodes per evaluation; its value is their mean return")
+    normalize_states: bool = setting(False, "the policy sees normalised states")
     reexpressed: Literal["exact", "data", "iterate", "off"] | None = None
-    reward_shift: float = setting(0.0, finite, "subtracted from each reward")
-    reward_scale: float = setting(1.0, positive, "multiplies the shifted reward; positive")
+    reward_shift: float = setting(0.0, "subtracted from each reward")
+    reward_scale: float = setting(1.0, "multiplies the shifted reward; positive")
     action_noise: float = setting(
-        0.0,
-        partial(positive, or_zero=True),
-        "standard deviation of noise on continuous actions during the search, as a share of half their range",
+        0.0, "standard deviation of noise on continuous actions during the search, as a share of half their range"
     )
-    max_steps: int | None = setting(None, positive_int, "cut episodes off after this many steps")
+    max_steps: int | None = setting(None, "cut episodes off after this many steps")
 
     def __post_init__(self) -> None:
         instance("environment", self.environment, str, "a Gymnasium id")
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if "check" in each.metadata and (value is not None or each.default is not None):
-                object.__setattr__(self, each.name, each.metadata["check"](each.name, value))
-        if self.reexpressed is not None:
-            one_of("reexpressed", self.reexpressed, REEXPRESSIONS)
         if not isinstance(self.options, Mapping) or not all(isinstance(name, str) for name in self.options):
             raise InputError(f"options: expected options by their names, got {shown(self.options)}")
 
@@ -154,7 +134,7 @@ class Training:
         try:
             plain: dict[str, Any] = to_plain(self) | {"reexpressed": self.chosen_reexpression}
         except TypeError as error:
-            raise InputError(f"options: expected options that can be saved: {error}") from None
+            raise InputError(f"training: expected values that can be saved: {error}") from None
         return plain
 
     @classmethod
@@ -296,11 +276,11 @@ def last_episode(folder: Path | str, allow_module: bool = False) -> LastEpisode:
             normalizer = training.normalizer(task.architecture)
             if normalizer is not None:  # the normalisation of that time
                 events = Session(spec.fresh_optimizer(), spec.sign, normalizer).as_replayed(journal.events())
-                asked = (query.id for event in events if isinstance(event, Asked) for query in event.queries)
-                next(i for i in asked if i == last.id)
+                next(e for e in events if isinstance(e, Asked) and any(query.id == last.id for query in e.queries))
             numbers = (last.query.seed, training.episodes - 1)  # as in Task
-            acting = task.bind(last.x, None if normalizer is None else normalizer.normalization)
-            policy = task.with_action_noise(acting, numbers)
+            policy = task.with_action_noise(
+                task.bind(last.x, None if normalizer is None else normalizer.normalization), numbers
+            )
     return LastEpisode(training, last, policy, episode_seed(numbers))
 
 
@@ -334,4 +314,4 @@ def normalizer_of(journal: Journal) -> StateNormalizer | None:
     first = next(seen, None)
     if first is None:
         return None
-    return training.normalizer(with_parameters(training.policy, Statistics.from_plain(first).k, d))
+    return training.normalizer(with_parameters(training.policy, len(Statistics.from_plain(first).mean), d))

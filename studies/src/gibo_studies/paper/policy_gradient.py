@@ -29,10 +29,10 @@ from gibo._checks import as_finite, instance, natural, one_of, positive_int, sho
 from gibo._linalg import Array, single_thread
 from gibo.errors import InputError
 from gibo.outcome import Outcome
-from gibo.policies.actions import Act, ContinuousActions
 from gibo.policies.architecture import MLP, Architecture
+from gibo.policies.environment import Episode
 from gibo.policies.normalizer import Normalization
-from gibo.policies.rollout import Episode
+from gibo.policies.policy import Act, ContinuousActions
 from gibo.policies.task import Task, unbounded
 
 BASELINES = ("time", "none")

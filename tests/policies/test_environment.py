@@ -1,11 +1,94 @@
+"""What a Gymnasium environment may be, and an episode in it."""
+
+import subprocess
+import sys
+
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
 from tiny_environments import Drift, Scripted
 
-from gibo import InputError, NumericalError
-from gibo.policies import Affine, ContinuousActions, DiscreteActions, Policy, Statistics, rollout
+from gibo import InputError, MissingExtraError, NumericalError
+from gibo.policies import Affine, ContinuousActions, DiscreteActions, Policy, Statistics, Task, rollout
+
+# -- how it is made ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("CartPoole-v1", "environment 'CartPoole-v1' cannot be made: .*CartPoole.* doesn't exist"),
+        ("no_such_module:Thing-v0", "environment 'no_such_module:Thing-v0' .*No module named 'no_such_module'"),
+    ],
+)
+def test_an_unknown_id_is_refused_in_one_line(name, words):
+    with pytest.raises(InputError, match=words):
+        Task(name)
+
+
+def needs_box2d(**_):
+    raise gymnasium.error.DependencyNotInstalled("Box2D is not installed,\nrun `pip install gymnasium[box2d]`")
+
+
+def needs_imageio(**_):
+    raise ModuleNotFoundError("No module named 'imageio'", name="imageio")
+
+
+def needs_mujoco(**_):
+    raise gymnasium.error.DependencyNotInstalled('MuJoCo is not installed, run `pip install "gymnasium[mujoco]"`')
+
+
+@pytest.mark.parametrize(
+    ("entry_point", "library", "extra"),
+    [(needs_box2d, "box2d", "box2d"), (needs_imageio, "imageio", "mujoco"), (needs_mujoco, "mujoco", "mujoco")],
+)
+def test_what_is_not_installed_is_named(entry_point, library, extra):
+    name = f"GiboNeeds{library}-v0"
+    gymnasium.register(name, entry_point=entry_point)
+    try:
+        with pytest.raises(MissingExtraError, match=rf"^{name} needs {library}, .*: pip install 'gibo\[{extra}\]'$"):
+            Task(name)
+    finally:
+        del gymnasium.registry[name]
+
+
+@pytest.mark.parametrize("missing", ["gymnasium", "mujoco"])
+def test_without_a_library_the_message_says_what_to_install(missing):
+    code = (
+        f"import sys; sys.modules[{missing!r}] = None\n"
+        "import gibo\nfrom gibo.policies import Task\n"
+        "try:\n    Task('Hopper-v5')\nexcept gibo.MissingExtraError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+    assert f"needs {missing}, which is not installed: pip install" in done.stdout, done.stderr
+
+
+BOX = spaces.Box(-1.0, 1.0, (2,), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"observation_space": spaces.Dict(a=BOX)}, "observation space .*: not supported; expected a Box"),
+        ({"observation_space": spaces.Box(-1.0, 1.0, (0,))}, "observation space .*: not supported; expected a Box"),
+        ({"action_space": spaces.Dict(a=BOX)}, "action space .*: not supported; expected Discrete or a Box"),
+        ({"action_space": spaces.Box(0, 5, (2,), np.int64)}, "action space .*: not supported; expected Discrete"),
+        ({"action_space": spaces.Box(-1.0, 1.0, (0,))}, "action space .*: not supported; expected Discrete"),
+    ],
+)
+def test_other_spaces_are_refused_by_name(given, words):
+    with pytest.raises(InputError, match=words):
+        Task(lambda: Scripted(**given))
+
+
+@pytest.mark.parametrize("made", [lambda: 3, lambda: gymnasium.make_vec("CartPole-v1", num_envs=2)])
+def test_what_a_function_makes_must_be_one_environment(made):
+    with pytest.raises(InputError, match=r"^environment: expected one environment of Gymnasium, got"):
+        Task(made)
+
+
+# -- an episode --------------------------------------------------------------------------------------------------------
 
 
 def drift_policy(seed=0):
@@ -26,7 +109,7 @@ def added_up(rewards):
     return total
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_an_episode_equals_a_loop_written_out(seed):
     environment, policy = Drift(), drift_policy(seed)
     episode = rollout(environment, policy, seed=seed, collect=True)

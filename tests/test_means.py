@@ -1,111 +1,24 @@
-"""Prior means with a gradient, against dense algebra and differences."""
-
-from dataclasses import dataclass
+"""Means that are fitted, made of a kernel, or given to an optimiser; `test_gp.py` has the posterior with a mean."""
 
 import numpy as np
 import pytest
 
 import gibo
+from dense import Wave, differences
 from gibo import GaussianProcess, InputError, SquaredExponential
 from gibo._serialize import from_plain, to_plain
 from gibo.acquisition.confidence import PosteriorAtPoint
-from gibo.acquisition.expected_improvement import means_at_data
 from gibo.map_fit import likelihood_of_values
-from gibo.means import Fitted, KernelMean, LinearMean, Mean, QuadraticMean
+from gibo.means import Fitted, KernelMean, LinearMean, QuadraticMean
 from gibo.optimizers.units import Units
 from optimizer_helpers import through_json
 
-
-@dataclass(frozen=True)
-class Wave(Mean):
-    """A user's own."""
-
-    size: float
-
-    def __call__(self, X):
-        return self.size * np.sin(X).sum(axis=1)
-
-    def gradient(self, X):
-        return self.size * np.cos(X)
+AT, STEP = np.array([0.1, 0.3, -0.2]), 1e-5
 
 
-MEANS = [
-    LinearMean((1.0, -2.0, 0.5), 0.3),
-    QuadraticMean(centre=(0.2, -0.1, 0.4), curvature=(1.0, 2.0, 0.5), top=0.7),
-    Wave(1.5),
-]
-
-
-def data(seed=0, n=6):
+def data(seed, n):
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, 3)), rng.normal(size=n), rng.normal(size=(2, 3)), rng.normal(size=(2, 3))
-
-
-def differences(f, x, h=1e-5):
-    return np.array([(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(len(x))])
-
-
-@pytest.mark.parametrize("mean", MEANS)
-@pytest.mark.parametrize("gradients", [False, True])
-def test_the_posterior_by_dense_algebra(mean, gradients):
-    X, y, G, g = data()
-    kernel = SquaredExponential([0.7, 1.1, 0.9], 1.3)
-    told = (G, g, 0.2) if gradients else ()
-    gp = GaussianProcess(kernel, noise=0.05, mean=mean).condition(X, y, *told)
-    t = np.array([0.1, 0.3, -0.2])
-    G, g = (G, g) if gradients else (G[:0], g[:0])
-    K = kernel.joint(X, G, X, G) + np.diag([0.2] * g.size + [0.05] * len(y))
-    residual = np.concatenate([(g - mean.gradient(G)).ravel(), y - mean(X)])
-    weights = np.linalg.solve(K, residual)
-    expected = float(mean(t[None])[0] + (kernel.joint(X, G, t[None], G[:0]).T @ weights)[0])
-    assert gp.predict(t).mean == pytest.approx(expected, rel=1e-10)
-    sign, logdet = np.linalg.slogdet(K)
-    likelihood = -0.5 * (residual @ weights + logdet + len(K) * np.log(2 * np.pi))
-    assert sign == 1.0
-    assert gp.log_likelihood == pytest.approx(likelihood, rel=1e-10)
-    # eq. (3): ∇m(t) + Dᵀ a is the slope of the posterior mean.
-    jacobian = gp.jacobian(t)
-    np.testing.assert_allclose(jacobian.mean, differences(lambda x: gp.predict(x).mean, t), rtol=1e-6, atol=1e-8)
-    plain = GaussianProcess(kernel, noise=0.05).condition(X, y, *told)
-    np.testing.assert_array_equal(jacobian.covariance, plain.jacobian(t).covariance)
-    # The same after an extension, and for what climbs on the posterior.
-    np.testing.assert_allclose(gp.extend(t, 0.4).jacobian(t).mean, again(gp, t).jacobian(t).mean, rtol=1e-8)
-    moments = PosteriorAtPoint(gp)(t)
-    assert moments.mean == pytest.approx(expected, rel=1e-10)
-    np.testing.assert_allclose(moments.mean_gradient, jacobian.mean, rtol=1e-9)
-    np.testing.assert_allclose(means_at_data(gp), gp.predict(X).mean, rtol=1e-9)
-
-
-def again(gp, t):
-    data = gp.observations
-    told = (data.G, data.g, data.g_noise) if len(data.G) else ()
-    return gp.condition(np.vstack([data.X, t]), np.append(data.y, 0.4), *told)
-
-
-@pytest.mark.parametrize("mean", MEANS)
-def test_without_data_there_is_the_mean(mean):
-    gp, t = GaussianProcess(SquaredExponential(), noise=0.1, mean=mean), np.array([0.1, 0.3, -0.2])
-    assert gp.predict(t).mean == pytest.approx(float(mean(t[None])[0]))
-    np.testing.assert_allclose(gp.jacobian(t).mean, differences(lambda x: float(mean(x[None])[0]), t), rtol=1e-7)
-
-
-def optimizer(**changes):
-    mean = QuadraticMean(centre=(3.0, 3.0), curvature=(2.0, 2.0), top=100.0)
-    return gibo.GIBO([0.0, 0.0], scale=[0.5, 2.0], seed=0, settings=gibo.Settings(mean=mean, warp=False, **changes))
-
-
-@pytest.mark.parametrize("standardize", [True, False])
-def test_an_optimiser_with_the_true_mean_knows_the_gradient(standardize):
-    """In its own units and scales; with gradients told too, exact or worthless ones."""
-    opt = optimizer(standardize=standardize)
-    for _ in range(3):
-        for query in opt.ask():
-            gradient = -2.0 * (query.x - 3.0) if query.kind == "iterate" else None
-            noise = None if gradient is None else [1e-6, 1e12]
-            opt.tell(query, 100.0 - float(((query.x - 3.0) ** 2).sum()), gradient=gradient, gradient_noise=noise)
-    np.testing.assert_allclose(opt.jacobian().mean, -2.0 * (opt.iterate - 3.0), rtol=1e-6)
-    other = gibo.GIBO.from_state(through_json(opt.state()))
-    assert [q.x.tolist() for q in other.ask()] == [q.x.tolist() for q in opt.ask()]
 
 
 # -- a mean up to a shift and a factor --------------------------------------------------------------------------------
@@ -133,7 +46,7 @@ def with_random_factor(gp):
 
 @pytest.mark.parametrize("told", [False, True])
 def test_a_fitted_mean_is_a_random_factor_by_dense_algebra(told):
-    gp, t = fitted_model(told), np.array([0.1, 0.3, -0.2])
+    gp, t = fitted_model(told), AT
     K, total, targets, cross = with_random_factor(gp)
     data, solve = gp.observations, np.linalg.solve
     one = np.concatenate([np.zeros(data.g.size), np.ones(len(data.y))])
@@ -145,10 +58,10 @@ def test_a_fitted_mean_is_a_random_factor_by_dense_algebra(told):
         return level + k @ weights
 
     assert gp.predict(t).mean == pytest.approx(mean(t), rel=1e-9)
-    np.testing.assert_allclose(gp.jacobian(t).mean, differences(mean, t), rtol=1e-6)
+    np.testing.assert_allclose(gp.jacobian(t).mean, differences(mean, t, STEP), rtol=1e-6)
     moments = PosteriorAtPoint(gp)(t)
     assert moments.mean == pytest.approx(mean(t), rel=1e-9)
-    np.testing.assert_allclose(moments.mean_gradient, differences(mean, t), rtol=1e-6)
+    np.testing.assert_allclose(moments.mean_gradient, differences(mean, t, STEP), rtol=1e-6)
     fit = (targets - level * one) @ weights + np.linalg.slogdet(K)[1] + len(K) * np.log(2.0 * np.pi)
     assert gp.log_likelihood == pytest.approx(-0.5 * fit, rel=1e-9)
     w = np.column_stack([solve(np.linalg.cholesky(K), targets), 2.0 * solve(np.linalg.cholesky(K), targets)])
@@ -167,7 +80,7 @@ def test_the_likelihoods_slopes_with_a_fitted_mean():
             *ell, variance, noise = np.exp(z)
             return fitted_model(told, ell, float(variance), float(noise))
 
-        expected = differences(lambda z, model=model: model(z).log_likelihood, hyperparameters)
+        expected = differences(lambda z, model=model: model(z).log_likelihood, hyperparameters, STEP)
         gp = model(hyperparameters)
         slopes = gp.log_likelihood_slopes()
         found = [*slopes["lengthscale"], slopes["variance"], slopes["noise"]]
@@ -189,26 +102,42 @@ def test_without_values_a_fitted_mean_is_zero():
 @pytest.mark.parametrize("kernel", [SquaredExponential([0.7, 1.1, 0.9], 1.3), gibo.Matern52(0.8)])
 def test_a_kernel_mean_is_that_of_a_gaussian_process(kernel):
     X, y, *_ = data(3, 8)
-    gp, t = GaussianProcess(kernel, noise=0.05, mean=0.4).condition(X, y), np.array([0.1, 0.3, -0.2])
+    gp, t = GaussianProcess(kernel, noise=0.05, mean=0.4).condition(X, y), AT
     mean = from_plain(through_json(to_plain(KernelMean(kernel, X, gp.a))))
     assert 0.4 + mean(t[None])[0] == pytest.approx(gp.predict(t).mean, rel=1e-10)
     np.testing.assert_allclose(mean.gradient(t[None])[0], gp.jacobian(t).mean, rtol=1e-9)
 
 
-@pytest.mark.parametrize("factor", [0.01, -3.0])
-def test_an_optimiser_finds_the_shift_and_the_factor(factor):
-    mean = Fitted(QuadraticMean(centre=(3.0, 3.0), curvature=(2.0, 2.0)))
+# -- in an optimiser --------------------------------------------------------------------------------------------------
+
+
+def searched(mean, value, **told_at_iterate):
+    """An optimiser after three iterations; at the iterate a gradient is told too."""
     opt = gibo.GIBO([0.0, 0.0], scale=[0.5, 2.0], seed=0, settings=gibo.Settings(mean=mean, warp=False))
     for _ in range(3):
         for query in opt.ask():
-            opt.tell(query, 50.0 - factor * float(((query.x - 3.0) ** 2).sum()))
-    assert opt.uses_mean
-    np.testing.assert_allclose(
-        opt.jacobian().mean, -2.0 * factor * (opt.iterate - 3.0), rtol=1e-2, atol=1e-2 * abs(factor)
-    )
+            gradient = -2.0 * (query.x - 3.0) if told_at_iterate and query.kind == "iterate" else None
+            opt.tell(query, value(query.x), gradient=gradient, **(told_at_iterate if gradient is not None else {}))
     other = gibo.GIBO.from_state(through_json(opt.state()))
-    assert other.uses_mean
+    assert other.uses_mean == opt.uses_mean
     assert [q.x.tolist() for q in other.ask()] == [q.x.tolist() for q in opt.ask()]
+    return opt
+
+
+def test_an_optimiser_with_the_true_mean_knows_the_gradient():
+    """In its own units and scales; with gradients told too, exact or worthless ones."""
+    mean = QuadraticMean(centre=(3.0, 3.0), curvature=(2.0, 2.0), top=100.0)
+    opt = searched(mean, lambda x: 100.0 - float(((x - 3.0) ** 2).sum()), gradient_noise=[1e-6, 1e12])
+    np.testing.assert_allclose(opt.jacobian().mean, -2.0 * (opt.iterate - 3.0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("factor", [0.01, -3.0])
+def test_an_optimiser_finds_the_shift_and_the_factor(factor):
+    mean = Fitted(QuadraticMean(centre=(3.0, 3.0), curvature=(2.0, 2.0)))
+    opt = searched(mean, lambda x: 50.0 - factor * float(((x - 3.0) ** 2).sum()))
+    assert opt.uses_mean
+    expected = -2.0 * factor * (opt.iterate - 3.0)
+    np.testing.assert_allclose(opt.jacobian().mean, expected, rtol=1e-2, atol=1e-2 * abs(factor))
 
 
 def test_a_worthless_mean_changes_nothing():
@@ -227,11 +156,6 @@ def test_a_worthless_mean_changes_nothing():
     _, expected = queries(gibo.Settings())
     assert found == expected
     assert not ignoring.uses_mean
-
-
-def test_without_a_fit_a_fitted_mean_is_used_at_once():
-    settings = gibo.Settings(mean=Fitted(Wave(1.5)), fit="never")
-    assert gibo.GIBO(np.zeros(3), settings=settings).uses_mean
 
 
 def test_values_are_warped_with_a_fitted_mean_and_the_warp_is_the_likeliest():

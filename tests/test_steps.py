@@ -30,15 +30,12 @@ def test_only_invariant_does_not_depend_on_the_units_of_the_parameters():
         assert same == (normalization == "invariant")
 
 
-@pytest.mark.parametrize("normalization", [*NORMALIZED, "off"])
-def test_a_gradient_of_zero_gives_a_direction_of_zero(normalization):
-    assert direction(np.zeros(3), ELL, normalization).tolist() == [0.0, 0.0, 0.0]
-
-
-@pytest.mark.parametrize("size", [1e-300, 1e-200, 1e200, 1e300])
 @pytest.mark.parametrize("normalization", NORMALIZED)
-def test_gradients_of_any_size_are_normalized(normalization, size):
-    np.testing.assert_allclose(direction(size * G, ELL, normalization), direction(G, ELL, normalization), rtol=1e-12)
+def test_gradients_of_any_size_are_normalized_and_zero_stays_zero(normalization):
+    for size in (1e-300, 1e-200, 1e200, 1e300):
+        expected = direction(G, ELL, normalization)
+        np.testing.assert_allclose(direction(size * G, ELL, normalization), expected, rtol=1e-12)
+    assert direction(np.zeros(3), ELL, normalization).tolist() == [0.0, 0.0, 0.0]
 
 
 # -- schedules --------------------------------------------------------------------------------------------------------

@@ -1,9 +1,7 @@
 import numpy as np
 import pytest
 
-from gibo import GaussianProcess, GradientInformation, SquaredExponential
 from gibo.acquisition.climb import climb
-from gibo.acquisition.expected_improvement import LogExpectedImprovement
 
 D = 2
 LOWER, UPPER = np.zeros(D), np.ones(D)
@@ -75,30 +73,3 @@ def test_the_scale_changes_the_way_but_not_the_goal():
     assert same_value == pytest.approx(value, rel=1e-9)
     assert stretched.points == plain.points
     assert climb(Stretched(), [start * scale], LOWER, UPPER * scale)[1] < value  # what it would be without
-
-
-# -- every acquisition function ---------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def gp():
-    rng = np.random.default_rng(0)
-    X = rng.random((8, D))
-    return GaussianProcess(SquaredExponential([0.3, 0.5]), noise=0.01).condition(X, rng.normal(size=8))
-
-
-@pytest.mark.parametrize(
-    "make",
-    [LogExpectedImprovement, lambda gp: GradientInformation(gp, at=[0.4, 0.6])],
-    ids=["expected improvement", "gradient information"],
-)
-def test_whatever_has_a_value_and_a_gradient_is_maximized(gp, make):
-    acquisition = make(gp)
-    starts = np.random.default_rng(1).random((64, D))
-    x, value = climb(acquisition, [starts[:32], starts[32:]], LOWER, UPPER, scale=gp.kernel.ell(D))
-    side = np.linspace(0.0, 1.0, 101)
-    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, D)
-    highest = float(np.max(acquisition(grid)))
-    assert value >= highest - 1e-4 * abs(highest)
-    assert value > np.max(acquisition(starts))
-    assert acquisition.value_and_gradient(x)[0] == pytest.approx(value, rel=1e-9)

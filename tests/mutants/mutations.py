@@ -24,7 +24,6 @@ MUTATIONS: list[Mutation] = [
     *of(
         "src/gibo/gp.py",
         "tests/test_gp.py",
-        "tests/test_jacobian.py",
         gp_posterior_covariance_grows=("S: Array = H - V.T @ V", "S: Array = H + V.T @ V"),
         gp_estimated_mean_is_the_average=(
             "return float(b @ self.observations.targets(0.0)) / float(b @ one)",
@@ -34,6 +33,7 @@ MUTATIONS: list[Mutation] = [
         gp_likelihood_without_2_pi=("len(self.a) * math.log(2.0 * math.pi)", "len(self.a) * math.log(math.pi)"),
         gp_likelihood_gradient_by_noise=("by_noise = self.noise * float(", "by_noise = float("),
         gp_extension_without_noise=(" + np.diag(self._noise_of(new))", ""),
+        mean_function_without_slope=("D.T @ self.a + slope, schur", "D.T @ self.a, schur"),
         gp_certainty_of_ascent=("for k in range(start, d, 2))", "for k in range(start, d - 2, 2))"),
     ),
     *of(
@@ -42,11 +42,6 @@ MUTATIONS: list[Mutation] = [
         gp_gradients_without_noise=("[self.g_noise.ravel(), noise * self", "[0.0 * self.g_noise.ravel(), noise * self"),
         gp_known_noise_is_forgotten=("noise * self.noise_scale + self.known_noise]", "noise * self.noise_scale]"),
         gp_repeats_have_the_noise_of_one=("noise * self.noise_scale + self.known_noise]", "noise + self.known_noise]"),
-    ),
-    *of(
-        "src/gibo/gp.py",
-        "tests/test_means.py",
-        mean_function_without_slope=("D.T @ self.a + slope, schur", "D.T @ self.a, schur"),
     ),
     *of(
         "src/gibo/means.py",
@@ -91,7 +86,8 @@ MUTATIONS: list[Mutation] = [
     ),
     *of(
         "src/gibo/gap.py",
-        "tests/test_gap.py",
+        "tests/test_gp.py",
+        "tests/acquisition/test_information.py",
         gap_without_a_shape=("return own + self.share * self.weight(blocks, blocks2)", "return own"),
         gap_slope_of_the_factor=("by_factor = 2.0 * float(", "by_factor = float("),
         gap_noise_of_the_machine=("self.simulator_noise, noise)", "noise, noise)"),

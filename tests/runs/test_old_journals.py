@@ -1,6 +1,6 @@
 """Journals of earlier versions: they open, they read, and their runs go on to where they would have gone.
 
-See the make.py beside each of them in tests/data.
+See README.md in tests/data.
 """
 
 import csv
@@ -35,7 +35,7 @@ def copied(name, folder):
 
 
 def objective(x, seed):
-    """That of make.py."""
+    """That of the journals of version 1."""
     if seed % 14 == 0:
         raise RuntimeError("the robot fell")
     return 3.0 - float(((x - 0.7) ** 2).sum()) + 0.05 * float(np.random.default_rng(seed).standard_normal())
@@ -165,7 +165,7 @@ def test_a_run_of_version_2_can_be_continued(workers, tmp_path):
 
 
 def planned(gain, cutoff, taps, offset, seed):
-    """The objective of journal-v2/make.py."""
+    """That of journal-v2."""
     if seed % 11 == 0:
         raise RuntimeError("the robot fell")
     x = np.array([gain - 2.0, np.log(cutoff / 60.0), (taps - 20) / 10.0, offset + 0.4])

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 import statistics
 import tomllib
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import ExitStack
 from dataclasses import Field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,10 +16,7 @@ from gibo.cli import add_allow_module, like_ctrl_c, look_here, say, trial_folder
 from gibo.errors import InputError, printable
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     from gibo.runs.progress import Standing
-    from gibo.runs.result import Result
     from gibo.training.training import Begun, Training
 
 # Default number of evaluations per trial.
@@ -44,7 +40,7 @@ def add_commands(commands: Any) -> None:
         description="Train a policy in a Gymnasium environment. The same command continues a training that was "
         "stopped. At its end each trial prints its result; gibo status --help explains the terms.",
     )
-    train.set_defaults(run=_train)
+    train.set_defaults(run=_train, executor=None)
     train.add_argument(
         "environment",
         metavar="ENV",
@@ -127,9 +123,7 @@ def _add_setting(command: argparse.ArgumentParser, each: Field[Any]) -> None:
 
 def _train(arguments: argparse.Namespace) -> int:
     from gibo.optimizers import load_method
-    from gibo.runs.progress import progress_bar
-    from gibo.runs.result import Status
-    from gibo.training.training import begun_trial, train
+    from gibo.training.training import begun_trial
 
     look_here(arguments.environment, arguments.method or "")
     if arguments.method is not None:
@@ -142,35 +136,67 @@ def _train(arguments: argparse.Namespace) -> int:
     folders = [out / f"trial-{trial:02d}" for trial in range(arguments.trials)]
     trials = [_trial(arguments, trial, begun_trial(folder)) for trial, folder in enumerate(folders)]
     watch: Any = "control" if arguments.control else arguments.watch
-    alone = arguments.trials == 1
-    with like_ctrl_c(), _cluster(arguments) as executor, _page(out, watch and not alone, arguments.control):
+    files = {name: getattr(arguments, f"dask_{name}") for name in DASK_FILES}
+    with ExitStack() as stack:
+        stack.enter_context(like_ctrl_c())
+        if arguments.dask is not None or any(files.values()):
+            from gibo.cli.cluster import dask_executor
+
+            arguments.executor = stack.enter_context(dask_executor(arguments.dask, files))
+        if watch and len(trials) > 1:  # one page for all; a single trial has its own
+            from gibo.web.watch import page_beside
+
+            stack.enter_context(page_beside(out, arguments.control, trials=True))
+            watch = False
         for folder, trial in zip(folders, trials, strict=True):
-            title = f"{folder.name} of {len(folders)}"
-            with progress_bar(trial["budget"], _parts(title)) as bar, _board(arguments, folder.name) as board:
-                result = train(
-                    folder=folder,
-                    **trial,
-                    workers=arguments.workers,
-                    executor=executor,
-                    progress=bar,
-                    callback=board,
-                    watch=watch if alone else False,
-                    force=arguments.force,
-                )
-            say(f"{folder}: {result.reason}")
-            for advice in result.advice:
-                say(f"  {printable(advice.text)}")
-            if not result.status.is_regular:
+            code = _train_trial(arguments, folder, trial, watch)
+            if code:
                 say("The same command continues the training.")
-                return 130 if result.status is Status.INTERRUPTED else 1
+                return code
     say(f"Next: gibo evaluate {out}, gibo play {out}, gibo plot {out}")
     return 0
+
+
+def _train_trial(arguments: argparse.Namespace, folder: Path, trial: dict[str, Any], watch: Any) -> int:
+    """Train one trial, say what came of it, and return the exit code."""
+    from gibo.runs.progress import progress_bar
+    from gibo.runs.result import Status
+    from gibo.training.training import train
+
+    with ExitStack() as stack:
+        parts = _parts(f"{folder.name} of {arguments.trials}")
+        board = None
+        if arguments.tensorboard is not None:
+            from gibo.integrations.tensorboard import TensorBoard
+
+            board = stack.enter_context(TensorBoard(arguments.tensorboard / folder.name))
+        result = train(
+            folder=folder,
+            **trial,
+            workers=arguments.workers,
+            executor=arguments.executor,
+            progress=stack.enter_context(progress_bar(trial["budget"], parts)),
+            callback=board,
+            watch=watch,
+            force=arguments.force,
+        )
+    say(f"{folder}: {result.reason}")
+    for advice in result.advice:
+        say(f"  {printable(advice.text)}")
+    if result.status.is_regular:
+        return 0
+    return 130 if result.status is Status.INTERRUPTED else 1
 
 
 def _trial(arguments: argparse.Namespace, number: int, begun: Begun | None) -> dict[str, Any]:
     """Training, budget, seed and time limit of a trial, from the arguments, else the journal, else the defaults."""
     from gibo.training.training import Training
 
+    seed, time_limit = (arguments.seed or 0) + number, arguments.time_limit
+    if begun is not None and arguments.seed is None:
+        seed = int(begun.spec.arguments.get("seed", seed))
+    if begun is not None and time_limit is None and arguments.dask is None:
+        time_limit = begun.last_start.get("time_limit")
     if begun is not None and arguments.preset is None:
         training, budget = begun.training, begun.last_start.get("budget") or BUDGET
     elif arguments.preset in (None, "none"):
@@ -179,16 +205,9 @@ def _trial(arguments: argparse.Namespace, number: int, begun: Begun | None) -> d
         training, budget = _preset(arguments.preset, arguments.environment, arguments.method or "gibo")
     given = {each.name: getattr(arguments, each.name, None) for each in fields(training)}
     training = replace(training, **{name: value for name, value in given.items() if value is not None})
-    time_limit, seed = arguments.time_limit, (arguments.seed or 0) + number
-    if begun is not None:
-        seed = int(begun.spec.arguments.get("seed", seed)) if arguments.seed is None else seed
-        time_limit = begun.last_start.get("time_limit") if time_limit is None and arguments.dask is None else time_limit
-    return {
-        "training": replace(training, options=_options(training, dict(map(_setting, arguments.set)))),
-        "budget": budget if arguments.budget is None else arguments.budget,
-        "seed": seed,
-        "time_limit": time_limit,
-    }
+    training = replace(training, options=_options(training, dict(map(_setting, arguments.set))))
+    budget = budget if arguments.budget is None else arguments.budget
+    return {"training": training, "budget": budget, "seed": seed, "time_limit": time_limit}
 
 
 def _setting(word: str) -> tuple[str, Any]:
@@ -204,31 +223,18 @@ def _setting(word: str) -> tuple[str, Any]:
 
 def _options(training: Training, given: dict[str, Any]) -> dict[str, Any]:
     """The method's options, with those of the command line."""
-    from gibo.optimizers import method_class
     from gibo.optimizers.settings import Settings
-    from gibo.steps import GradientAscent
 
     options = dict(training.options)
-    if not given:
-        return options
-    if training.method != "gibo":
-        common = ("self", "x0", "scale", "bounds", "seed")
-        parameters = inspect.signature(method_class(training.method)).parameters
-        _refuse_unknown(given, [n for n, p in parameters.items() if n not in common and p.kind is not p.VAR_KEYWORD])
+    if not given or training.method != "gibo":
         return options | given
-    _refuse_unknown(given, [*Settings.__dataclass_fields__, "eta"])
+    changed = Settings.given(given)  # refuses unknown names
     if "settings" not in options:
-        return {"settings": Settings.given(given)}
+        return {"settings": changed}
     if "eta" in given:
-        given = {**given, "move": replace(options["settings"].move, step=GradientAscent(eta=given["eta"]))}
+        given["move"] = replace(options["settings"].move, step=changed.move.step)  # type: ignore[attr-defined]
         del given["eta"]
     return {"settings": replace(options["settings"], **given)}
-
-
-def _refuse_unknown(given: dict[str, Any], known: list[str]) -> None:
-    unknown = [name for name in given if name not in known]
-    if unknown:
-        raise InputError(f"--set: {unknown[0]!r} is unknown; expected one of {', '.join(known)}")
 
 
 def _preset(name: str, environment: str, method: str) -> tuple[Training, int]:
@@ -264,40 +270,12 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _cluster(arguments: argparse.Namespace) -> AbstractContextManager[Executor | None]:
-    """The executor of a Dask cluster, if one is named."""
-    files = {name: getattr(arguments, f"dask_{name}") for name in DASK_FILES}
-    if arguments.dask is None and not any(files.values()):
-        return nullcontext()
-    from gibo.cli.cluster import dask_executor
-
-    return dask_executor(arguments.dask, files)
-
-
-def _page(out: Path, wanted: bool, control: bool) -> AbstractContextManager[None]:
-    """One page for all trials; a single trial has its own."""
-    if not wanted:
-        return nullcontext()
-    from gibo.web.watch import page_beside
-
-    return page_beside(out, control, trials=True)
-
-
-def _board(arguments: argparse.Namespace, name: str) -> AbstractContextManager[Callable[[Result], None] | None]:
-    """The curves of a trial for TensorBoard, if they are wanted."""
-    if arguments.tensorboard is None:
-        return nullcontext()
-    from gibo.integrations.tensorboard import TensorBoard
-
-    return TensorBoard(arguments.tensorboard / name)
-
-
 def _parts(title: str) -> Callable[[Standing], list[str]]:
     """The texts of a progress bar, the most important first."""
     returns: dict[str, float] = {}
 
     def parts(standing: Standing) -> list[str]:
-        steps, told = standing.optimizer.log.iterations, standing.optimizer.log.valued
+        steps = standing.optimizer.log.iterations
         for e in standing.arrived:
             if "return" in e.outcome.info:
                 value = float(e.outcome.info["return"])
@@ -305,9 +283,7 @@ def _parts(title: str) -> Callable[[Standing], list[str]]:
                 if e.kind == "iterate" or not steps:
                     returns["now"] = value
         found = [f"{name} {value:.1f}" for name, value in returns.items()]
-        if all(e.value == told[0].value for e in told):  # otherwise the slope is not reliable
-            found += ["all alike"] if len(told) > 1 else []
-        elif steps:
+        if steps:
             found.append(f"P(ascent) {steps[-1].probability_of_ascent:.2f}")
         return [*found, *([f"{standing.failures} failed"] if standing.failures else []), title]
 

@@ -118,7 +118,10 @@ class Training:
 
     def optimizer(self, task: Task, seed: int) -> Optimizer:
         """A new optimiser at the task's start."""
-        return method_class(self.method)(task.x0(seed), scale=self.scale, seed=seed, **self.options)
+        try:
+            return method_class(self.method)(task.x0(seed), scale=self.scale, seed=seed, **self.options)
+        except TypeError as error:  # unknown options
+            raise InputError(f"options: {error}") from error
 
     def normalizer(self, architecture: Architecture) -> StateNormalizer | None:
         """The normaliser of the states, or None."""

@@ -32,7 +32,7 @@ def test_a_command_loads_no_other_commands():
 
 @pytest.mark.parametrize("words", [["reproduce", "within-model", "--quick"], ["figures", "results/lqr"]])
 def test_without_the_studies_a_command_says_what_installs_them(monkeypatch, capsys, words):
-    monkeypatch.setattr("gibo.cli.others.entry_points", lambda group: EntryPoints())
+    monkeypatch.setattr("gibo.cli.entry_points", lambda group: EntryPoints())
     assert main(words) == 2
     assert f"gibo {words[0]} needs gibo-studies, which is not installed: pip install " in capsys.readouterr().err
 

@@ -281,7 +281,8 @@ def test_a_gif_keeps_the_time_of_the_environment(runs, tmp_path, monkeypatch):
     monkeypatch.setattr(CartPoleEnv, "metadata", {**CartPoleEnv.metadata, "render_fps": 125})
     monkeypatch.setattr(CartPoleEnv, "render", lambda self: np.full((4, 4, 3), int(9 * self.state[1]) % 256, np.uint8))
     added = []
-    monkeypatch.setattr(play._GIF, "add", lambda self, frame, add=play._GIF.add: (added.append(1), add(self, frame)))
+    add = play._GIF.append_data
+    monkeypatch.setattr(play._GIF, "append_data", lambda self, frame: (added.append(1), add(self, frame)))
     assert main(["play", str(runs / "gibo"), "--video", str(tmp_path / "x.gif")]) == 0
     assert len(added) == 11
     durations = frames(tmp_path / "x.gif")[1]
@@ -295,7 +296,7 @@ def test_a_gif_is_never_long_and_never_large(tmp_path, monkeypatch):
     monkeypatch.setattr(play, "LARGEST_GIF", 20_000)
     film = play._GIF(tmp_path / "long.gif", 50.0)
     for i in range(101):
-        film.add(np.full((8, 8, 3), i, np.uint8))
+        film.append_data(np.full((8, 8, 3), i, np.uint8))
     film.close()
     size, durations = frames(tmp_path / "long.gif")
     assert size == (8, 8)
@@ -303,7 +304,7 @@ def test_a_gif_is_never_long_and_never_large(tmp_path, monkeypatch):
 
     film = play._GIF(tmp_path / "large.gif", 50.0)
     for seed in range(3):
-        film.add(np.random.default_rng(seed).integers(0, 256, (150, 300, 3), dtype=np.uint8))
+        film.append_data(np.random.default_rng(seed).integers(0, 256, (150, 300, 3), dtype=np.uint8))
     film.close()
     (width, height), durations = frames(tmp_path / "large.gif")
     assert 10_000 < (tmp_path / "large.gif").stat().st_size <= 20_000
@@ -371,7 +372,7 @@ def test_mistakes_of_play(runs, tmp_path, monkeypatch, capsys, words, message):
 @pytest.mark.parametrize(("missing", "video"), [("PIL", "x.gif"), ("imageio_ffmpeg", "x.mp4"), ("pygame", "x.gif")])
 def test_what_to_install_for_a_video(runs, tmp_path, monkeypatch, capsys, missing, video):
     monkeypatch.setitem(sys.modules, missing, None)
-    advice = {"PIL": "needs pillow", "imageio_ffmpeg": "or write a .gif", "pygame": "gymnasium[classic-control]"}
+    advice = {"PIL": "needs pillow", "imageio_ffmpeg": "needs imageio-ffmpeg", "pygame": "gymnasium[classic-control]"}
     assert advice[missing] in error_of(capsys, ["play", str(runs / "gibo"), "--video", str(tmp_path / video)])
     assert not list(tmp_path.iterdir())
 

@@ -6,20 +6,21 @@ All output is printed by the functions of this module, with control sequences es
 from __future__ import annotations
 
 import argparse
-import difflib
 import importlib
 import io
 import os
+import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NoReturn
 
 from gibo._plugins import load_module
-from gibo.errors import GiboError, InputError, InUseError, printable
+from gibo.errors import GiboError, InputError, InUseError, MissingExtraError, printable
 
 # The commands of each module. A module is loaded when one of its commands is called.
 MODULES = {
@@ -75,19 +76,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _arguments(words: list[str]) -> argparse.Namespace:
+    """The parsed arguments, after the modules of ``--load MODULE`` before the command are imported."""
+    first = 0
+    while words[first : first + 1] == ["--load"] and len(words) > first + 1:
+        look_here(":")
+        load_module("--load", words[first + 1])
+        first += 2
     try:
-        first = _load_modules(words)
-        command = "".join(words[first : first + 1])
-        given = _numbers_are_no_options(words) if command == "tell" else words
-        parser = parser_of(command)
-        options, commands = list(parser._option_string_actions), commands_of(parser)
-        if command not in commands and not any(each.startswith(command.partition("=")[0]) for each in options):
-            _refuse_unknown("unknown command", command, [*commands, *options])
-        arguments, unknown = parser.parse_known_args(given)
-        if unknown:
-            word = next((word for word in unknown if word.startswith("-")), unknown[0])
-            known = commands[arguments.command]._option_string_actions if word.startswith("-") else ()
-            _refuse_unknown(f"{arguments.command}: unknown {'option' if known else 'argument'}", word, known)
+        arguments = parser_of("".join(words[first : first + 1])).parse_args(words)
     except SystemExit:  # after --help, say
         sys.stdout.flush()
         raise
@@ -96,6 +92,14 @@ def _arguments(words: list[str]) -> argparse.Namespace:
 
 
 class _Parser(argparse.ArgumentParser):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._negative_number_matcher = re.compile(r"-(\.?\d|inf|nan)")  # argparse takes -1e-3 for an option
+
+    def error(self, message: str) -> NoReturn:
+        command = self.prog.removeprefix("gibo").strip()
+        raise InputError(f"{command}{': ' if command else ''}{message}; see --help")
+
     def _print_message(self, message: str, file: Any = None) -> None:
         if file is sys.stdout:
             file.write(message)  # argparse ignores errors of writing
@@ -110,31 +114,38 @@ def parser_of(command: str = "") -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"gibo {sys.modules['gibo'].__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     own = [name for name, its in MODULES.items() if command in its]
-    for module in own or (*MODULES, "others"):
+    for module in own or MODULES:
         importlib.import_module(f"gibo.cli.{module}").add_commands(commands)
+    if not own:
+        _add_foreign_commands(commands)
     return parser
+
+
+def _add_foreign_commands(commands: Any) -> None:
+    """Add the commands of other distributions; if gibo-studies is missing, its commands say how to install it.
+
+    An entry point of the group ``gibo.commands`` is a function that adds commands, as `add_commands` of a module here.
+    """
+    found = entry_points(group="gibo.commands")
+    for entry in found:
+        entry.load()(commands)
+    if "reproduce" not in found.names:
+        for name, text in (("reproduce", "run a study of the paper"), ("figures", "draw the figures of a study again")):
+            command = commands.add_parser(name, help=f"{text} (needs gibo-studies)", prefix_chars=" ")
+            command.add_argument("rest", nargs="*")
+            command.set_defaults(run=_missing)
+
+
+def _missing(arguments: argparse.Namespace) -> NoReturn:
+    raise MissingExtraError(
+        f"gibo {arguments.command} needs gibo-studies, which is not installed: pip install gibo-studies, "
+        "or in a clone of gibo: pip install -e studies"
+    )
 
 
 def commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
     """The commands of a parser."""
     return next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction)).choices
-
-
-def _refuse_unknown(what: str, word: str, known: Iterable[str]) -> None:
-    """Raise, with the nearest of the known words."""
-    word = word.partition("=")[0]
-    close = difflib.get_close_matches(word, known, n=1)
-    raise InputError(f"{what} {word}; {f'did you mean {close[0]}?' if close else 'see --help'}")
-
-
-def _load_modules(words: list[str]) -> int:
-    """Import the modules of ``--load MODULE`` before the command; returns the position of the command."""
-    at = 0
-    while words[at : at + 1] == ["--load"] and len(words) > at + 1:
-        look_here(":")
-        load_module("--load", words[at + 1])
-        at += 2
-    return at
 
 
 def look_here(*places: str) -> None:
@@ -144,24 +155,12 @@ def look_here(*places: str) -> None:
         sys.path.append(here)
 
 
-def _numbers_are_no_options(words: list[str]) -> list[str]:
-    """For `gibo tell RUN ID -1e-3`: a space before the number keeps argparse from reading it as an option."""
-    return [f" {word}" if word.startswith("-") and _is_number(word) else word for word in words]
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
-
-
 def number_of(name: str, text: str, hint: str = "") -> float:
     """The number in a word."""
-    if not _is_number(text) or "_" in text:  # Python reads 1_5 as 15
-        raise InputError(f"{name}: expected a number, got {text!r:.80}{hint}")
-    return float(text)
+    try:
+        return float(text.replace("_", "no"))  # Python reads 1_5 as 15
+    except ValueError:
+        raise InputError(f"{name}: expected a number, got {text!r:.80}{hint}") from None
 
 
 def numbers(name: str, text: str, d: int | None = None) -> list[float]:

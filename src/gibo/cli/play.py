@@ -7,14 +7,13 @@ import importlib
 import io
 import math
 import os
-import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack, closing
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from gibo._checks import describe_error
 from gibo.cli import add_allow_module, like_ctrl_c, look_here, say, trial_folders
@@ -24,9 +23,8 @@ from gibo.runs.loop import Interrupts
 if TYPE_CHECKING:
     from gibo.policies.task import Task
 
-# The package that writes a video, by the ending of its name.
-WRITERS = {".gif": ("PIL",), ".mp4": ("imageio", "imageio_ffmpeg")}
-PACKAGES = {"imageio": "imageio", "PIL": "pillow", "imageio_ffmpeg": "imageio-ffmpeg"}
+# The modules that write a video and their packages, by the ending of its name.
+WRITERS = {".gif": {"PIL": "pillow"}, ".mp4": {"imageio": "imageio", "imageio_ffmpeg": "imageio-ffmpeg"}}
 # Frames per second; most programs show a faster GIF slowly.
 FASTEST_GIF = 50.0
 # Largest size in bytes, so that a page or a mail can contain it.
@@ -80,7 +78,12 @@ def _play(arguments: argparse.Namespace) -> int:
         training, policy = trial.training, trial.policy
         entropies = {f"episode {e + 1}": (first, e, 1) for e in range(episodes)}  # as in Task.evaluate
         seeds = {name: int(np.random.SeedSequence(each).generate_state(1)[0]) for name, each in entropies.items()}
-    with like_ctrl_c(), training.task() as task, closing(_Screen(task, arguments.video)) as screen:
+    with (
+        like_ctrl_c(),
+        Interrupts() as interrupts,
+        training.task() as task,
+        closing(_Screen(task, arguments.video, interrupts)) as screen,
+    ):
         for name, seed in seeds.items():
             try:
                 episode = rollout(screen, policy, seed=seed, max_steps=task.max_steps)
@@ -105,25 +108,19 @@ def _trial_folder(folder: Path, number: int | None) -> Path:
 # -- what is seen -----------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def defer_interrupts() -> Iterator[None]:
-    """Ctrl-C, and SIGTERM if the program handles it, wait until the block is done; a second one does not wait."""
-    with Interrupts() as interrupts:
-        yield
-    if interrupts.received is not None:
-        signal.raise_signal(interrupts.received)
-
-
 class _WindowClosedError(Exception):
     """The window was closed."""
 
 
 class _Screen:
-    """An environment that shows each of its states: in its window, or as a frame of a video."""
+    """An environment that shows each of its states: in its window, or as a frame of a video.
 
-    def __init__(self, task: Task, video: Path | None) -> None:
-        self._path = video
-        self._film: _Film | None = None
+    Ctrl-C ends it between two frames, so that a video has the frames until then.
+    """
+
+    def __init__(self, task: Task, video: Path | None, interrupts: Interrupts) -> None:
+        self._path, self._interrupts = video, interrupts
+        self._film: Any = None
         self._count = 0  # states so far
         if video is not None and sys.platform.startswith("linux") and not os.environ.get("DISPLAY"):
             for name, value in WITHOUT_DISPLAY.items():
@@ -166,6 +163,8 @@ class _Screen:
         return after
 
     def _show(self) -> None:
+        if self._interrupts.received is not None:
+            raise KeyboardInterrupt
         if self._path is None:  # the environment does it itself
             if self._window_closed():
                 raise _WindowClosedError
@@ -173,10 +172,8 @@ class _Screen:
         if self._count % self._every == 0:
             frame = self._rendering(self._environment.render)
             if self._film is None:
-                _check_writable(self._path)
-                self._film = (_GIF if self._path.suffix.lower() == ".gif" else _MP4)(self._path, self._rate)
-            with defer_interrupts():  # Ctrl-C within a frame would lose the video
-                self._film.add(frame)
+                self._film = _film(self._path, self._rate)
+            self._film.append_data(frame)
         self._count += 1
 
     def _window_closed(self) -> bool:
@@ -209,11 +206,10 @@ class _Screen:
         raise InputError(f"it cannot be shown: {cause}")
 
     def close(self) -> None:
-        """Close the video, also after Ctrl-C: it has the frames until then."""
+        """Close the video and the environment."""
         try:
             if self._film is not None:
-                with defer_interrupts():
-                    self._film.close()
+                self._film.close()
                 say(f"video: {self._path}")
         finally:
             self._environment.close()
@@ -226,32 +222,26 @@ def _display() -> str | None:
 # -- videos -----------------------------------------------------------------------------------------------------------
 
 
-class _Film(Protocol):
-    def add(self, frame: Any) -> None: ...
-    def close(self) -> None: ...
-
-
 def _check_video(path: Path) -> None:
     """Raise if its ending is unknown, or the package that writes it is not installed."""
-    needed = WRITERS.get(path.suffix.lower())
-    if needed is None:
+    ending = path.suffix.lower()
+    if ending not in WRITERS:
         raise InputError(f"--video: expected a file that ends in .mp4 or .gif, got {path.name!r}")
-    for name in needed:
+    for module, package in WRITERS[ending].items():
         try:
-            importlib.import_module(name)
+            importlib.import_module(module)
         except ImportError:
-            hint = "; or write a .gif" if name == "imageio_ffmpeg" else ""
-            error = missing_extra(f"a {path.suffix.lower()} video needs {PACKAGES[name]}", "video")
-            raise MissingExtraError(f"{error}{hint}") from None
+            raise missing_extra(f"a {ending} video needs {package}", "video") from None
 
 
-def _check_writable(path: Path) -> None:
-    """Raise the system's error if the file cannot be written; imageio's errors are long."""
+def _film(path: Path, rate: float) -> Any:
+    """A new video, to which frames are appended."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    is_new = not path.exists()
-    path.open("ab").close()
-    if is_new:
-        path.unlink()
+    path.open("ab").close()  # raises the system's error if it cannot be written; imageio's errors are long
+    if path.suffix.lower() == ".gif":
+        return _GIF(path, rate)
+    # The codec needs even sizes; imageio would stretch frames to multiples of 16.
+    return importlib.import_module("imageio.v2").get_writer(path, format="FFMPEG", fps=rate, macro_block_size=2)
 
 
 class _GIF:
@@ -262,7 +252,7 @@ class _GIF:
         self._frames: list[Any] = []  # Pillow images with a palette each, which take a third of the memory
         self._count, self._every = 0, 1
 
-    def add(self, frame: Any) -> None:
+    def append_data(self, frame: Any) -> None:
         if self._count % self._every == 0:
             if len(self._frames) == MOST_FRAMES:  # an even number, so that the present frame is still due
                 del self._frames[1::2]
@@ -282,23 +272,9 @@ class _GIF:
         if factor < 1.0:
             size = [max(1, round(factor * n)) for n in frames[0].size]
             frames = [frame.convert("RGB").resize(size).quantize(256) for frame in frames]
-        # In ms, in multiples of 10 as in the format. Times are rounded instead of durations, so that errors do not add
-        # up.
+        # In ms, in multiples of 10 as in the format. Rounded times, not durations, so that errors do not add up.
         times = [min(i * self._every, self._count) * 100.0 / self._rate for i in range(len(frames) + 1)]
         durations = [10 * (round(after) - round(before)) for before, after in pairwise(times)]
         file = io.BytesIO()
         frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], duration=durations, loop=0)
         return file.getvalue()
-
-
-class _MP4:
-    def __init__(self, path: Path, rate: float) -> None:
-        v2 = importlib.import_module("imageio.v2")
-        # The codec needs even sizes; imageio would stretch frames to multiples of 16.
-        self._writer = v2.get_writer(path, format="FFMPEG", fps=rate, macro_block_size=2)
-
-    def add(self, frame: Any) -> None:
-        self._writer.append_data(frame)
-
-    def close(self) -> None:
-        self._writer.close()

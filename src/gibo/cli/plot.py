@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from gibo.cli import parser_of, say, trial_folders
+from gibo.cli import say, trial_folders
 from gibo.errors import InputError
 
 
@@ -19,7 +19,7 @@ def add_commands(commands: Any) -> None:
         "point, the uncertainty of the gradient and the lengthscales. Several RUNs, or the trials of gibo train, are "
         "drawn together, one line each: mean and standard deviation over the trials. With GIBO a line shows "
         "the iterate's evaluations; ARS and CMA-ES never evaluate their iterate, so their line shows the mean of each "
-        "iteration's batch. For a study of gibo reproduce, its figures are drawn.",
+        "iteration's batch.",
     )
     plot.set_defaults(run=_plot)
     plot.add_argument("folders", type=Path, nargs="+", metavar="RUN", help="folder of a run or of gibo train")
@@ -39,12 +39,6 @@ def _plot(arguments: argparse.Namespace) -> int:
     if out.suffix.lower() not in (".png", ".svg", ""):
         raise InputError(f"--out: expected a name that ends in .png, .svg or nothing, got {out.name!r}")
     folders = list(dict.fromkeys(arguments.folders))
-    if len(folders) == 1 and (folders[0] / "study.json").is_file():
-        if arguments.out is not None:
-            raise InputError("--out: not for a study, whose figures are in its folder")
-        figures = parser_of("figures").parse_args(["figures", str(folders[0])])
-        code: int = figures.run(figures)
-        return code
     names = [_name(folder) for folder in folders]
     if len(set(names)) < len(names):
         names = [str(folder) for folder in folders]

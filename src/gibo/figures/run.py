@@ -22,15 +22,6 @@ from gibo.web.snapshot import snapshot
 NORMAL_90 = 1.6449  # standard deviations of the 90 % interval of a normal distribution
 NAMED = 6  # number of lengthscales drawn by name; for more, the median and an 80 % band
 
-# The highest possible return.
-MAXIMA = {
-    "CartPole-v0": 200.0,
-    "CartPole-v1": 500.0,
-    "InvertedPendulum-v4": 1000.0,
-    "InvertedPendulum-v5": 1000.0,
-    **dict.fromkeys(("Acrobot-v1", "MountainCar-v0", "Pendulum-v1", "Reacher-v5"), 0.0),
-}
-
 
 def run_figure(
     result: Result,
@@ -154,23 +145,22 @@ def _draw_beliefs(axes: Any, folder: Path, spec: RunSpec, values: Array) -> None
     training = spec.training or {}
     if training.get("reward_shift"):
         return  # the optimiser's value is no return then
-    unit, most = float(training.get("reward_scale", 1.0)), MAXIMA.get(training.get("environment", ""), np.inf)
-    found = snapshot(folder)
+    unit, found = float(training.get("reward_scale", 1.0)), snapshot(folder)
     beliefs, last = found["beliefs"], found["belief"]
     at, mean = np.array(beliefs["evaluations"]), np.array(beliefs["value"], dtype=np.float64) / unit
     half = NORMAL_90 * np.array(beliefs["sd"], dtype=np.float64) / unit
-    room = np.nanmax(values) - np.nanmin(values)  # the wide band of an uninformed model would hide everything else
-    low = np.maximum(mean - half, np.nanmin(values) - room)
-    high = np.minimum(np.minimum(mean + half, np.nanmax(values) + room), most)
+    # The wide band of an uninformed model would hide everything else.
+    least, most = (2.0 * np.nanmin(values) - np.nanmax(values), 2.0 * np.nanmax(values) - np.nanmin(values))
     if len(at):
         label = "value of the recommended point by the model, 90 %"
-        axes.plot(at, np.minimum(mean, most), "--", color=GREEN, linewidth=1.2, label=label)
-        axes.fill_between(at, np.minimum(low, high), high, color=GREEN, alpha=0.15, linewidth=0)
+        axes.plot(at, mean, "--", color=GREEN, linewidth=1.2, label=label)
+        low, high = np.clip(mean - half, least, most), np.clip(mean + half, least, most)
+        axes.fill_between(at, low, high, color=GREEN, alpha=0.15, linewidth=0)
     if last is not None and last["value"] is not None:
-        value, sd = min(last["value"] / unit, most), NORMAL_90 * (last["sd"] or 0.0) / unit
-        ends = [[min(sd, value - np.nanmin(values) + room)], [min(sd, most - value, np.nanmax(values) + room - value)]]
+        value, sd = last["value"] / unit, NORMAL_90 * (last["sd"] or 0.0) / unit
+        ends = np.clip([[min(sd, value - least)], [min(sd, most - value)]], 0.0, None)
         label = f"value of the recommended point by the model: {value:.4g}"
-        axes.errorbar([len(values) + 0.5], [value], yerr=np.maximum(ends, 0.0), fmt="D", color=ORANGE, label=label)
+        axes.errorbar([len(values) + 0.5], [value], yerr=ends, fmt="D", color=ORANGE, label=label)
 
 
 def _draw_model(

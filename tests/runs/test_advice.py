@@ -12,7 +12,7 @@ from scipy.special import ndtr
 import gibo
 from gibo.outcome import Best
 from gibo.parameters import Parameters, log
-from gibo.runs.advice import Facts, of_values, remarks
+from gibo.runs.advice import Facts, remarks
 from gibo.runs.spec import Naming
 from gibo.runs.verdict import Estimate, lower_by_chance, verdict
 
@@ -244,16 +244,6 @@ def test_what_the_start_is_worth_now_is_the_witness_and_not_what_it_was():
 
 
 def test_after_a_new_start_only_what_followed_is_a_witness():
-    rows = [(0, "iterate", 1.0, False), (0, "query", 2.0, False), (2, "iterate", 3.0, True), (2, "baseline", 4.0, True)]
-    found = of_values([*rows, (2, "query", None, False), (2, "external", 5.0, False)], 2)
-    assert found == {
-        "values": [1.0, 2.0, 3.0, None, 5.0],
-        "since": 2,
-        "iterates": [3.0],
-        "at_start": [3.0, 4.0],
-        "baseline": [4.0],
-        "evaluated": 5,
-    }
     rising = [float(i) for i in range(40)]
     assert verdict(facts(values=rising), *believed(0.0, 30.0)).code == "improved"
     assert verdict(facts(values=rising, since=36), *believed(0.0, 30.0)).text.startswith("4 values: too few")

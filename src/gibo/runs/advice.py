@@ -1,19 +1,19 @@
 """Advice on a run in words: what looks wrong and what to try next. The result itself is in `gibo.runs.verdict`.
 
-The rules use `Facts`, which a finished run (`gibo.runs.result`) and the page of a running one (`gibo.web`) provide.
 Good runs stay far from each threshold, because nobody reads advice that appears too often.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from statistics import median
-from typing import Any
 
 import numpy as np
 
+from gibo._linalg import Array
 from gibo.errors import printable
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Iteration
@@ -74,7 +74,7 @@ class Facts:
         expected: the settings' expected lengthscale in scales; None if it is fixed.
         signal: the model's signal in standard deviations of the noise; None without a model.
         recommended: (d,) or None.
-        values: all values in the order of their ids, None for a failure. Empty during a run.
+        values: all values in the order of their ids, None for a failure.
         iterates: the values of the iterates, in order.
         at_start: the values of the start.
         baseline: those among them of its repeated evaluations.
@@ -115,55 +115,62 @@ class Facts:
     trend: float | None = None
 
     @classmethod
-    def of(cls, optimizer: Optimizer, told: Sequence[Evaluation], steps: Sequence[Iteration], **known: Any) -> Facts:
-        """The facts of a run with these evaluations, in the objective's sign, and these steps."""
-        d = optimizer.d
+    def of(
+        cls,
+        optimizer: Optimizer,
+        evaluations: Sequence[Evaluation],
+        steps: Sequence[Iteration],
+        sign: float,
+        naming: Naming,
+        recommended: Array,
+        *,
+        iterations: int,
+        by_hand: bool = False,
+    ) -> Facts:
+        """The facts of an optimiser's run with these evaluations, by id, and these steps; −1 to minimise."""
+        d, begun = optimizer.d, optimizer.begun
         lower, upper = optimizer.bounds or (np.full(d, -math.inf), np.full(d, math.inf))
-        expected = getattr(getattr(getattr(optimizer, "settings", None), "lengthscale", None), "median", None)
-        values, begun = [e.value for e in told], optimizer.begun
+        machine = [e for e in evaluations if e.kind != SIMULATED]
+        own = [e for e in machine if e.kind != BASELINE]
+        there = [e for e in machine if np.array_equal(e.x, optimizer.start)]
+        asked = [event.queries for event in optimizer.log.events if isinstance(event, Asked)]
+        known, signal = values(evaluations, sign), None
         of_rest = isinstance(optimizer, ModelBased) and optimizer.uses_mean  # the variance is that of the rest
-        first = [
-            event for event in optimizer.log.events if isinstance(event, Asked) and event.queries[0].iteration == 0
-        ]
+        if steps and not of_rest and steps[-1].variance > 0.0 and steps[-1].noise > 0.0:
+            signal = math.sqrt(steps[-1].variance / steps[-1].noise)
         return cls(
+            minimize=sign < 0,
+            naming=naming,
             scale=optimizer.scale.tolist(),
             lower=lower.tolist(),
             upper=upper.tolist(),
-            count=len(told),
-            failures=sum(e.failure is not None for e in told),
-            recent=[e.failure for e in told[-RECENT:]],
-            alike=alike(values),
+            count=len(evaluations),
+            failures=sum(e.failure is not None for e in evaluations),
+            recent=[e.failure for e in evaluations[-RECENT:]],
+            alike=known[0] if len(known) >= LEAST_ALIKE and min(known) == max(known) else None,
             ascents=[step.probability_of_ascent for step in steps[-RECENT:]],
             steps=[step.step.tolist() for step in steps[-RECENT:]],
             lengthscale=steps[-1].lengthscale.tolist() if steps else None,
-            expected=expected,
-            signal=signal(steps[-1].variance, steps[-1].noise) if steps and not of_rest else None,
+            expected=getattr(getattr(getattr(optimizer, "settings", None), "lengthscale", None), "median", None),
+            signal=signal,
+            recommended=recommended.tolist(),
+            values=[None if e.value is None else sign * e.value for e in own],
+            iterates=values([e for e in machine if e.kind == ITERATE and e.iteration >= begun], sign),
+            at_start=values(there, sign),
+            baseline=values([e for e in there if e.kind == BASELINE], sign),
+            violated=optimizer.violated_at_start() if np.array_equal(recommended, optimizer.start) else (),
+            since=sum(e.iteration < begun for e in own),
+            batch=sum(len(queries) for queries in asked if queries[0].iteration == 0),
+            evaluated=sum(e.kind != EXTERNAL for e in machine),
+            by_hand=by_hand,
+            iterations=iterations,
             trend=optimizer.trend() if isinstance(optimizer, ModelBased) else None,
-            **of_values([(e.iteration, e.kind, e.value, np.array_equal(e.x, optimizer.start)) for e in told], begun),
-            batch=sum(len(event.queries) for event in first),
-            violated=optimizer.violated_at_start() if known.get("recommended") == optimizer.start.tolist() else (),
-            **known,
         )
 
 
-def of_values(rows: Sequence[tuple[int, str, float | None, bool]], begun: int) -> dict[str, Any]:
-    """The facts that follow from the values.
-
-    Args:
-        rows: of the evaluations, by id: iteration, kind, value or None, and whether it is at the start.
-        begun: the iteration in which the search from the start began.
-    """
-    rows = [row for row in rows if row[1] != SIMULATED]
-    own = [row for row in rows if row[1] != BASELINE]
-    valued = [(*row[:2], value, row[3]) for row in rows if (value := row[2]) is not None]
-    return {
-        "values": [value for _, _, value, _ in own],
-        "since": sum(iteration < begun for iteration, *_ in own),
-        "iterates": [value for iteration, kind, value, _ in valued if kind == ITERATE and iteration >= begun],
-        "at_start": [value for _, _, value, is_there in valued if is_there],
-        "baseline": [value for _, kind, value, is_there in valued if kind == BASELINE and is_there],
-        "evaluated": sum(kind != EXTERNAL for _, kind, *_ in rows),
-    }
+def values(evaluations: Iterable[Evaluation], sign: float) -> list[float]:
+    """The values in the objective's sign, without failures."""
+    return [sign * e.value for e in evaluations if e.value is not None]
 
 
 def start_violates(violated: Sequence[str]) -> Advice:
@@ -175,20 +182,10 @@ def start_violates(violated: Sequence[str]) -> Advice:
     return Advice("start_violates", text)
 
 
-def alike(values: Sequence[float | None]) -> float | None:
-    """The common value of all evaluations; None if values differ or are few."""
-    known = [value for value in values if value is not None]
-    return known[0] if len(known) >= LEAST_ALIKE and min(known) == max(known) else None
-
-
-def signal(variance: float, noise: float) -> float | None:
-    """A model's signal in standard deviations of the noise, from its hyperparameters."""
-    return math.sqrt(variance / noise) if variance > 0.0 and noise > 0.0 else None
-
-
 def remarks(facts: Facts) -> list[Advice]:
     """What looks wrong and what to try, the most urgent first."""
-    found = [_failures(facts), all_alike(facts), scale_advice(facts), _ascent(facts), _bounds(facts), _drift(facts)]
+    failing = failure_advice(facts.recent, facts.failures, facts.count)
+    found = [failing, all_alike(facts), scale_advice(facts), _ascent(facts), _bounds(facts), _drift(facts)]
     if found[1] is not None:  # equal values allow no other advice
         found[2:4] = []
     if facts.violated:
@@ -199,20 +196,19 @@ def remarks(facts: Facts) -> list[Advice]:
 # -- what is off ------------------------------------------------------------------------------------------------------
 
 
-def _failures(facts: Facts) -> Advice | None:
-    failures, row = list(facts.recent), 0
-    while row < len(failures) and failures[-1 - row] is not None:
-        row += 1
-    failed = [failure for failure in failures if failure is not None]
+def failure_advice(recent: Sequence[str | None], failures: int, count: int) -> Advice | None:
+    """Advice on failures; see `Facts`."""
+    row = sum(1 for _ in takewhile(lambda failure: failure is not None, reversed(recent)))
+    failed = [failure for failure in recent if failure is not None]
     if not failed:
         return None
     reason = f"Last reason: {_short(failed[-1])}"
     if row >= IN_A_ROW:
         return Advice("all_failing", f"The last {row} evaluations failed. {reason}")
-    if 2 * facts.failures > facts.count:
-        return Advice("most_failed", f"{facts.failures} of {facts.count} evaluations failed. {reason}")
-    if len(failures) >= 10 and len(failed) > FAILING_SHARE * len(failures):
-        return Advice("many_failing", f"{len(failed)} of the last {len(failures)} evaluations failed. {reason}")
+    if 2 * failures > count:
+        return Advice("most_failed", f"{failures} of {count} evaluations failed. {reason}")
+    if len(recent) >= 10 and len(failed) > FAILING_SHARE * len(recent):
+        return Advice("many_failing", f"{len(failed)} of the last {len(recent)} evaluations failed. {reason}")
     return None
 
 

@@ -24,7 +24,7 @@ from gibo.runs.advice import Advice, Facts, remarks
 from gibo.runs.session import Session
 from gibo.runs.spec import Naming
 from gibo.runs.table import Columns, Line, columns_of, data_frame
-from gibo.runs.verdict import verdict
+from gibo.runs.verdict import advise
 
 # Size in pixels and colours of the figure in notebooks.
 WIDTH, HEIGHT, LEFT, BOTTOM = 420, 150, 52, 22
@@ -256,21 +256,17 @@ class Result:
 
     @cached_property
     def advice(self) -> list[Advice]:
-        told = self._told(self._evaluations)
         facts = Facts.of(
             self._optimizer,
-            told,
+            self._evaluations,
             self._steps,
-            minimize=self._sign < 0,
-            naming=self._naming,
-            recommended=self.x.tolist(),
+            self._sign,
+            self._naming,
+            self.x,
             iterations=self.iterations,
             by_hand=self.status is Status.WAITING,
         )
-        if self.status is Status.RUNNING:
-            return remarks(facts)
-        first = verdict(facts, self.start, self.best)
-        return [first, *(remark for remark in remarks(facts) if remark.code != first.code)]
+        return remarks(facts) if self.status is Status.RUNNING else advise(facts, self.start, self.best)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:

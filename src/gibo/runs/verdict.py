@@ -13,7 +13,7 @@ from scipy.special import ndtr
 
 from gibo.optimizers.model import Z90
 from gibo.outcome import Best
-from gibo.runs.advice import Advice, Facts, all_alike, scale_advice
+from gibo.runs.advice import Advice, Facts, all_alike, remarks, scale_advice
 
 UNLIKELY = 0.00135  # beyond three standard deviations, on one side
 SHARE_ABOVE_FIRST = 0.9  # of the last values are better than the first one
@@ -37,6 +37,12 @@ class Estimate(NamedTuple):
 def estimate(best: Best | None) -> Estimate | None:
     """A model's estimate of a point's value; None without a model."""
     return None if best is None or best.interval is None else Estimate(best.value, *best.interval)
+
+
+def advise(facts: Facts, start: Best | None, end: Best | None) -> list[Advice]:
+    """The verdict, and what to try next."""
+    first = verdict(facts, start, end)
+    return [first, *(remark for remark in remarks(facts) if remark.code != first.code)]
 
 
 def verdict(facts: Facts, start: Best | None, end: Best | None) -> Advice:

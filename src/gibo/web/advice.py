@@ -7,26 +7,31 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from gibo.runs.advice import Advice, Facts, remarks
+from gibo.runs.advice import Advice, failure_advice
 
 MOST_NAMED = 12  # values in a sentence
 SILENCE, LEAST_SILENCE = 10.0, 60.0  # multiples of the usual time between values; seconds
 
 
-def advice(snapshot: dict[str, Any], recent: Sequence[tuple[float, str | None]], facts: Facts) -> list[dict[str, str]]:
-    """The advice for the present moment.
+def advice(
+    snapshot: dict[str, Any], recent: Sequence[tuple[float, str | None]], recorded: Sequence[dict[str, str]]
+) -> list[dict[str, str]]:
+    """The advice for the present moment, as ``[{"code", "text"}, …]``, the most urgent first.
 
     Args:
         snapshot: of a run, see `gibo.web.snapshot`.
         recent: the last evaluations: the time of the value, and the failure or None.
-        facts: for the rules.
-
-    Returns:
-        ``[{"code": ..., "text": ...}]``, the most urgent first.
+        recorded: the advice after the last update.
     """
-    said = None if snapshot["verdict"] is None else snapshot["verdict"]["code"]  # the page shows it above the advice
-    found = [*_process(snapshot), *_silence(snapshot, recent), *remarks(facts)]
-    return [{"code": each.code, "text": each.text} for each in found if each.code != said]
+    found: list[Advice | None] = []
+    if snapshot["state"] == "gone":
+        text = "The process of this run is gone. All its values are kept: start it again to continue."
+        found.append(Advice("process_gone", text))
+    if snapshot["state"] == "running":
+        found.append(_silence(snapshot["now"], [told for told, _ in recent]))
+    failing = failure_advice([failure for _, failure in recent], snapshot["failures"], snapshot["count"])
+    now = [{"code": each.code, "text": each.text} for each in (*found, failing) if each is not None]
+    return [*now, *(each for each in recorded if "fail" not in each["code"])]
 
 
 def next_step(s: dict[str, Any]) -> str:
@@ -55,21 +60,13 @@ def next_step(s: dict[str, Any]) -> str:
     return "Read the advice below, or continue the run with a larger budget."
 
 
-def _process(s: dict[str, Any]) -> list[Advice]:
-    if s["state"] != "gone":
-        return []
-    text = "The process of this run is gone. All its values are kept: start it again to continue."
-    return [Advice("process_gone", text)]
-
-
-def _silence(s: dict[str, Any], recent: Sequence[tuple[float, str | None]]) -> list[Advice]:
-    times = [told for told, _ in recent]
-    if s["state"] != "running" or len(times) < 5:
-        return []
-    usual, since = median(b - a for a, b in pairwise(times)), s["now"] - times[-1]
+def _silence(now: float, times: Sequence[float]) -> Advice | None:
+    if len(times) < 5:
+        return None
+    usual, since = median(b - a for a, b in pairwise(times)), now - times[-1]
     if since < max(SILENCE * usual, LEAST_SILENCE):
-        return []
-    return [Advice("silence", f"No value for {_duration(since)}; usually a value comes every {_duration(usual)}.")]
+        return None
+    return Advice("silence", f"No value for {_duration(since)}; usually a value comes every {_duration(usual)}.")
 
 
 def _duration(seconds: float) -> str:

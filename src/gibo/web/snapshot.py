@@ -23,7 +23,7 @@
      "lengthscale": [] or null, in scales
      "views": what `gibo.runs.views` records of the model, or null where the page has it or there is none; "viewed" is
               their mark
-     "verdict": {"code", "text"} or null, "next": what a person can do now, a text
+     "verdict": {"code", "text"} or null, as recorded after the last update; "next": what a person can do now, a text
      "pending": [{"id", "kind", "iteration", "x", "underway", "since", "worker"}, …]    being evaluated (since, worker
                 where known), waiting for its turn, or for somebody to tell its value (since it was asked)
      "rate": {"per_minute", "seconds_left"}, each null where unknown
@@ -40,15 +40,20 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
+import threading
 import time
-from contextlib import ExitStack
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gibo._checks import as_path, instance, natural
+from gibo._linalg import Array
 from gibo.errors import GiboError, JournalError
+from gibo.optimizers.model import Z90
 from gibo.outcome import EXTERNAL, ITERATE, QUERY, SIMULATED
 from gibo.runs.advice import RECENT
 from gibo.runs.control import held_here
@@ -59,11 +64,12 @@ from gibo.runs.legacy import OLD_EXTERNAL
 from gibo.runs.pools import Underway
 from gibo.runs.records import BODIES, Action, Start, action, safe_point, state_of
 from gibo.runs.spec import RunSpec
+from gibo.runs.store import SINCE
+from gibo.runs.views import checked_belief
 from gibo.web.advice import advice, next_step
-from gibo.web.recorded import Recorded, vector_bounds
 
 FORMAT = 2
-_NO_RATE: dict[str, float | None] = {"per_minute": None, "seconds_left": None}
+GRADIENT = (("mean", "gradient"), ("sd", "gradient_deviation"))
 
 
 class Since(NamedTuple):
@@ -95,17 +101,15 @@ def snapshot(folder: Path | str, since: Since | None = None) -> dict[str, Any]:
 
 
 class Reader:
-    """Reads a run's journal repeatedly while another process writes; never writes.
+    """Reads a run's journal repeatedly while another process writes; never writes, and computes no model. Thread-safe.
 
     Args:
         folder: of the run.
-        known: the `file` of an earlier reader that checked it; then it is not checked again.
     """
 
-    def __init__(self, folder: Path | str, known: int = -1) -> None:
+    def __init__(self, folder: Path | str) -> None:
         self.folder = as_path("folder", folder)
-        self._closing = ExitStack()
-        self.file = known
+        self._closing, self._lock = ExitStack(), threading.RLock()
         self._open()
 
     def __enter__(self) -> Reader:
@@ -115,100 +119,119 @@ class Reader:
         self.close()
 
     def close(self) -> None:
-        """Close the file."""
         self._closing.close()
 
     def _open(self) -> None:
         self.close()
         # The journal reports a missing file.
-        file = (self.folder / FILE).stat().st_ino if (self.folder / FILE).exists() else -1
-        with Journal.read(self.folder, whole=file != self.file or file < 0) as journal:
+        self._file = (self.folder / FILE).stat().st_ino if (self.folder / FILE).exists() else -1
+        with Journal.read(self.folder) as journal:
             self.spec: RunSpec = journal.spec()
-        self.file = file
-        self.recorded = Recorded(self.spec, connect_to_read(self.folder, self._closing))
-        kinds = self.spec.naming.parameters
+        self._connection = connect_to_read(self.folder, self._closing)
+        x0, kinds = self.spec.arguments["x0"], self.spec.naming.parameters
+        self._scale: Array = np.broadcast_to(np.array(self.spec.arguments["scale"], dtype=float), len(x0))
         self._plain = kinds is None or all(kinds[name].kind in ("linear", "free") for name in kinds)
 
     def version(self) -> tuple[int, int, int]:
         """A number that changes with each write; cheap."""
-        try:
-            if (self.folder / FILE).stat().st_ino != self.file:
-                self._open()
-        except (OSError, GiboError):  # between two runs in one folder: show the old one until the new one exists
-            return self.file, -1, 0
-        (version,) = self.recorded.one("PRAGMA data_version")
+        with self._lock:
+            try:
+                if (self.folder / FILE).stat().st_ino != self._file:
+                    self._open()
+            except (OSError, GiboError):  # between two runs in one folder: show the old one until the new one exists
+                return self._file, -1, 0
+            (version,) = self._one("PRAGMA data_version")
         control = held_here(self.folder)
         now = 0 if control is None else hash(tuple(each.query for each in control.underway()))
-        return self.file, int(version), now
+        return self._file, int(version), now
 
     def snapshot(self, since: Since) -> dict[str, Any]:
         """See `snapshot`."""
-        try:
-            self.recorded.connection.execute("BEGIN")  # all queries see the same moment
+        with self._reading():
+            self._connection.execute("BEGIN")  # all queries see the same moment
             try:
                 return self._snapshot(since)
             finally:
-                self.recorded.connection.execute("ROLLBACK")
-        except (sqlite3.Error, KeyError, TypeError, ValueError) as error:
-            if isinstance(error, GiboError):
-                raise
-            raise JournalError(f"{self.folder / FILE}: cannot be read: {type(error).__name__}: {error}") from None
+                self._connection.execute("ROLLBACK")
+
+    def standing(self) -> dict[str, Any]:
+        """The state of the run in a few fields."""
+        with self._reading():
+            return self._standing(self._starts(), self._actions("paused", "continued"))
+
+    def curve(self) -> Curve:
+        """The run's learning curve."""
+        with self._reading():
+            rows = self._all(
+                "SELECT q.iteration, q.kind, e.query IS NOT NULL, CASE WHEN e.failure IS NULL THEN "
+                "coalesce(json_extract(e.info, '$.return'), e.value) END FROM queries q "
+                "LEFT JOIN evaluations e ON e.query = q.id ORDER BY q.id"
+            )
+        return learning_curve((Row(*row) for row in rows), self.spec.sign)
+
+    def last_episode(self) -> int | None:
+        """The evaluation that `gibo play --last` shows; None if this is no training, or no episode is over."""
+        if self.spec.training is None:
+            return None
+        with self._reading():
+            row = self._one(
+                "SELECT q.id FROM evaluations e JOIN queries q ON q.id = e.query WHERE e.failure IS NULL AND q.kind IN "
+                "(?, ?) ORDER BY q.kind = ? DESC, q.id DESC LIMIT 1",
+                *(ITERATE, QUERY, ITERATE),
+            )
+        return row[0] if row else None
+
+    # -- the whole ----------------------------------------------------------------------------------------------------
 
     def _snapshot(self, since: Since) -> dict[str, Any]:
         spec, now, starts = self.spec, time.time(), self._starts()
         interventions, changes = self._actions("paused", "continued", "abort"), self._actions("undo", "correction")
         standing = self._standing(starts, interventions)
-        state, budget, count, failures = (standing[name] for name in ("state", "budget", "count", "failures"))
-        views, viewed = self.recorded.views()
-        believed, last = views.get("believed", views.get("verdict")), self.recorded.last()
-        recommended = self.recorded.recommended(last, believed, count > failures, state in ("running", "paused"))
-        recent = self._recent()
-        failed = [failure for _, failure in recent]
-        facts = self.recorded.facts(count, failed, failures, recommended, last, believed)
-        verdict = believed and self.recorded.verdict(facts, believed, by_hand=state == "waiting")
+        state, budget, count = (standing[name] for name in ("state", "budget", "count"))
+        bodies = self._all("SELECT kind, body FROM views ORDER BY kind", table="views")
+        viewed = zlib.crc32("".join(body for _, body in bodies).encode())
+        views = {kind: json.loads(body) for kind, body in bodies}
+        believed, last = views.get("believed", views.get("verdict", {})), self._last_belief()
+        verdict, *recorded = views.get("advice", [None])
+        start = believed.get("start")
         found = {
             "format": FORMAT,
             "kind": "run",
-            "run": f"{self.file}-{starts[0].started if starts else 0}-{changes[-1].time if changes else 0}",
+            "run": f"{self._file}-{starts[0].started if starts else 0}-{changes[-1].time if changes else 0}",
             "name": self.folder.resolve().name,
             "now": now,
             **standing,
-            "parameters": _parameters(spec, self.recorded.start()[0]),
-            "limits": self._limits(believed),
+            "parameters": self._parameters(),
+            "limits": self._limits(believed.get("limits", {})),
             "aborted": safe_point(interventions, spec.naming),
             "evaluations": self._evaluations(since.evaluations),
             "iterations": self._iterations(since.iterations),
-            "beliefs": self.recorded.beliefs(since.beliefs),
-            "belief": recommended and {**recommended, "x": self._user(json.dumps(recommended["x"]))},
-            "start": believed
-            and believed["start"]
-            and {name: believed["start"][name] for name in ("value", "low", "high")},
+            "beliefs": self._beliefs(since.beliefs),
+            "belief": self._belief(last, believed),
+            "start": start and {name: start[name] for name in ("value", "low", "high")},
             "best_seen": self._best_seen(),
-            "gradient": self.recorded.gradient(last),
-            "lengthscale": last and (np.array(last["lengthscale"]) / self.recorded.scale).tolist(),
+            "gradient": last and {name: (np.array(last[known]) * self._scale).tolist() for name, known in GRADIENT},
+            "lengthscale": last and (np.array(last["lengthscale"]) / self._scale).tolist(),
             "views": views if viewed != since.viewed else None,
             "viewed": viewed,
-            "verdict": verdict and {"code": verdict.code, "text": verdict.text},
+            "verdict": verdict,
             "pending": self._pending(),
-            "rate": self._rate(starts, count, budget, now) if state == "running" else _NO_RATE,
+            "rate": self._rate(starts[-1].started if state == "running" else math.inf, count, budget, now),
             "settings": _settings(spec, starts),
             "versions": starts[-1].versions if starts else {},
             "starts": [start._asdict() for start in starts],
             "replay": self.last_episode(),
             "actions": [each._asdict() for each in self._actions(*BODIES)],
         }
-        return {**found, "next": next_step(found), "advice": advice(found, recent, facts)}
-
-    def standing(self) -> dict[str, Any]:
-        """The state of the run in a few fields."""
-        return self._standing(self._starts(), self._actions("paused", "continued"))
+        return {**found, "next": next_step(found), "advice": advice(found, self._recent(), recorded)}
 
     def _standing(self, starts: list[Start], interventions: list[Action]) -> dict[str, Any]:
-        count, failures = self.recorded.one("SELECT count(*), count(failure) FROM evaluations")
+        count, failures = self._one("SELECT count(*), count(failure) FROM evaluations")
         state = state_of(self.folder, starts, interventions)
+        reason = starts[-1].reason if state == "ended" else None
         return {
             "state": state,
-            "reason": _reason(state, starts),
+            "reason": "its process ended without a record; the run can be continued" if state == "gone" else reason,
             "optimizer": self.spec.optimizer,
             "minimize": self.spec.sign < 0,
             "budget": starts[-1].options.get("budget") if starts else None,
@@ -216,25 +239,61 @@ class Reader:
             "failures": failures,
         }
 
-    def curve(self) -> Curve:
-        """The run's learning curve."""
-        rows = self.recorded.all(
-            "SELECT q.iteration, q.kind, e.query IS NOT NULL, CASE WHEN e.failure IS NULL THEN "
-            "coalesce(json_extract(e.info, '$.return'), e.value) END FROM queries q "
-            "LEFT JOIN evaluations e ON e.query = q.id ORDER BY q.id"
-        )
-        return learning_curve((Row(*row) for row in rows), self.spec.sign)
+    # -- the model's records ------------------------------------------------------------------------------------------
 
-    def last_episode(self) -> int | None:
-        """The evaluation that `gibo play --last` shows; None if this is no training, or no episode is over."""
-        row = self.spec.training and self.recorded.one(
-            "SELECT q.id FROM evaluations e JOIN queries q ON q.id = e.query WHERE e.failure IS NULL AND q.kind IN "
-            "(?, ?) ORDER BY q.kind = ? DESC, q.id DESC LIMIT 1",
-            *(ITERATE, QUERY, ITERATE),
+    def _beliefs(self, first: int) -> dict[str, Any]:
+        names = ("evaluations", "value", "sd")
+        query = (
+            "SELECT evaluations, json_extract(body, '$.value'), json_extract(body, '$.deviation') FROM beliefs "
+            "ORDER BY number LIMIT -1 OFFSET ?"
         )
-        return row[0] if row else None
+        return {"first": first, **_columns(names, self._all(query, first, table="beliefs"))}
+
+    def _last_belief(self) -> dict[str, Any] | None:
+        """The record of the last update."""
+        query = "SELECT body, evaluations FROM beliefs ORDER BY number DESC LIMIT 1"
+        for body, evaluations in self._all(query, table="beliefs"):
+            return {**checked_belief(json.loads(body), len(self._scale)), "evaluations": evaluations}
+        return None
+
+    def _belief(self, last: dict[str, Any] | None, believed: dict[str, Any]) -> dict[str, Any] | None:
+        """The recommended point; the views are newer than the record of the last update, or as old."""
+        best = believed.get("best")
+        if best is not None and (last is None or believed["evaluations"] >= last["evaluations"]):
+            sd = None if best["low"] is None else (best["high"] - best["low"]) / (2.0 * Z90)
+        elif last is not None:
+            best, sd = {name: last[name] for name in ("x", "value", "low", "high")}, last["deviation"]
+        else:
+            return None
+        return {**best, "x": self._user(json.dumps(best["x"])), "sd": sd}
+
+    def _limits(self, known: dict[str, float]) -> list[dict[str, Any]]:
+        limits = (self.spec.arguments.get("limits") or {}).get("quantities", ())
+        return [
+            {"name": name, "lower": lower, "upper": upper, "probability": known.get(name)}
+            for name, lower, upper in limits
+        ]
 
     # -- rows ---------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """One thread at a time; an error in this block is the journal's."""
+        with self._lock:
+            try:
+                yield
+            except GiboError:
+                raise
+            except (sqlite3.Error, KeyError, TypeError, ValueError) as error:
+                raise JournalError(f"{self.folder / FILE}: cannot be read: {type(error).__name__}: {error}") from None
+
+    def _all(self, query: str, *values: Any, table: str = "facts") -> list[Any]:
+        """The rows of a query; none if journals of this version do not have the table."""
+        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+        return self._connection.execute(query, values).fetchall() if version >= SINCE.get(table, 1) else []
+
+    def _one(self, query: str, *values: Any) -> Any:
+        return self._connection.execute(query, values).fetchone()
 
     def _user(self, x: str) -> list[float]:
         """A point of the journal in the user's units."""
@@ -242,13 +301,12 @@ class Reader:
         return entries if self._plain else list(self.spec.naming(np.array(entries)).values())
 
     def _evaluations(self, first: int) -> dict[str, Any]:
-        rows = self.recorded.all(
-            "SELECT q.id, q.iteration, q.kind, e.value, e.failure, e.seconds, e.told, q.x, e.info FROM evaluations e "
-            "JOIN queries q ON q.id = e.query WHERE e.number >= ? ORDER BY e.number",
-            first,
-        )
         names = ("id", "iteration", "kind", "value", "failure", "seconds", "told", "x", "info")
-        columns: dict[str, Any] = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+        query = (
+            "SELECT q.id, q.iteration, q.kind, e.value, e.failure, e.seconds, e.told, q.x, e.info FROM evaluations e "
+            "JOIN queries q ON q.id = e.query WHERE e.number >= ? ORDER BY e.number"
+        )
+        columns = _columns(names, self._all(query, first))
         columns["kind"] = [EXTERNAL if kind == OLD_EXTERNAL else kind for kind in columns["kind"]]
         if not self._plain:
             columns["x"] = [json.dumps(self._user(x)) for x in columns["x"]]
@@ -256,24 +314,18 @@ class Reader:
         return {"first": first, **columns}
 
     def _iterations(self, first: int) -> dict[str, Any]:
-        rows = self.recorded.all(
+        names = ("number", "evaluations", "probability_of_ascent", "certainty", "noise_sd", "step")
+        query = (
             "SELECT number, evaluations, probability_of_ascent, certainty, noise, step FROM iterations "
-            "ORDER BY number LIMIT -1 OFFSET ?",
-            first,
+            "ORDER BY number LIMIT -1 OFFSET ?"
         )
-        names = ("number", "evaluations", "probability_of_ascent", "certainty")
-        columns: dict[str, Any] = {name: [row[i] for row in rows] for i, name in enumerate(names)}
-        columns["noise_sd"] = [None if row[4] is None else math.sqrt(max(0.0, row[4])) for row in rows]
-        steps = np.array(json.loads(f"[{','.join(row[5] for row in rows)}]"), dtype=np.float64)
-        columns["step"] = (
-            np.linalg.norm(steps.reshape(len(rows), -1) / self.recorded.scale, axis=1).tolist() if rows else []
-        )
+        columns = _columns(names, self._all(query, first))
+        columns["noise_sd"] = [None if noise is None else math.sqrt(max(0.0, noise)) for noise in columns["noise_sd"]]
+        columns["step"] = [float(np.linalg.norm(json.loads(step) / self._scale)) for step in columns["step"]]
         return {"first": first, **columns}
 
-    # -- what goes on -------------------------------------------------------------------------------------------------
-
     def _best_seen(self) -> dict[str, Any] | None:
-        row = self.recorded.one(
+        row = self._one(
             "SELECT q.x, e.value, q.id FROM evaluations e JOIN queries q ON q.id = e.query "
             "WHERE e.value IS NOT NULL AND e.failure IS NULL AND q.kind != ? ORDER BY ? * e.value DESC LIMIT 1",
             *(SIMULATED, self.spec.sign),
@@ -281,50 +333,39 @@ class Reader:
         return None if row is None else {"x": self._user(row[0]), "value": row[1], "id": row[2]}
 
     def _pending(self) -> list[dict[str, Any]]:
-        withdrawn = {number for body in self.recorded.new_starts() for number in body["withdrawn"]}
-        rows = [
-            row
-            for row in self.recorded.all(
-                "SELECT id, kind, iteration, x FROM queries WHERE id NOT IN (SELECT query FROM evaluations) ORDER BY id"
-            )
-            if row[0] not in withdrawn
-        ]
-        control = held_here(self.folder)
+        withdrawn = {number for body in self._new_starts() for number in body["withdrawn"]}
+        rows = self._all(
+            "SELECT q.id, q.kind, q.iteration, q.x, max(b.asked) FROM queries q LEFT JOIN batches b ON b.first <= q.id "
+            "WHERE q.id NOT IN (SELECT query FROM evaluations) GROUP BY q.id ORDER BY q.id"
+        )
+        control, found = held_here(self.folder), []
         said = None if control is None else control.underway()
-        now = {each.query: each for each in said or []}
-        found = []
-        for i, kind, n, x in rows:
-            each = now.get(i, Underway(i, None, self._asked(i) or 0.0) if said is None else None)
-            known = {"underway": each is not None, "since": each and each.since, "worker": each and each.worker}
-            found.append({"id": i, "kind": kind, "iteration": n, "x": self._user(x), **known})
+        now = {each.query: each for each in said or ()}
+        for i, kind, n, x, asked in rows:
+            if i not in withdrawn:
+                each = now.get(i, Underway(i, None, asked or 0.0) if said is None else None)
+                known = {"underway": each is not None, "since": each and each.since, "worker": each and each.worker}
+                found.append({"id": i, "kind": kind, "iteration": n, "x": self._user(x), **known})
         return found
 
-    def _limits(self, believed: dict[str, Any] | None) -> list[dict[str, Any]]:
-        """The limited quantities, with the believed probability at the recommended point."""
-        limits, known = (self.spec.arguments.get("limits") or {}).get("quantities", ()), believed or {}
-        return [
-            {"name": name, "lower": lower, "upper": upper, "probability": known.get("limits", {}).get(name)}
-            for name, lower, upper in limits
-        ]
-
     def _actions(self, *kinds: str) -> list[Action]:
-        """The last actions of these kinds, the oldest first; journals of version 1 have none."""
-        if not self.recorded.has("actions"):
-            return []
-        rows = self.recorded.all(
+        """The last actions of these kinds, the oldest first."""
+        rows = self._all(
             f"SELECT time, after, kind, body FROM actions WHERE kind IN ({', '.join('?' * len(kinds))}) "
             "ORDER BY number DESC LIMIT ?",
             *kinds,
             RECENT,
+            table="actions",
         )
         return [action(at, after, kind, json.loads(body)) for at, after, kind, body in reversed(rows)]
 
-    def _asked(self, query: int) -> float | None:
-        row = self.recorded.one("SELECT asked FROM batches WHERE first <= ? ORDER BY first DESC LIMIT 1", query)
-        return None if row is None else float(row[0])
+    def _new_starts(self) -> list[dict[str, Any]]:
+        """The bodies of the actions that gave the search another start."""
+        rows = self._all("SELECT body FROM actions WHERE kind = 'start' ORDER BY number", table="actions")
+        return [action(0.0, 0, "start", json.loads(body)).body for (body,) in rows]
 
     def _starts(self) -> list[Start]:
-        rows = self.recorded.all(
+        rows = self._all(
             "SELECT s.process, s.host, s.started, s.options, s.versions, e.ended, e.reason "
             "FROM starts s LEFT JOIN ends e ON e.start = s.number ORDER BY s.number"
         )
@@ -332,37 +373,35 @@ class Reader:
 
     def _recent(self) -> list[tuple[float, str | None]]:
         """The times of the last evaluations, and their failures; the oldest first."""
-        rows = self.recorded.all("SELECT told, failure FROM evaluations ORDER BY number DESC LIMIT ?", RECENT)
+        rows = self._all("SELECT told, failure FROM evaluations ORDER BY number DESC LIMIT ?", RECENT)
         return [(told, failure) for told, failure in reversed(rows)]
 
-    def _rate(self, starts: list[Start], count: int, budget: int | None, now: float) -> dict[str, float | None]:
-        times = [told for told, _ in self._recent() if told >= starts[-1].started]
+    def _rate(self, since: float, count: int, budget: int | None, now: float) -> dict[str, float | None]:
+        times = [told for told, _ in self._recent() if told >= since]
         if len(times) < 3:
-            return _NO_RATE
+            return {"per_minute": None, "seconds_left": None}
         seconds = max(now - times[0], 1e-3) / len(times)
         left = None if budget is None else max(0.0, (budget - count) * seconds)
         return {"per_minute": 60.0 / seconds, "seconds_left": left}
 
+    def _parameters(self) -> list[dict[str, Any]]:
+        """The parameters in the user's units, with the present start."""
+        naming, found, bounds = self.spec.naming, [], self.spec.arguments.get("bounds") or {}
+        given, d = self._new_starts(), len(self._scale)
+        start = given[-1]["x"] if given else self.spec.arguments["x0"]
+        ends = (np.broadcast_to(np.array(bounds.get(side, np.inf), dtype=float), d) for side in ("lb", "ub"))
+        for i, (name, x0, scale, *sides) in enumerate(zip(naming.names, start, self._scale, *ends, strict=True)):
+            kind = None if naming.parameters is None else naming.parameters[name]
+            is_log = kind is not None and kind.log
+            lower, upper = (naming.value(i, end) if math.isfinite(end) else None for end in sides)
+            known = {"name": name, "log": is_log, "integer": kind is not None and kind.kind == "integer"}
+            known["scale"] = math.exp(scale) if is_log else float(scale)
+            found.append({**known, "start": naming.value(i, x0), "lower": lower, "upper": upper})
+        return found
 
-def _reason(state: str, starts: list[Start]) -> str | None:
-    """Why the run ended."""
-    if state == "gone":
-        return "its process ended without a record; the run can be continued"
-    return starts[-1].reason if state == "ended" else None
 
-
-def _parameters(spec: RunSpec, start: list[float]) -> list[dict[str, Any]]:
-    """The parameters in the user's units, with the present start."""
-    naming, d, found = spec.naming, len(spec.arguments["x0"]), []
-    scales = np.broadcast_to(np.array(spec.arguments["scale"], dtype=float), d).tolist()
-    for i, (name, x0, scale, *ends) in enumerate(zip(naming.names, start, scales, *vector_bounds(spec), strict=True)):
-        kind = None if naming.parameters is None else naming.parameters[name]
-        is_log = kind is not None and kind.log
-        lower, upper = (naming.value(i, end) if math.isfinite(end) else None for end in ends)
-        known = {"name": name, "log": is_log, "integer": kind is not None and kind.kind == "integer"}
-        known["scale"] = math.exp(scale) if is_log else scale
-        found.append({**known, "start": naming.value(i, x0), "lower": lower, "upper": upper})
-    return found
+def _columns(names: Sequence[str], rows: list[Any]) -> dict[str, Any]:
+    return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 
 
 def _numbers(info: Any) -> dict[str, float] | None:

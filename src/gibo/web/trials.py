@@ -85,12 +85,12 @@ class Trials:
             for trial in self._trials.values():
                 trial.reader.close()
 
-    def folder_of(self, name: str) -> Path | None:
-        """The folder of a trial that was found here; a name from a request never becomes a path."""
+    def reader(self, name: str) -> Reader | None:
+        """The reader of a trial that was found here; a name from a request never becomes a path."""
         with self._lock:
             if name not in self._trials:
                 self._scan()
-            return self._trials[name].reader.folder if name in self._trials else None
+            return self._trials[name].reader if name in self._trials else None
 
     def version(self) -> tuple[Any, ...]:
         """A number that changes with each write and each new trial."""

@@ -62,10 +62,8 @@ class Watch(LoopbackServer):
     ) -> None:
         self.folder, self.control = as_path("folder", folder).absolute(), control
         self.streams: WeakSet[threading.Thread] = WeakSet()  # to open pages
-        self.trials = None if not trials and has_journal(self.folder) else Trials(self.folder, may_be_none=trials)
-        self._known: dict[Path, int] = {}  # files that are checked
-        if self.trials is None:
-            self.reader(self.folder).close()  # an unreadable journal raises here instead of on the page
+        self.run = Reader(self.folder) if not trials and has_journal(self.folder) else None
+        self.trials = Trials(self.folder, may_be_none=trials) if self.run is None else None
         try:
             super().__init__(PORT if port is None else port, _Handler, with_token=control is not None)
         except InputError:
@@ -74,18 +72,13 @@ class Watch(LoopbackServer):
             super().__init__(0, _Handler, with_token=control is not None)
         self.replays = Replays(allow_module)
 
-    def reader(self, folder: Path) -> Reader:
-        """The reader of a run; its journal is checked once."""
-        reader = Reader(folder, self._known.get(folder, -1))
-        self._known[folder] = reader.file
-        return reader
-
     def __exit__(self, *_: object) -> None:
         super().__exit__()
         for stream in list(self.streams):
             stream.join(LAST_WORD)
-        if self.trials is not None:
-            self.trials.close()
+        for each in (self.run, self.trials):
+            if each is not None:
+                each.close()
 
 
 @contextmanager
@@ -144,63 +137,59 @@ class _Handler(LoopbackHandler):
         self.send_text(b"", "image/x-icon", "default-src 'none'", HTTPStatus.NO_CONTENT)
 
     def snapshot(self) -> dict[str, Any]:
-        folder = self._run()
-        if folder is None:
-            assert self.server.trials is not None
-            return self.server.trials.snapshot()
-        with self.server.reader(folder) as reader:
-            return self._marked(folder, reader.snapshot(Since()))
+        reader = self._reader()
+        if reader is None:
+            return self._trials().snapshot()
+        return self._marked(reader, Since())
 
     def replay(self) -> dict[str, Any]:
-        folder = self._run()
-        if folder is None:
+        reader = self._reader()
+        if reader is None:
             raise Refusal(HTTPStatus.BAD_REQUEST, "trial: name the trial whose episode to show")
-        with self.server.reader(folder) as reader:
-            number = reader.last_episode()
+        number = reader.last_episode()
         if number is None:
             raise Refusal(HTTPStatus.NOT_FOUND, "there is no episode to show")
-        return self.server.replays.of(folder, number)
+        return self.server.replays.of(reader.folder, number)
 
-    def _run(self) -> Path | None:
-        """The folder of the requested run; None for all trials."""
-        trials, names = self.server.trials, self.query.get("trial", [])
-        if trials is None:
-            return self.server.folder
-        if not names:
-            return None
-        folder = trials.folder_of(names[0])
-        if folder is None:
+    def _reader(self) -> Reader | None:
+        """The reader of the requested run; None for all trials."""
+        if self.server.run is not None:
+            return self.server.run
+        names = self.query.get("trial", [])
+        reader = self._trials().reader(names[0]) if names else None
+        if names and reader is None:
             raise Refusal(HTTPStatus.NOT_FOUND, "trial: there is no trial of this name")
-        return folder
+        return reader
 
-    def _marked(self, folder: Path, data: dict[str, Any]) -> dict[str, Any]:
-        """The snapshot with the permissions of this page."""
+    def _trials(self) -> Trials:
+        assert self.server.trials is not None
+        return self.server.trials
+
+    def _marked(self, reader: Reader, known: Since) -> dict[str, Any]:
+        """What is new of a run, with the permissions of this page."""
         control = self.server.control
-        known = held_here(folder) or FolderControl
-        return {**data, "control": None if control is None else sorted(known.actions)}
+        found = held_here(reader.folder) or FolderControl
+        return {**reader.snapshot(known), "control": None if control is None else sorted(found.actions)}
 
     # -- what is new --------------------------------------------------------------------------------------------------
 
     def events(self) -> None:
-        folder = self._run()
+        reader = self._reader()
         self.close_connection = True  # the stream has no length; it ends with the connection
-        if folder is None:
-            assert self.server.trials is not None
-            self._stream(self.server.trials.version, self.server.trials.snapshot)
+        if reader is None:
+            self._stream(self._trials().version, self._trials().snapshot)
             return
-        with self.server.reader(folder) as reader:
-            known = self._known()
-            run = reader.version()[0]
+        known, run = self._known(), reader.version()[0]
 
-            def new() -> dict[str, Any]:
-                nonlocal known, run
-                if reader.version()[0] != run:  # another run: send it from its beginning
-                    known, run = Since(), reader.version()[0]
-                data = reader.snapshot(known)
-                known = seen(data)
-                return self._marked(folder, data)
+        def new() -> dict[str, Any]:
+            nonlocal known, run
+            if reader.version()[0] != run:  # another run: send it from its beginning
+                known, run = Since(), reader.version()[0]
+            data = self._marked(reader, known)
+            known = seen(data)
+            return data
 
-            self._stream(reader.version, new, lambda: "-".join(map(str, known)))
+        self._stream(reader.version, new, lambda: "-".join(map(str, known)))
 
     def _known(self) -> Since:
         """The part that the page has: from its last event after a break, or from the address."""
@@ -240,7 +229,7 @@ class _Handler(LoopbackHandler):
         if control is None:
             raise Refusal(HTTPStatus.FORBIDDEN, "this page can only watch; start gibo watch with --control")
         self.check_token()
-        folder = self._run()
-        if folder is None:
+        reader = self._reader()
+        if reader is None:
             raise Refusal(HTTPStatus.BAD_REQUEST, "trial: name one trial; a request cannot act on all of them")
-        return control(folder).act(self.body())
+        return control(reader.folder).act(self.body())

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info
 
 from gibo.outcome import Outcome
 from gibo_studies.paper import gradients, gym, lqr, synthetic
-from gibo_studies.search import iterates
+from gibo_studies.study import iterates
 
 FILE = Path(__file__).resolve().parent / "data" / "reference_cells.json"
 

@@ -18,7 +18,7 @@ SMALL = {
 def test_trials_of_one_seed_are_not_those_of_the_next(name, tmp_path):
     def numbers(seed, trial):
         study = make_study(name, tmp_path / f"{seed}", {**SMALL[name], "seed": seed})
-        repeat = study.report().columns.repeat
+        repeat = study.columns.repeat
         record = study.run_cell([cell for cell in study.cells() if cell[repeat] == trial][-1])
         return json.dumps({key: value for key, value in record.items() if key in ("regret", "curve")})
 

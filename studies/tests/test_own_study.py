@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -13,27 +13,16 @@ from gibo import RandomSearch
 from gibo.cli import main
 from gibo.outcome import Outcome
 from gibo_studies.engine import run_study
-from gibo_studies.options import PER_SEED, Options, choose
-from gibo_studies.report import (
-    Columns,
-    Report,
-    after,
-    checkpoints,
-    read_curves,
-    record_of,
-    sample,
-    table,
-    write_report,
-)
-from gibo_studies.search import iterates
-from gibo_studies.table import STUDIES, Entry
+from gibo_studies.report import Columns, CurveStudy, after, checkpoints, read_curves, record_of, sample, table
+from gibo_studies.study import PER_SEED, iterates
+from gibo_studies.table import STUDIES
 
-COLUMNS = Columns(arm=("method",), repeat="trial", spent="values", value="distance")
 METHODS = {"near": 0.5, "far": 2.0}  # how far away to search
+NEEDS = ("numpy",)
 
 
 @dataclass(frozen=True)
-class Distances(Options):
+class Distances(CurveStudy):
     """How close random search comes to the origin."""
 
     trials: int = 3
@@ -43,9 +32,15 @@ class Distances(Options):
     name: str = "distances"
     broken: bool = False
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "methods", choose(self.methods, METHODS, self.name))
+    data: ClassVar[str] = "distances.csv"
+    columns: ClassVar[Columns] = Columns(arm=("method",), repeat="trial", spent="values", value="distance")
+    quick: ClassVar[Mapping[str, Any]] = {"trials": 2}
+
+    def known_methods(self):
+        return METHODS
+
+    def needs(self):
+        return NEEDS
 
     def definition(self) -> dict[str, Any]:
         return {name: value for name, value in super().definition().items() if name != "broken"}
@@ -67,19 +62,19 @@ class Distances(Options):
         curve = [(n, float(np.linalg.norm(x))) for n, x in iterates(optimizer, evaluate, self.budget)]
         return {**record_of(cell, curve), "points": np.array(points)}  # whatever else is worth keeping
 
-    def report(self) -> Report:
-        def summary(curves):
-            marks = (5, 10)
-            rows = [(method, *(f"{v.mean():.2f}" for v in sample(each, marks))) for (method,), each in curves.items()]
-            return f"Distance, {self.trials} trials.\n\n" + table(("method", *after(marks)), rows)
+    def grid(self, arm):
+        return checkpoints(self.budget)
 
-        return Report("distances.csv", COLUMNS, grid=lambda arm: checkpoints(self.budget), summary=summary)
+    def summary(self, curves):
+        marks = (5, 10)
+        rows = [(method, *(f"{v.mean():.2f}" for v in sample(each, marks))) for (method,), each in curves.items()]
+        return f"Distance, {self.trials} trials.\n\n" + table(("method", *after(marks)), rows)
 
-
-def draw(out: Path) -> list[Path]:
-    path = out / "distances.txt"
-    path.write_text("\n".join(f"{arm[0]} {curve['mean'][-1]}" for arm, curve in read_curves(out, COLUMNS).items()))
-    return [path]
+    @classmethod
+    def figures(cls, out):
+        path, curves = out / "distances.txt", read_curves(out, cls.columns)
+        path.write_text("\n".join(f"{arm[0]} {curve['mean'][-1]}" for arm, curve in curves.items()))
+        return [path]
 
 
 def lines(log: Path) -> list[dict[str, Any]]:
@@ -99,7 +94,7 @@ def test_it_is_run_continued_and_reported(tmp_path):
     assert sorted(logs[0], key=key) == sorted(logs[1], key=key)
 
     texts = [
-        write_report(Distances(), each.records, tmp_path / name, "the command")
+        Distances().write(each.records, tmp_path / name, "the command")
         for name, each in {"whole": whole, "stopped": continued}.items()
     ]
     assert texts[0] == texts[1] == (tmp_path / "whole" / "summary.md").read_text()
@@ -126,8 +121,7 @@ def test_what_else_a_cell_gives_is_kept_on_its_line(tmp_path):
 
 
 def test_an_entry_in_the_table_makes_it_a_command(tmp_path, monkeypatch, capsys):
-    entry = Entry(Distances, draw, options=("trials", "methods"), quick={"trials": 2}, needs=("numpy",))
-    monkeypatch.setitem(STUDIES, "distances", entry)
+    monkeypatch.setitem(STUDIES, "distances", Distances)
     out = tmp_path / "out"
     words = ["reproduce", "distances", "--quick", "--methods", "FAR", "--workers", "1", "--out", str(out)]
     assert main(words) == 0
@@ -139,9 +133,9 @@ def test_an_entry_in_the_table_makes_it_a_command(tmp_path, monkeypatch, capsys)
     (out / "distances.txt").unlink()
     assert main(["figures", str(out)]) == 0
     assert (out / "distances.txt").read_text().startswith("far ")
-    assert main([*words, "--budget", "4"]) == 2
-    assert "--budget: distances has no such option" in capsys.readouterr().err
-    monkeypatch.setitem(STUDIES, "distances", Entry(Distances, draw, needs=("no_such_thing",)))
+    assert main([*words, "--functions", "4"]) == 2
+    assert "--functions: distances has no such option" in capsys.readouterr().err
+    monkeypatch.setitem(globals(), "NEEDS", ("no_such_thing",))
     assert main(["reproduce", "distances", "--out", str(out)]) == 2
     assert "needs no_such_thing" in capsys.readouterr().err
 

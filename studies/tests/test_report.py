@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gibo_studies.command import make_study
-from gibo_studies.report import Columns, read_curves, read_points, sample
-from gibo_studies.table import STUDIES, load
+from gibo_studies.command import make_study, study_class
+from gibo_studies.report import Columns, CurveStudy, read_curves, read_points, sample
+from gibo_studies.table import STUDIES
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
-KEPT = sorted(path.parent.name for path in RESULTS.glob("*/study.json"))
+KEPT = sorted(path.parent.name for path in RESULTS.glob("*/curves.csv"))
 
 
 def kept_study(folder):
@@ -25,21 +25,21 @@ def _tuple(value):
 
 
 def test_results_of_every_study_are_kept():
-    in_one_folder = {name for name, each in STUDIES.items() if str(each.study).startswith("gibo_studies.algorithm.")}
-    others = {"judge", "leaderboard"}  # a folder per judge; values on tasks to choose settings by are no result
-    studies = {name for name, each in STUDIES.items() if each.cells} - in_one_folder - others
-    assert {kept_study(RESULTS / name).name for name in KEPT} == studies
+    """Those of the algorithm and of the judges have other files."""
+    assert {kept_study(RESULTS / name).name for name in KEPT} == {
+        name for name in STUDIES if issubclass(study_class(name), CurveStudy)
+    }
 
 
 @pytest.mark.parametrize("name", KEPT)
 def test_the_summary_is_what_the_data_say(name):
     folder = RESULTS / name
-    report = kept_study(folder).report()
-    data = folder / ("marks.csv" if report.marks else report.data)
+    report = kept_study(folder)
+    data = folder / ("marks.csv" if report.marks() else report.data)
     expected, footnote = (folder / "summary.md").read_text().rsplit("\n\n", 1)
     assert footnote.startswith("`gibo reproduce ")
     found = report.summary(read_points(data, report.columns)).removesuffix("\n")
-    if report.marks:  # they have 4 digits, and some of the table's round differently
+    if report.marks():  # they have 4 digits, and some of the table's round differently
         (words, numbers), (expected_words, expected_numbers) = _apart(found), _apart(expected)
         assert words == expected_words
         np.testing.assert_allclose(numbers, expected_numbers, rtol=0.0, atol=0.0011)
@@ -58,7 +58,7 @@ HAVE_DATA = [n for n in KEPT if not (RESULTS / n / "marks.csv").exists()]
 @pytest.mark.parametrize("name", HAVE_DATA)
 def test_the_curves_are_what_the_data_say(name):
     folder = RESULTS / name
-    report = kept_study(folder).report()
+    report = kept_study(folder)
     points, curves = read_points(folder / report.data, report.columns), read_curves(folder, report.columns)
     assert list(points) == list(curves)
     for arm, each in points.items():
@@ -69,12 +69,6 @@ def test_the_curves_are_what_the_data_say(name):
             expected = np.array([row[column] for row in statistics])
             expected[~np.isfinite(expected)] = np.nan
             np.testing.assert_allclose(curves[arm][column], expected, rtol=1e-3, atol=1e-6)  # of rounded data
-
-
-def test_what_the_table_names_is_there():
-    for entry in STUDIES.values():
-        assert callable(load(entry.study))
-        assert callable(load(entry.figures))
 
 
 def test_a_curve_holds_its_value_until_the_next_one():

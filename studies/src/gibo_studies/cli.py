@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gibo.cli import complain, look_here, say
+from gibo.cli import look_here, say
 
 OPTIONS = ("dimensions", "functions", "trials", "budget", "methods", "tasks", "seed", "judge")
 
@@ -60,28 +60,14 @@ def _reproduce(arguments: argparse.Namespace) -> int:
     from gibo_studies.command import reproduce
 
     look_here(arguments.methods or "")
-    done = reproduce(
-        arguments.study,
-        out=arguments.out,
-        quick=arguments.quick,
-        workers=arguments.workers,
-        options={name: value for name in OPTIONS if (value := getattr(arguments, name)) is not None},
-        command="gibo " + shlex.join(arguments.words),
-    )
-    for line in done.errors:
-        complain(line)
-    say(done.text)
-    return done.code
+    given = {name: value for name in OPTIONS if (value := getattr(arguments, name)) is not None}
+    command = "gibo " + shlex.join(arguments.words)
+    return reproduce(arguments.study, arguments.out, arguments.quick, arguments.workers, given, command)
 
 
 def _figures(arguments: argparse.Namespace) -> int:
-    return say_figures(arguments.folder)
-
-
-def say_figures(folder: Path) -> int:
-    """Draw the figures of a study again, and say where they are."""
     from gibo_studies.command import draw
 
-    for path in draw(folder):
+    for path in draw(arguments.folder):
         say(path)
     return 0

@@ -16,38 +16,18 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TextIO, TypeAlias
+from typing import Any, NamedTuple, TextIO, TypeAlias
 
 from gibo._checks import describe_error
 from gibo._serialize import to_plain
 from gibo.errors import InputError, StudyError
 from gibo.runs.lock import folder_lock
 from gibo.runs.workers import end_with_parent
-
-# The cell itself under "cell", and its result under other names: plain data, also NumPy arrays, of any size. It is kept
-# as one line of JSON, with the "seconds" that the cell took.
-Record: TypeAlias = dict[str, Any]
-
-
-class Study(Protocol):
-    """What the engine needs to know of a study: its options, its cells, and what running one gives.
-
-    A study is picklable; its cells are dictionaries of numbers and strings that tell them apart.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    def definition(self) -> Mapping[str, Any]: ...
-
-    def cells(self) -> Sequence[Mapping[str, Any]]: ...
-
-    def run_cell(self, cell: Mapping[str, Any]) -> Record: ...
-
+from gibo_studies.study import Record, Study
 
 Bar: TypeAlias = Callable[[int], None]  # shows how many cells are done
 Notice: TypeAlias = Callable[[str], None]  # shows a line to the user
@@ -61,11 +41,9 @@ class StudyResult(NamedTuple):
     complete: bool
 
 
-def _silent(_: object) -> None:
-    pass
-
-
-def run_study(study: Study, out: Path, workers: int, bar: Bar = _silent, notice: Notice = _silent) -> StudyResult:
+def run_study(
+    study: Study, out: Path, workers: int, bar: Bar = lambda done: None, notice: Notice = lambda line: None
+) -> StudyResult:
     """Run what is not finished yet; Ctrl-C ends it with what is there, and a later start continues.
 
     Cells run in separate processes; the result of a cell does not depend on how many there are. A cell that fails does
@@ -109,7 +87,9 @@ def _run_cells(
                     if error is not None:
                         failures.append((cell, describe_error(error)))
                         continue
-                    _write(file, future.result())
+                    file.write(future.result() + "\n")
+                    file.flush()
+                    os.fsync(file.fileno())
                     records.append(json.loads(future.result()))  # as a later start will read it
                     bar(len(records))
             except KeyboardInterrupt:
@@ -150,7 +130,7 @@ def _run_cell(study: Study, cell: Mapping[str, Any]) -> str:
 def prepare(study: Study, out: Path) -> None:
     """Make the folder, or check that it holds this very study."""
     path = out / "study.json"
-    definition = json.loads(json.dumps(dict(study.definition())))
+    definition = json.loads(json.dumps(study.definition()))
     try:
         out.mkdir(parents=True, exist_ok=True)
         if not path.exists() or not path.stat().st_size:  # empty: an earlier start ended while it was being written
@@ -200,12 +180,6 @@ def read_records(log: Path) -> dict[str, Record]:
         except (json.JSONDecodeError, KeyError, TypeError):
             raise InputError(f"{log}: line {number} is damaged; remove that line to run its cell again") from None
     return records
-
-
-def _write(file: TextIO, line: str) -> None:
-    file.write(line + "\n")
-    file.flush()
-    os.fsync(file.fileno())
 
 
 def _start_worker() -> None:

@@ -1,4 +1,4 @@
-"""A study's records as tidy data, as what its figures are drawn from, and as a summary: all as the study declares it.
+"""Studies whose cells give curves: as tidy data, as what their figures are drawn from, and as a summary.
 
 DATA.csv     every cell's curve, a row per point; the study names the file and its columns
 curves.csv   statistics over the repetitions, along what was spent
@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
 from gibo._linalg import Array
 from gibo.errors import InputError
-from gibo_studies.engine import Record, Study
+from gibo_studies.study import Record, Study
 
 CHECKPOINTS = 100
 
@@ -39,14 +39,86 @@ class Columns(NamedTuple):
     value: str
 
 
+class CurveStudy(Study):
+    """Base of studies whose cells give curves.
+
+    Attributes:
+        data: the name of the file of all curves.
+        columns: of all files.
+    """
+
+    data: ClassVar[str]
+    columns: ClassVar[Columns]
+
+    @abstractmethod
+    def grid(self, arm: Arm) -> Sequence[int]:
+        """Where along an arm's curves the statistics are taken."""
+
+    @abstractmethod
+    def summary(self, curves: Curves) -> str:
+        """Markdown of all curves."""
+
+    def marks(self) -> Sequence[int]:
+        """Where each repetition's value is kept for the figures."""
+        return ()
+
+    @staticmethod
+    def statistics(values: Array) -> dict[str, float]:
+        """Of the repetitions' values (n,), by the names of their columns."""
+        return spread(values)
+
+    @staticmethod
+    def curve(record: Record) -> Curve:
+        """The curve of a record; JSON has null for infinity."""
+        return [(int(n), math.inf if value is None else float(value)) for n, value in record["curve"]]
+
+    def collect(self, records: Iterable[Record]) -> dict[Arm, list[Curve]]:
+        """The records' curves by arm, in the order of the study's cells."""
+        columns = self.columns
+        curves: dict[Arm, list[Curve]] = {tuple(cell[name] for name in columns.arm): [] for cell in self.cells()}
+        for record in sorted(records, key=lambda record: int(record["cell"][columns.repeat])):
+            curves[tuple(record["cell"][name] for name in columns.arm)].append(self.curve(record))
+        return {arm: each for arm, each in curves.items() if each}
+
+    def write(self, records: Sequence[Record], out: Path, footnote: str) -> str:
+        """Write all files of the module's text and return the summary."""
+        columns, curves = self.columns, self.collect(records)
+        points = [
+            (*arm, i, n, _number(value, 6))
+            for arm, each in curves.items()
+            for i, curve in enumerate(each)
+            for n, value in curve
+        ]
+        write_csv(out / self.data, (*columns.arm, columns.repeat, columns.spent, columns.value), points)
+        statistics = [
+            (arm, n, self.statistics(values))
+            for arm, each in curves.items()
+            for n, values in zip(self.grid(arm), sample(each, self.grid(arm)), strict=True)
+        ]
+        write_csv(
+            out / "curves.csv",
+            (*columns.arm, columns.spent, *statistics[0][2]),
+            ((*arm, n, *(_number(value, 4) for value in each.values())) for arm, n, each in statistics),
+        )
+        if self.marks():
+            at_marks = [
+                (*arm, mark, i, _number(value, 4))
+                for arm, each in curves.items()
+                for mark, values in zip(self.marks(), sample(each, self.marks()), strict=True)
+                for i, value in enumerate(values)
+            ]
+            write_csv(out / "marks.csv", (*columns.arm, columns.spent, columns.repeat, columns.value), at_marks)
+        text = f"{self.summary(curves)}\n{footnote}\n"
+        (out / "summary.md").write_text(text, encoding="utf-8")
+        return text
+
+
 def record_of(cell: Mapping[str, Any], curve: Curve) -> Record:
     """A cell's curve, to 6 digits after the point."""
     return {"cell": dict(cell), "curve": [(n, round(v, 6) if math.isfinite(v) else None) for n, v in curve]}
 
 
-def recorded_curve(record: Record) -> Curve:
-    """The curve of `record_of`; JSON has null for infinity."""
-    return [(int(n), math.inf if value is None else float(value)) for n, value in record["curve"]]
+# -- for summaries ----------------------------------------------------------------------------------------------------
 
 
 def spread(values: Array) -> dict[str, float]:
@@ -55,85 +127,10 @@ def spread(values: Array) -> dict[str, float]:
         return {"mean": float(values.mean()), "sd": float(values.std()), "median": float(np.median(values))}
 
 
-@dataclass(frozen=True)
-class Report:
-    """What a study declares of its results.
-
-    Attributes:
-        data: the name of the file of all curves.
-        columns: of all files.
-        grid: where along an arm's curves the statistics are taken.
-        summary: Markdown of all curves.
-        statistics: of the repetitions' values (n,), by the names of their columns.
-        curve: of a record.
-        marks: where each repetition's value is kept for the figures.
-    """
-
-    data: str
-    columns: Columns
-    grid: Callable[[Arm], Sequence[int]]
-    summary: Callable[[Curves], str]
-    statistics: Callable[[Array], Mapping[str, float]] = spread
-    curve: Callable[[Record], Curve] = recorded_curve
-    marks: Sequence[int] = ()
-
-
-class ReportedStudy(Study, Protocol):
-    """A study that also says how its records are reported."""
-
-    def report(self) -> Report: ...
-
-
-def write_report(study: ReportedStudy, records: Iterable[Record], out: Path, footnote: str) -> str:
-    """Write all files of the module's text and return the summary."""
-    report, records = study.report(), list(records)
-    columns, curves = report.columns, collect(study, records)
-    _write_csv(
-        out / report.data,
-        (*columns.arm, columns.repeat, columns.spent, columns.value),
-        (
-            (*arm, i, n, _number(value, 6))
-            for arm, each in curves.items()
-            for i, curve in enumerate(each)
-            for n, value in curve
-        ),
-    )
-    statistics = [
-        (arm, n, report.statistics(values))
-        for arm, each in curves.items()
-        for n, values in zip(report.grid(arm), sample(each, report.grid(arm)), strict=True)
-    ]
-    _write_csv(
-        out / "curves.csv",
-        (*columns.arm, columns.spent, *statistics[0][2]),
-        ((*arm, n, *(_number(value, 4) for value in each.values())) for arm, n, each in statistics),
-    )
-    if report.marks:
-        _write_csv(
-            out / "marks.csv",
-            (*columns.arm, columns.spent, columns.repeat, columns.value),
-            (
-                (*arm, mark, i, _number(value, 4))
-                for arm, each in curves.items()
-                for mark, values in zip(report.marks, sample(each, report.marks), strict=True)
-                for i, value in enumerate(values)
-            ),
-        )
-    text = f"{report.summary(curves)}\n{footnote}\n"
-    (out / "summary.md").write_text(text, encoding="utf-8")
-    return text
-
-
-def collect(study: ReportedStudy, records: Iterable[Record]) -> Curves:
-    """The records' curves by arm, in the order of the study's cells."""
-    report = study.report()
-    curves: dict[Arm, list[Curve]] = {tuple(cell[name] for name in report.columns.arm): [] for cell in study.cells()}
-    for record in sorted(records, key=lambda record: int(record["cell"][report.columns.repeat])):
-        curves[tuple(record["cell"][name] for name in report.columns.arm)].append(report.curve(record))
-    return {arm: each for arm, each in curves.items() if each}
-
-
-# -- for summaries ----------------------------------------------------------------------------------------------------
+def spread_text(values: Array, digits: int) -> str:
+    """Mean ± standard deviation (median)."""
+    mean, sd, median = (f"{value:.{digits}f}" for value in spread(values).values())
+    return f"{mean} ± {sd} ({median})"
 
 
 def sample(curves: Sequence[Curve], spent: Sequence[int]) -> Array:
@@ -156,21 +153,15 @@ def reached(marks: Sequence[int], most: int) -> list[int]:
     return [mark for mark in marks if mark <= most] or [most]
 
 
+def after(marks: Iterable[int]) -> list[str]:
+    """How columns at the marks are headed."""
+    return [f"after {mark}" for mark in marks]
+
+
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A Markdown table."""
     lines = ["| " + " | ".join(map(str, row)) + " |" for row in (header, *rows)]
     return "\n".join([lines[0], "|" + "---|" * len(header), *lines[1:]]) + "\n"
-
-
-def spread_text(values: Array, digits: int) -> str:
-    """Mean ± standard deviation (median)."""
-    mean, sd, median = (f"{value:.{digits}f}" for value in spread(values).values())
-    return f"{mean} ± {sd} ({median})"
-
-
-def after(marks: Iterable[int]) -> list[str]:
-    """How columns at the marks are headed."""
-    return [f"after {mark}" for mark in marks]
 
 
 # -- files ------------------------------------------------------------------------------------------------------------
@@ -179,17 +170,16 @@ def after(marks: Iterable[int]) -> list[str]:
 def read_points(path: Path, columns: Columns) -> Curves:
     """The curves in a file that has a row per point."""
     curves: dict[Arm, dict[str, list[tuple[int, float]]]] = {}
-    for row in _read_csv(path):
-        of_arm = curves.setdefault(_arm(row, columns), {})
+    for row in read_csv(path):
         point = (int(row[columns.spent]), float(row[columns.value] or "inf"))
-        of_arm.setdefault(row[columns.repeat], []).append(point)
+        curves.setdefault(_arm(row, columns), {}).setdefault(row[columns.repeat], []).append(point)
     return {arm: list(each.values()) for arm, each in curves.items()}
 
 
 def read_curves(out: Path, columns: Columns) -> dict[Arm, dict[str, Array]]:
     """By arm: what was spent and the statistics then, by the names of their columns; NaN where there is none."""
     rows: dict[Arm, list[dict[str, float]]] = {}
-    for row in _read_csv(out / "curves.csv"):
+    for row in read_csv(out / "curves.csv"):
         numbers = {name: float(text or "nan") for name, text in row.items() if name not in columns.arm}
         rows.setdefault(_arm(row, columns), []).append(numbers)
     return {arm: {name: np.array([row[name] for row in each]) for name in each[0]} for arm, each in rows.items()}
@@ -203,16 +193,18 @@ def _number(value: float, digits: int) -> str:
     return f"{value:.{digits}g}" if math.isfinite(value) else ""
 
 
-def _write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a table."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(rows)
 
 
-def _read_csv(path: Path) -> Iterator[dict[str, str]]:
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """The rows of a table, by the names of its columns."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
-            yield from csv.DictReader(file)
+            return list(csv.DictReader(file))
     except FileNotFoundError:
         raise InputError(f"{path}: not there; run the study first") from None

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from gibo.cli import main
+from gibo_studies.leaderboard.environments import policy_task
 from gibo_studies.leaderboard.judges import coco, control, gains, judge, policies, simopt
 from gibo_studies.leaderboard.judges.tables import _mean_ranks, summary
 from gibo_studies.leaderboard.methods import DEFAULT
-from gibo_studies.leaderboard.run import CANDIDATES, REPEATS, look_at_a_run, prepared
-from gibo_studies.leaderboard.task import Problem, Task
+from gibo_studies.leaderboard.run import CANDIDATES, REPEATS, look_at_a_run
+from gibo_studies.leaderboard.task import Problem, Task, prepared
 
 COCO = pytest.mark.skipif(find_spec("cocoex") is None, reason="needs coco-experiment")
 
@@ -114,7 +115,7 @@ def test_the_best_gains_are_about_what_is_written_down():
 def test_a_controller_without_gain_leaves_the_error():
     """The mean square of setpoints around 1, whose standard deviation is 0.2, with the load half of the time."""
     rng = np.random.default_rng(0)
-    values = [gains.PLANTS["lag-pi"].episode([0.0, 0.0], rng) for _ in range(200)]
+    values = [gains.PLANTS["lag-pi"].value([0.0, 0.0], rng) for _ in range(200)]
     assert np.mean(values) == pytest.approx(-(1.04 + 0.5 * (0.5**2 + 2 * 0.04 - 1.0)), abs=0.15)
 
 
@@ -167,7 +168,7 @@ def test_parameters_come_in_a_random_order():
     task = next(task for task in policies.tasks() if task.name == "CartPole-v1 linear")
     known = np.array([0.1, 0.5, 1.0, 1.0])
     values = {tuple(order): task.make(0).truth(known[list(order)]) for order in itertools.permutations(range(4))}
-    plain = policies._policy_task("CartPole-v1", "linear", None).evaluate(known, 20, seed=77)
+    plain = policy_task("CartPole-v1", "linear", None).evaluate(known, 20, seed=77)
     assert math.fsum(each.value for each in plain) / 20 in values.values()
     assert task.make(0).truth(known) != task.make(1).truth(known)
 
@@ -175,7 +176,7 @@ def test_parameters_come_in_a_random_order():
 @pytest.mark.skipif(find_spec("dm_control") is None, reason="needs dm_control")
 def test_dm_controls_tasks_are_as_written_down():
     for name, (inputs, outputs) in control.FIRST_OF_EACH_DOMAIN.items():  # first: it chooses the renderer
-        made = policies._policy_task(name, "linear", control.environment).architecture
+        made = policy_task(name, "linear", control.environment).architecture
         assert (made.inputs, made.outputs) == (inputs, outputs)
     from dm_control import suite
 
@@ -208,7 +209,7 @@ def test_the_best_of_the_luckiest_points_by_new_values_is_judged_too():
         return told + 10.0 if float(x[0]) == 0.0 and len(asked) <= 3 else told
 
     problem = Problem(evaluate, lambda x: truth[float(x[0])], 3.0)
-    task = Task("t", np.zeros(1), 1.0, 3, lambda number: problem, "own", (3,))
+    task = Task("t", np.zeros(1), 1.0, lambda number: problem, (3,))
 
     from test_leaderboard import Stubborn
 
@@ -220,16 +221,15 @@ def test_the_best_of_the_luckiest_points_by_new_values_is_judged_too():
         def _propose(self):
             return [(np.array([float(self._iteration)]), "query")]
 
-    looked = look_at_a_run(task, problem, Lucky([0.0]), [0, 3], reevaluate=True)
-    assert [look.truth for look in looked.looks] == [1.0, 1.0]
-    assert [look.truth for look in looked.reevaluated] == [1.0, 3.0]
+    looked = look_at_a_run(task, problem, Lucky([0.0]), [3], reevaluate=True)
+    assert [look.truth for look in looked.looks] == [1.0]
+    assert [look.truth for look in looked.reevaluated] == [3.0]
     assert looked.reevaluated[-1].believed == 3.0
     assert len(asked) == 3 + REPEATS * min(3, CANDIDATES)
 
 
 def test_a_run_is_recorded_and_other_methods_rows_stay(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(judge, "results_folder", lambda out: tmp_path / "results")
-    monkeypatch.setattr("gibo_studies.leaderboard.judges.figures.results_folder", lambda out: tmp_path / "results")
+    monkeypatch.setattr(judge, "results_folder", lambda name, out: tmp_path / "results")
     words = ["reproduce", "judge", "--judge", "gains", "--dimensions", "2", "--trials", "2", "--workers", "1"]
     assert main([*words, "--methods", "Random search", "--out", str(tmp_path / "one")]) == 0
     assert main([*words, "--methods", "ARS", "--out", str(tmp_path / "two")]) == 0

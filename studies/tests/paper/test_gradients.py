@@ -7,7 +7,6 @@ import pytest
 
 from gibo_studies.paper.gradients import (
     ARMS,
-    COLUMNS,
     EPISODES,
     LIKELIHOOD_RATIO,
     NONE,
@@ -22,7 +21,7 @@ from gibo_studies.paper.lqr import METHODS, cost_curve
 from gibo_studies.paper.problems import gp_function
 from gibo_studies.paper.synthetic import WITHIN_MODEL
 from gibo_studies.paper.synthetic import regret_curve as synthetic_curve
-from gibo_studies.report import read_curves, sample, write_report
+from gibo_studies.report import read_curves, sample
 
 
 @pytest.fixture(scope="module")
@@ -79,12 +78,12 @@ def records(study):
 def test_the_report(tmp_path):
     study = GradientStudy(trials=3, episodes=40, functions=2, budget=60)
     assert len(study.cells()) == 3 * sum(map(len, ARMS["lqr"].values())) + 2 * sum(map(len, ARMS["synthetic"].values()))
-    text = write_report(study, records(study), tmp_path, "the command")
+    text = study.write(records(study), tmp_path, "the command")
     assert (tmp_path / "summary.md").read_text() == text
     assert text.rstrip().endswith("the command")
     assert "| 9 | none | 30 | 9.010 | 0.004 |" in text
     assert f"| 5 | {noise_name(5.0)} | 0.007 (+0.003 ± 0.000) |" in text
-    data = read_curves(tmp_path, COLUMNS)
+    data = read_curves(tmp_path, study.columns)
     assert len(data) == len({(c["problem"], c["M"], c["gradients"]) for c in study.cells()})
     band = data["lqr", 9, NONE]
     spent, median = band["spent"], band["median"]

@@ -6,7 +6,6 @@ import pytest
 
 from gibo_studies.paper.control import LQR
 from gibo_studies.paper.lqr import METHODS, LQRStudy, cost_curve
-from gibo_studies.report import write_report
 
 # -- the methods ------------------------------------------------------------------------------------------------------
 
@@ -31,7 +30,7 @@ def test_statistics_are_over_the_stable_ones(tmp_path):
     study = LQRStudy(trials=5, budget=10, methods=("ARS",))
     costs = [0.1, 0.2, 0.4, None, 0.3]
     records = [{"cell": {"method": "ARS", "trial": i}, "curve": [(0, None), (2400, c)]} for i, c in enumerate(costs)]
-    text = write_report(study, records, tmp_path, "footnote")
+    text = study.write(records, tmp_path, "footnote")
     low, high = np.percentile([0.1, 0.2, 0.3, 0.4], [2, 98])
     assert f"| ARS | 80 %; 0.25 ({low:.2g} to {high:.2g}) |" in text
     with (tmp_path / "curves.csv").open() as file:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from gibo_studies.paper.problems import gp_function
-from gibo_studies.paper.synthetic import COLUMNS, STUDIES, SyntheticStudy, regret_curve
-from gibo_studies.report import read_curves, read_points, write_report
+from gibo_studies.paper.synthetic import STUDIES, SyntheticStudy, regret_curve
+from gibo_studies.report import read_curves, read_points
 
 SMALL = SyntheticStudy("within-model", dimensions=(2, 3), functions=2, budget=12)
 
@@ -40,7 +40,7 @@ def test_the_curve_is_the_best_noise_free_regret_of_the_guesses_so_far():
 
 
 def test_the_report_holds_the_records(tmp_path, records):
-    text = write_report(SMALL, records, tmp_path, "the command")
+    text = SMALL.write(records, tmp_path, "the command")
     assert (tmp_path / "summary.md").read_text() == text
     assert text.rstrip().endswith("the command")
     with (tmp_path / "regret.csv").open(newline="") as file:
@@ -50,7 +50,7 @@ def test_the_report_holds_the_records(tmp_path, records):
     for row in rows:
         expected = by_cell[row["method"], int(row["d"]), int(row["function"])][int(row["evaluation"]) - 1]
         assert float(row["regret"]) == pytest.approx(expected, rel=1e-5)
-    curves, marks = read_curves(tmp_path, COLUMNS), read_points(tmp_path / "marks.csv", COLUMNS)
+    curves, marks = read_curves(tmp_path, SMALL.columns), read_points(tmp_path / "marks.csv", SMALL.columns)
     assert list(curves) == list(marks) == [(method, d) for d in (2, 3) for method in SMALL.methods]
     for (method, d), curve in curves.items():
         regrets = np.array([by_cell[method, d, i] for i in range(2)])

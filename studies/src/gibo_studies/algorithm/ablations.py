@@ -13,8 +13,8 @@ from gibo.optimizers.queries import Informative
 from gibo.optimizers.settings import PowerLaw, Settings
 from gibo.priors import LogNormal
 from gibo_studies.algorithm.study import DEFAULT, AlgorithmStudy, Row, read
-from gibo_studies.algorithm.tasks import choosing_tasks
 from gibo_studies.leaderboard.task import Task
+from gibo_studies.leaderboard.tasks import TASKS
 from gibo_studies.report import table
 
 FORMER, NO_SCALE_RULE, NO_SURVEY = "former default", "no scale rule", "no survey"
@@ -57,8 +57,11 @@ class Ablations(AlgorithmStudy):
 
     trials: int | None = 3
 
+    def needs(self) -> tuple[str, ...]:
+        return ("gymnasium", "mujoco")
+
     def tasks(self) -> Mapping[str, Task]:
-        return choosing_tasks()
+        return TASKS
 
     def settings(self) -> Mapping[str, Settings]:
         return VARIANTS

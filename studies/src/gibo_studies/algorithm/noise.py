@@ -40,7 +40,7 @@ class NoiseStudy(AlgorithmStudy):
 
     def tasks(self) -> Mapping[str, Task]:
         found = [
-            Task(f"{noise} {d}", np.zeros(d), 0.3, LOOKS[-1], PureNoise(noise, d), "own", LOOKS, BOUNDS, TRIALS)
+            Task(f"{noise} {d}", np.zeros(d), 0.3, PureNoise(noise, d), LOOKS, BOUNDS, TRIALS)
             for noise in NOISE
             for d in DIMENSIONS
         ]

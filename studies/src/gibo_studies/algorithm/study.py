@@ -10,19 +10,18 @@ A stopped study is reported as far as it went; the same command continues it.
 
 from __future__ import annotations
 
-import csv
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from importlib.metadata import version
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.settings import Settings
-from gibo_studies.engine import Record
-from gibo_studies.leaderboard.run import look_at_a_run, prepared
-from gibo_studies.leaderboard.task import Task
-from gibo_studies.options import PER_SEED, Options
+from gibo_studies.leaderboard.run import look_at_a_run
+from gibo_studies.leaderboard.task import Task, prepared
+from gibo_studies.report import read_csv, write_csv
+from gibo_studies.study import PER_SEED, Record, Study, results_folder
 
 DEFAULT = "default"
 # `true` is the value without noise of the recommended point, `share` its share of the way from the start's to the best
@@ -32,23 +31,23 @@ Row = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class AlgorithmStudy(Options):
-    """Tasks × scales × variants × trials.
-
-    Attributes:
-        trials: per task; None for the study's own numbers.
-        seed: of the trials.
-    """
+class AlgorithmStudy(Study):
+    """Tasks × scales × variants × trials; `trials` is per task, None for the study's own numbers."""
 
     trials: int | None = None
     seed: int = 0
     name: str = ""
 
     reports_unfinished: ClassVar[bool] = True
+    quick: ClassVar[Mapping[str, Any]] = {"trials": 1}
 
+    @abstractmethod
     def tasks(self) -> Mapping[str, Task]:
         """By their names, each with its number of trials."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def table(self, rows: Sequence[Row]) -> str:
+        """The study's report."""
 
     def settings(self) -> Mapping[str, Settings]:
         """Of each variant."""
@@ -58,13 +57,9 @@ class AlgorithmStudy(Options):
         """Factors on the right scale, and the variants that run with them on a task."""
         return [(1.0, variant) for variant in self.settings()]
 
-    def table(self, rows: Sequence[Row]) -> str:
-        """The study's report."""
-        raise NotImplementedError
-
     def definition(self) -> dict[str, Any]:
         """What a cell's result depends on besides the cell."""
-        return {"name": self.name, "seed": self.seed, "gibo": version("gibo")}
+        return {name: value for name, value in super().definition().items() if name != "trials"}
 
     def cells(self) -> list[dict[str, Any]]:
         """Trial by trial."""
@@ -83,25 +78,21 @@ class AlgorithmStudy(Options):
         task, problem = prepared(self.tasks()[cell["task"]], number)
         settings, scale = self.settings()[cell["variant"]], task.scale * cell["scale"]
         optimizer = GIBO(task.start, scale=scale, bounds=task.bounds, seed=number + PER_SEED, settings=settings)
-        looked = look_at_a_run(replace(task, needs=()), problem, optimizer, [0, *task.marks])
-        first, rows = looked.looks[0].truth, []
-        for look in looked.looks[1:]:
-            share = (look.truth - first) / (looked.reference - first)
-            held = "" if look.interval_held is None else int(look.interval_held)
-            numbers = (f"{look.truth:.6g}", f"{share:.4f}", int(look.at_start), held)
+        rows = []
+        for look in look_at_a_run(task, problem, optimizer, task.marks).looks:
+            interval, mean = look.interval, look.mean
+            held = "" if interval is None or mean is None else int(interval[0] <= mean <= interval[1])
+            numbers = (f"{look.truth:.6g}", f"{look.share:.4f}", int(look.at_start), held)
             rows.append(dict(zip(ROW, map(str, (*cell.values(), look.spent, *numbers)), strict=True)))
         return {"cell": dict(cell), "rows": rows}
 
     def write(self, records: Sequence[Record], out: Path, footnote: str) -> str:
         """The rows and the table."""
-        folder = results() if results().is_dir() else out
+        folder = results_folder("algorithm", out)
         order = {key_of(cell): i for i, cell in enumerate(self.cells())}
         ordered = sorted(records, key=lambda record: order[key_of(record["cell"])])
         rows = [row for record in ordered for row in record["rows"]]
-        with (folder / f"{self.name}.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, ROW, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        write_csv(folder / f"{self.name}.csv", ROW, ([row[name] for name in ROW] for row in rows))
         text = f"# {self.name.capitalize()}\n\n{self.table(rows)}"
         (folder / f"{self.name}.md").write_text(f"{text}\n{footnote}\n", encoding="utf-8")
         return text
@@ -112,12 +103,6 @@ def key_of(cell: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(cell[name]) for name in ROW[:4])
 
 
-def results() -> Path:
-    """The committed results in a copy of the repository."""
-    return Path(__file__).resolve().parents[3] / "results" / "algorithm"
-
-
 def read(name: str) -> list[dict[str, str]]:
     """The committed rows of a study."""
-    with (results() / f"{name}.csv").open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    return read_csv(results_folder("algorithm", Path()) / f"{name}.csv")

@@ -1,7 +1,7 @@
 """Test functions, other ones in every instance; to be maximised, the best value is 0 or as said.
 
-x are the parameters, z = Q(x − x*)/scale what the function sees: x* the optimum, away from the start by `AWAY` scales
-in every parameter on average (root mean square), Q the identity or a random rotation.
+x are the parameters, z = Q(x − x*) what the function sees: x* the optimum, away from the start by `AWAY` in every
+parameter on average (root mean square), Q the identity or a random rotation.
 """
 
 from __future__ import annotations
@@ -52,14 +52,9 @@ def plateau(z: Array) -> float:
 
 @dataclass(frozen=True)
 class Shifted:
-    """Instances of a function of z, in parameters with this scale.
+    """Instances of a function of z in d parameters, with noise of a level.
 
     Attributes:
-        name: of the task, from which the instances are drawn.
-        function: of z.
-        d: number of parameters.
-        noise: a level.
-        scale: of the parameters.
         best: the function's best value, at z = 0.
         rotated: whether Q is a random rotation.
     """
@@ -68,21 +63,37 @@ class Shifted:
     function: Function
     d: int
     noise: str
-    scale: float = 1.0
     best: float = 0.0
     rotated: bool = False
 
     def __call__(self, number: int) -> Problem:
         rng = generator(self.name, number)
-        optimum = rng.standard_normal(self.d)
-        optimum *= AWAY * self.scale * math.sqrt(self.d) / float(np.linalg.norm(optimum))
+        optimum = far_point(self.d, rng)
         Q = rotation(self.d, rng) if self.rotated else np.eye(self.d)
 
         def truth(x: Array) -> float:
-            return self.function(Q @ (x - optimum) / self.scale)
+            return self.function(Q @ (x - optimum))
 
         evaluate = noisy(self.name, self.noise, truth, np.zeros(self.d), self.best)
         return Problem(evaluate, truth, self.best, optimum)
+
+
+def skewed(number: int) -> Problem:
+    """A rotated ellipsoid; the noise has a heavy lower tail, mean 0 and a standard deviation of 10 % of the gain."""
+    d, rng = 6, np.random.default_rng((77, number))
+    optimum = far_point(d, rng)
+    Q, weights = rotation(d, rng), 30.0 ** np.linspace(0.0, 1.0, d)
+
+    def truth(x: Array) -> float:
+        return -float(weights @ (Q @ (x - optimum)) ** 2)
+
+    sd = -0.1 * truth(np.zeros(d)) / math.sqrt((math.e - 1.0) * math.e)  # a log-normal number has that deviation
+
+    def evaluate(x: Array, seed: int) -> float:
+        drawn = math.exp(np.random.default_rng((78, number, seed)).standard_normal())
+        return truth(x) - sd * (drawn - math.exp(0.5))
+
+    return Problem(evaluate, truth, 0.0)
 
 
 @dataclass(frozen=True)
@@ -107,14 +118,8 @@ _gp_function = functools.lru_cache(maxsize=64)(gp_function)
 class Hyperparameters:
     """A test score in percent as a function of settings on logarithmic axes, each from 0 to 1.
 
-    Some settings matter much, some work together, some do nothing; where the learning rate is too high for the others
-    the training fails, and the score is that of guessing.
-
-    Attributes:
-        name: of the task.
-        d: number of settings; the first is the learning rate.
-        matter: how many matter.
-        noise: a level.
+    The first is the learning rate. Only `matter` of them matter, some work together; where the learning rate is too
+    high for the others the training fails, and the score is that of guessing.
     """
 
     name: str
@@ -138,6 +143,13 @@ class Hyperparameters:
 
         start = np.full(self.d, 0.5)
         return Problem(noisy(self.name, self.noise, truth, start, 95.0), truth, 95.0, best)
+
+
+def far_point(d: int, rng: np.random.Generator) -> Array:
+    """A random point (d,), away from zero by `AWAY` in every parameter on average."""
+    point = rng.standard_normal(d)
+    point *= AWAY * math.sqrt(d) / float(np.linalg.norm(point))
+    return point
 
 
 def rotation(d: int, rng: np.random.Generator) -> Array:

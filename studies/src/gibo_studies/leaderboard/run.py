@@ -5,9 +5,8 @@ Looking takes no part in a run, and the method does not learn of it. What it rec
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,6 +29,7 @@ class Look:
     Attributes:
         spent: evaluations before it.
         truth: its value without noise.
+        share: that value as a share of the way from the start's to the best known one.
         mean: the mean of what an evaluation gives there; None where there is none.
         believed: the value that the method reports.
         interval: the 90 % interval that it reports.
@@ -38,17 +38,11 @@ class Look:
 
     spent: int
     truth: float
+    share: float
     mean: float | None
     believed: float | None
     interval: tuple[float, float] | None
     at_start: bool
-
-    @property
-    def interval_held(self) -> bool | None:
-        """Whether the mean lies in the interval; None without either of them."""
-        if self.interval is None or self.mean is None:
-            return None
-        return bool(self.interval[0] <= self.mean <= self.interval[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,29 +50,12 @@ class Looked:
     """A run as it was looked at.
 
     Attributes:
-        looks: in their order; the first is at the start, after no evaluation.
+        looks: in their order.
         reevaluated: looks at the best of `CANDIDATES` points by the mean of new evaluations, if asked for.
-        reference: the best known value.
-        own_seconds: the method's own.
     """
 
     looks: list[Look]
     reevaluated: list[Look]
-    reference: float
-    own_seconds: float
-
-
-@dataclass(frozen=True, eq=False)
-class _Recommended:
-    spent: int
-    best: Best
-    candidates: list[Array]
-
-
-def prepared(task: Task, number: int) -> tuple[Task, Problem]:
-    """The instance of a number, and the task with that instance's start."""
-    problem = task.make(number)
-    return (task if problem.start is None else replace(task, start=problem.start)), problem
 
 
 def look_at_a_run(
@@ -89,43 +66,40 @@ def look_at_a_run(
     With `reevaluate`, also the points with the highest values seen are evaluated again at each look, with seeds of
     their own and off the budget, and the one with the highest mean is judged.
     """
-    recommended: list[_Recommended] = []
-    outside = 0.0
+    recommended: list[tuple[int, Best]] = []
+    highest: list[list[Array]] = []
 
     def look(spent: int) -> None:
-        best = optimizer.best or Best(task.start, np.nan)
-        recommended.append(_Recommended(spent, best, _highest(optimizer) if reevaluate else []))
+        recommended.append((spent, optimizer.best or Best(task.start, np.nan)))
+        highest.append(_highest(optimizer) if reevaluate else [])
 
     def objective(x: Array, *, seed: int) -> float | Outcome:
-        nonlocal outside
-        started = time.perf_counter()
         # All before this one are told: without workers, a value is told before the next one is asked for.
         if len(optimizer.evaluations) in looks:
             look(len(optimizer.evaluations))
-        value = problem.evaluate(x, seed=seed)
-        outside += time.perf_counter() - started
-        return value
+        return problem.evaluate(x, seed=seed)
 
-    started = time.perf_counter()
     with single_thread():
         result = run(optimizer, objective, budget=looks[-1])
-        own = time.perf_counter() - started - outside
         if result.evaluations < looks[-1]:
             raise InputError(f"the run ended early: {result.reason}")
         look(looks[-1])
         problem.finish()
-        again = [_reevaluated(problem, each) for each in recommended] if reevaluate else []
-        judged = [_judged(task, problem, each) for each in recommended]
-        judged_again = [_judged(task, problem, each) for each in again]
-    return Looked(judged, judged_again, problem.reference, own)
+        again = [
+            (spent, _best_of(problem, points) if points else best)
+            for (spent, best), points in zip(recommended, highest, strict=True)
+            if reevaluate
+        ]
+        start = problem.truth(task.start)
+        return Looked(*([_judged(task, problem, start, *each) for each in found] for found in (recommended, again)))
 
 
-def _judged(task: Task, problem: Problem, recommended: _Recommended) -> Look:
-    best = recommended.best
+def _judged(task: Task, problem: Problem, start: float, spent: int, best: Best) -> Look:
     truth = problem.truth(best.x)
+    share = (truth - start) / (problem.reference - start)
     mean = truth if problem.told_mean is None else problem.told_mean(best.x)
     believed = None if np.isnan(best.value) else best.value
-    return Look(recommended.spent, truth, mean, believed, best.interval, np.array_equal(best.x, task.start))
+    return Look(spent, truth, share, mean, believed, best.interval, np.array_equal(best.x, task.start))
 
 
 def _highest(optimizer: Optimizer) -> list[Array]:
@@ -133,13 +107,10 @@ def _highest(optimizer: Optimizer) -> list[Array]:
     return [optimizer.clip(e.x) for e in valued[:CANDIDATES]]
 
 
-def _reevaluated(problem: Problem, recommended: _Recommended) -> _Recommended:
-    """What the new evaluations recommend; the start, as before, where nothing was evaluated yet."""
-    means = [_mean(problem, x) for x in recommended.candidates]
-    if not means:
-        return recommended
-    best = Best(recommended.candidates[int(np.argmax(means))], max(means))
-    return replace(recommended, best=best)
+def _best_of(problem: Problem, points: Sequence[Array]) -> Best:
+    """The point with the highest mean of new evaluations, and that mean."""
+    means = [_mean(problem, x) for x in points]
+    return Best(points[int(np.argmax(means))], max(means))
 
 
 def _mean(problem: Problem, x: Array) -> float:

@@ -1,30 +1,23 @@
-"""What a task of the leaderboard is, and what one instance of it gives.
+"""What a task is, and what one instance of it gives.
 
 A task fixes what every method is told: where to start, the scale, the bounds, the budget. An instance, one for each
 trial and the same for all methods, is the objective itself.
-
-Noise of a value, as a share of the distance between the start's value and the best known one (standard deviation):
-
-    small 0.01     middle 0.05     large 0.2     own: what the task itself is noisy by: an episode, BBOB's
-    multiplied noise, the paper's 0.1 (2 to 5 % of what there is to gain)
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from gibo._linalg import Array
-from gibo.errors import InputError
 from gibo.outcome import Outcome
 
+# Standard deviation of a value, as a share of the distance between the start's value and the best known one.
 NOISE: Mapping[str, float] = {"small": 0.01, "middle": 0.05, "large": 0.2}
-Noise: TypeAlias = Literal["small", "middle", "large", "own"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,40 +47,40 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A task; see the module's text.
+    """A task.
 
     Attributes:
-        name: of the task.
         start: (d,) where every method starts.
         scale: by how much a parameter must change to matter, roughly: the right one, for all parameters.
-        budget: evaluations.
         make: the instance of a number.
-        noise: "small", "middle", "large" or "own".
-        marks: the evaluations after which the recommended point is judged.
+        marks: the evaluations after which the recommended point is judged; the last is the budget.
         bounds: None, or (lower, upper) for all parameters.
         trials: by default.
-        needs: modules that it needs.
     """
 
     name: str
     start: Array
     scale: float
-    budget: int
     make: Callable[[int], Problem]
-    noise: Noise
     marks: tuple[int, ...]
     bounds: tuple[float, float] | None = None
     trials: int = 20
-    needs: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if max(self.marks) > self.budget:
-            raise InputError(f"{self.name}: expected marks up to the budget of {self.budget}, got {self.marks}")
 
     @property
     def d(self) -> int:
         """Number of parameters."""
         return len(self.start)
+
+    @property
+    def budget(self) -> int:
+        """Evaluations."""
+        return self.marks[-1]
+
+
+def prepared(task: Task, number: int) -> tuple[Task, Problem]:
+    """The instance of a number, and the task with that instance's start."""
+    problem = task.make(number)
+    return (task if problem.start is None else replace(task, start=problem.start)), problem
 
 
 def generator(name: str, *numbers: int) -> np.random.Generator:
@@ -95,7 +88,9 @@ def generator(name: str, *numbers: int) -> np.random.Generator:
     return np.random.default_rng((zlib.crc32(name.encode()), *numbers))
 
 
-def noisy(name: str, level: str, truth: Callable[[Array], float], start: Array, reference: float) -> Any:
+def noisy(
+    name: str, level: str, truth: Callable[[Array], float], start: Array, reference: float
+) -> Callable[[Array, int], float]:
     """A function of (x, seed): the truth and Gaussian noise of a level."""
     sd = NOISE[level] * (reference - truth(start))
 

@@ -17,23 +17,24 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gibo._linalg import Array, single_thread
+from gibo.figures.style import BLUE, GREEN, GREY, ORANGE, PINK, SKY, LineStyle, pyplot, save
 from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.paper import within_model
 from gibo.outcome import Outcome
-from gibo_studies.engine import Record
-from gibo_studies.options import PER_SEED, Options
+from gibo_studies import report
 from gibo_studies.paper.control.lqr import LQR
 from gibo_studies.paper.control.oracle import LQRObjective
 from gibo_studies.paper.lqr import FIXED_MEAN, trial_seeds
 from gibo_studies.paper.problems import GPFunction
 from gibo_studies.paper.synthetic import BOUNDS, function_of
-from gibo_studies.report import Columns, Curve, Curves, Report, after, checkpoints, reached, record_of, sample, table
-from gibo_studies.search import iterates
+from gibo_studies.study import PER_SEED, Record, iterates
+from gibo_studies.styles import DOTTED_DASHES
 
 NONE, LIKELIHOOD_RATIO = "none", "likelihood ratio"
 
@@ -48,13 +49,20 @@ ACTION_NOISE, EPISODES = 0.3, 8
 D = 20
 TARGET = 0.05  # relative cost
 MARKS = {"lqr": (20, 40, 60, 90, 130), "synthetic": (100, 200, 300)}
-COLUMNS = Columns(arm=("problem", "M", "gradients"), repeat="trial", spent="spent", value="value")
 
 
 def noise_name(sd: float) -> str:
     """How tables and figures name gradients with this noise."""
     return f"noise {sd:g}"
 
+
+# From the least to the most noise.
+_NOISES = (LineStyle(BLUE, "-"), LineStyle(GREEN, "--"), LineStyle(ORANGE, "-."), LineStyle(PINK, DOTTED_DASHES))
+LINE_STYLES = {
+    NONE: LineStyle(GREY, "-"),
+    LIKELIHOOD_RATIO: LineStyle(SKY, ":"),
+    **{noise_name(sd): each for sds in (LQR_NOISES, SYNTHETIC_NOISES) for sd, each in zip(sds, _NOISES, strict=False)},
+}
 
 # By problem: the gradients that are told, by the number M of queries.
 ARMS: dict[str, dict[int, tuple[str, ...]]] = {
@@ -70,7 +78,7 @@ ARMS: dict[str, dict[int, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True)
-class GradientStudy(Options):
+class GradientStudy(report.CurveStudy):
     """Each arm of `ARMS`, `trials` trials of the regulator and `functions` functions.
 
     Attributes:
@@ -87,6 +95,15 @@ class GradientStudy(Options):
     budget: int = 300
     seed: int = 0
     name: str = "gradients"
+
+    data: ClassVar[str] = "gradients.csv"
+    columns: ClassVar[report.Columns] = report.Columns(
+        arm=("problem", "M", "gradients"), repeat="trial", spent="spent", value="value"
+    )
+    quick: ClassVar[Mapping[str, Any]] = {"trials": 2, "episodes": 40, "functions": 2, "budget": 60}
+
+    def needs(self) -> tuple[str, ...]:
+        return ("gymnasium",)
 
     def count(self, problem: str) -> int:
         """How many trials or functions."""
@@ -110,23 +127,21 @@ class GradientStudy(Options):
             curve = lqr_curve(cell["M"], cell["gradients"], number, self.episodes)
         else:
             curve = regret_curve(cell["M"], cell["gradients"], function_of(D, number), self.budget)
-        return record_of(cell, curve)
+        return report.record_of(cell, curve)
 
-    def report(self) -> Report:
-        """Costs and regrets over what was spent."""
-        most = {"lqr": self.episodes, "synthetic": self.budget}
-        return Report("gradients.csv", COLUMNS, lambda arm: checkpoints(most[arm[0]]), self._summary)
+    def grid(self, arm: report.Arm) -> range:
+        return report.checkpoints(self.episodes if arm[0] == "lqr" else self.budget)
 
-    def _summary(self, curves: Curves) -> str:
+    def summary(self, curves: report.Curves) -> str:
         return f"{self._regulator(curves)}\n{self._synthetic(curves)}"
 
-    def _regulator(self, curves: Curves) -> str:
-        marks = reached(MARKS["lqr"], self.episodes)
+    def _regulator(self, curves: report.Curves) -> str:
+        marks = report.reached(MARKS["lqr"], self.episodes)
         rows = []
         for (problem, M, gradients), each in curves.items():
             if problem == "lqr":
                 until = episodes_until(each, TARGET)
-                medians = np.median(sample(each, marks), axis=1)
+                medians = np.median(report.sample(each, marks), axis=1)
                 cells = [f"{value:.3f}" if math.isfinite(value) else "unstable" for value in medians]
                 rows.append((M, gradients, "—" if until is None else until, *cells))
         head = (
@@ -134,14 +149,14 @@ class GradientStudy(Options):
             f"{TARGET}, and the median after so many episodes. Those of a likelihood-ratio estimate are counted; the "
             "noise is the standard deviation on each entry of the exact gradient.\n\n"
         )
-        return head + table(("M", "gradients", f"episodes until {TARGET}", *after(marks)), rows)
+        return head + report.table(("M", "gradients", f"episodes until {TARGET}", *report.after(marks)), rows)
 
-    def _synthetic(self, curves: Curves) -> str:
-        marks = reached(MARKS["synthetic"], self.budget)
+    def _synthetic(self, curves: report.Curves) -> str:
+        marks = report.reached(MARKS["synthetic"], self.budget)
         rows = []
         for (problem, M, gradients), each in curves.items():
             if problem == "synthetic":
-                pairs = zip(sample(each, marks), sample(curves[problem, M, NONE], marks), strict=True)
+                pairs = zip(report.sample(each, marks), report.sample(curves[problem, M, NONE], marks), strict=True)
                 cells = [_mean_and_difference(values, None if gradients == NONE else those) for values, those in pairs]
                 rows.append((M, gradients, *cells))
         head = (
@@ -150,13 +165,46 @@ class GradientStudy(Options):
             "same function, ± its standard error. The noise is the standard deviation on each entry of the gradient."
             "\n\n"
         )
-        return head + table(("M", "gradients", *after(marks)), rows)
+        return head + report.table(("M", "gradients", *report.after(marks)), rows)
+
+    @classmethod
+    def figures(cls, out: Path) -> list[Path]:
+        """Median relative cost over the episodes, mean regret over the values; a row per problem, a column per M."""
+        curves = report.read_curves(out, cls.columns)
+        problems = list(dict.fromkeys(problem for problem, _, _ in curves))
+        size = (9.0, 3.2 * len(problems))
+        with pyplot() as plt:
+            figure, grid = plt.subplots(
+                len(problems), 2, figsize=size, squeeze=False, layout="constrained", sharey="row"
+            )
+            for row, problem in zip(grid, problems, strict=True):
+                for axes, M in zip(row, dict.fromkeys(M for each, M, _ in curves if each == problem), strict=True):
+                    for (each, m, gradients), curve in curves.items():
+                        if (each, m) == (problem, M):
+                            values = curve["median" if problem == "lqr" else "mean"]
+                            style = LINE_STYLES.get(gradients, LineStyle("black", "-"))._asdict()
+                            axes.step(curve["spent"], values, where="post", **style, label=gradients)
+                    _finish(axes, problem, M)
+                row[0].set_ylabel("median relative cost" if problem == "lqr" else "mean normalised regret")
+                row[1].legend(loc="upper right", title="gradients", fontsize=8)
+            return save(figure, plt, out / "gradients")
+
+
+def _finish(axes: Any, problem: str, M: int) -> None:
+    axes.set_yscale("log")
+    axes.set_xlim(left=0.0)
+    if problem == "lqr":
+        axes.axhline(TARGET, color="black", linewidth=0.6)
+        axes.set_ylim(5e-3, 2e1)
+    axes.set_xlabel("episodes" if problem == "lqr" else "values")
+    name = "regulator" if problem == "lqr" else "synthetic functions, d = 20"
+    axes.set_title(f"{name}, M = {M}", fontsize=9)
 
 
 # -- a cell -----------------------------------------------------------------------------------------------------------
 
 
-def lqr_curve(M: int, gradients: str, trial: int, budget: int) -> Curve:
+def lqr_curve(M: int, gradients: str, trial: int, budget: int) -> report.Curve:
     """Episodes spent, and the relative cost of the gain then.
 
     The episode that is run after so many others has the same seed in every arm of a trial.
@@ -183,7 +231,7 @@ def _objective(lqr: LQR, gradients: str) -> AbstractContextManager[Any]:
     return PolicyGradient(task, noise=ACTION_NOISE, episodes=EPISODES)
 
 
-def regret_curve(M: int, gradients: str, function: GPFunction, budget: int) -> Curve:
+def regret_curve(M: int, gradients: str, function: GPFunction, budget: int) -> report.Curve:
     """Values spent, and the lowest regret of the guesses until then; the values' noise is the same in all arms."""
     settings = replace(within_model(function.lengthscale), M=M)
     optimizer = GIBO(function.start, bounds=BOUNDS, seed=function.seed, settings=settings)
@@ -209,10 +257,10 @@ def _noise(gradients: str) -> float | None:
 # -- its statistics ---------------------------------------------------------------------------------------------------
 
 
-def episodes_until(curves: Sequence[Curve], target: float) -> int | None:
+def episodes_until(curves: Sequence[report.Curve], target: float) -> int | None:
     """The fewest episodes after which the median over the trials is below the target, or None."""
     spent = sorted({n for curve in curves for n, _ in curve})
-    below = np.median(sample(curves, spent), axis=1) < target
+    below = np.median(report.sample(curves, spent), axis=1) < target
     return spent[int(below.argmax())] if below.any() else None
 
 

@@ -6,23 +6,22 @@ way, which neither counts nor teaches the policy anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from gibo._linalg import Array
 from gibo.errors import InputError
+from gibo.figures.style import pyplot, save
 from gibo.optimizers.log import Asked, Told
 from gibo.runs.journal import Journal
 from gibo.runs.session import Session
 from gibo.training.presets import PRESETS
 from gibo.training.training import StateNormalizer, Training, train, training_of
-from gibo_studies.engine import Record
-from gibo_studies.options import PER_SEED, Options, choose
-from gibo_studies.report import Columns, Curves, Report, after, checkpoints, reached, sample, spread_text, table
-
-COLUMNS = Columns(arm=("environment", "method"), repeat="trial", spent="episodes", value="return")
+from gibo_studies import report
+from gibo_studies.study import PER_SEED, Record
+from gibo_studies.styles import line_style
 
 _PUBLISHED, _OWN = PRESETS["published"], PRESETS["gibo"]
 
@@ -88,16 +87,12 @@ STUDIES: dict[str, dict[str, Comparison]] = {
 
 
 @dataclass(frozen=True)
-class GymStudy(Options):
+class GymStudy(report.CurveStudy):
     """A study by name: its methods, `trials` trials each, in each of its environments.
 
     Attributes:
-        name: one of `STUDIES`.
         folder: where the trials' journals are kept; a trial that was stopped goes on where it was.
-        trials: per method and environment.
         budget: episodes per trial; None for the study's own.
-        methods: some of the study's; all by default.
-        seed: of the trials.
     """
 
     name: str
@@ -107,12 +102,17 @@ class GymStudy(Options):
     methods: tuple[str, ...] = ()
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        if self.name not in STUDIES:
-            raise InputError(f"study: expected one of {', '.join(STUDIES)}, got {self.name!r}")
-        super().__post_init__()
-        known = dict.fromkeys(method for each in STUDIES[self.name].values() for method in each.methods)
-        object.__setattr__(self, "methods", choose(self.methods, known, self.name))
+    data: ClassVar[str] = "returns.csv"
+    columns: ClassVar[report.Columns] = report.Columns(
+        arm=("environment", "method"), repeat="trial", spent="episodes", value="return"
+    )
+    quick: ClassVar[Mapping[str, Any]] = {"trials": 2, "budget": 60}
+
+    def known_methods(self) -> Collection[str]:
+        return dict.fromkeys(method for each in STUDIES[self.name].values() for method in each.methods)
+
+    def needs(self) -> tuple[str, ...]:
+        return ("gymnasium",) if self.name == "cartpole" else ("gymnasium", "mujoco")
 
     def budget_of(self, environment: str) -> int:
         """Episodes per trial."""
@@ -138,27 +138,54 @@ class GymStudy(Options):
         result = train(training, folder, budget=budget, seed=PER_SEED * self.seed + cell["trial"])
         if result.evaluations < budget:
             raise InputError(f"the trial ended early: {result.reason}")
-        curve = learning_curve(folder, checkpoints(budget).step)
+        curve = learning_curve(folder, report.checkpoints(budget).step)
         return {"cell": dict(cell), "curve": curve}
 
-    def report(self) -> Report:
-        """Returns over the episodes, a table per environment."""
-        return Report("returns.csv", COLUMNS, lambda arm: checkpoints(self.budget_of(arm[0])), self._summary)
+    def grid(self, arm: report.Arm) -> range:
+        return report.checkpoints(self.budget_of(arm[0]))
 
-    def _summary(self, curves: Curves) -> str:
+    def summary(self, curves: report.Curves) -> str:
         text = (
             "Return of one episode of the iterate after so many episodes of training, "
             f"{self.trials} trials: mean ± standard deviation (median).\n"
         )
         for environment in dict.fromkeys(each for each, _ in curves):
-            marks = reached(STUDIES[self.name][environment].marks, self.budget_of(environment))
+            marks = report.reached(STUDIES[self.name][environment].marks, self.budget_of(environment))
             rows = [
-                (method, *(spread_text(v, 0) for v in sample(returns, marks)))
+                (method, *(report.spread_text(v, 0) for v in report.sample(returns, marks)))
                 for (each, method), returns in curves.items()
                 if each == environment
             ]
-            text += "\n" + table((environment, *after(marks)), rows)
+            text += "\n" + report.table((environment, *report.after(marks)), rows)
         return text
+
+    @classmethod
+    def figures(cls, out: Path) -> list[Path]:
+        """Mean and standard deviation of the return over the episodes (figures 6 and 7); thin: each trial."""
+        curves = report.read_curves(out, cls.columns)
+        environments = list(dict.fromkeys(environment for environment, _ in curves))
+        size = (0.8 + 3.6 * len(environments), 3.2)
+        with pyplot() as plt:
+            figure, ((*panels,),) = plt.subplots(
+                1, len(environments), figsize=size, squeeze=False, layout="constrained"
+            )
+            lines = {}
+            for (environment, method), curve in curves.items():
+                axes = panels[environments.index(environment)]
+                episodes, mean, sd, style = curve["episodes"], curve["mean"], curve["sd"], line_style(method)
+                lines[method] = axes.plot(episodes, mean, **style, label=method)[0]
+                axes.fill_between(episodes, mean - sd, mean + sd, color=style["color"], alpha=0.15, linewidth=0)
+            for (environment, method), trials in report.read_points(out / "returns.csv", cls.columns).items():
+                axes, color = panels[environments.index(environment)], line_style(method)["color"]
+                for trial in trials:
+                    axes.plot(*zip(*trial, strict=True), color=color, linewidth=0.4, alpha=0.4, zorder=1)
+            for axes, environment in zip(panels, environments, strict=True):
+                axes.set_title(environment)
+                axes.set_xlabel("episodes")
+            panels[0].set_ylabel("return, mean ± standard deviation")
+            beside = sum(len(name) + 8 for name in lines) < 17 * size[0]  # whether the names fit beside each other
+            figure.legend(handles=list(lines.values()), loc="outside upper center", ncols=len(lines) if beside else 1)
+            return save(figure, plt, out / "learning")
 
 
 def learning_curve(folder: Path, every: int) -> list[tuple[int, float]]:

@@ -8,14 +8,16 @@ trial all methods meet the same disturbances.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from gibo._linalg import Array, single_thread
+from gibo.figures.style import pyplot, save
 from gibo.optimizers.ars import ARS
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.gibo import GIBO
@@ -24,17 +26,15 @@ from gibo.optimizers.settings import Settings
 from gibo.outcome import Outcome
 from gibo.priors import LogNormal, Normal, Uniform
 from gibo.steps import Decay, GradientAscent, Piecewise
-from gibo_studies.engine import Record
-from gibo_studies.options import PER_SEED, Options, choose
+from gibo_studies import report
 from gibo_studies.paper.control.lqr import LQR
 from gibo_studies.paper.control.lspi import LSPI
-from gibo_studies.report import Columns, Curves, Report, reached, record_of, sample, table
-from gibo_studies.search import iterates
+from gibo_studies.study import PER_SEED, Record, iterates
+from gibo_studies.styles import line_style
 
 STEPS = 300  # of an episode
 BUDGET = 130  # episodes
 MARKS = (3000, 6000, 9000, 12000, 18000, 27000, 39000)  # steps
-COLUMNS = Columns(arm=("method",), repeat="trial", spent="steps", value="relative_cost")
 
 # A method: from the problem, the seeds of its episodes and its own seed to its gains, with the episodes spent on each.
 Method: TypeAlias = Callable[[LQR, Sequence[int], int], Iterator[tuple[int, Array]]]
@@ -128,15 +128,8 @@ METHODS: dict[str, Method] = {
 
 
 @dataclass(frozen=True)
-class LQRStudy(Options):
-    """The methods on the paper's instance, `trials` trials each.
-
-    Attributes:
-        trials: per method.
-        budget: episodes per trial.
-        methods: some of `METHODS`; all by default.
-        seed: of the trials.
-    """
+class LQRStudy(report.CurveStudy):
+    """The methods on the paper's instance, `trials` trials of `budget` episodes each."""
 
     trials: int = 100
     budget: int = BUDGET
@@ -144,9 +137,14 @@ class LQRStudy(Options):
     seed: int = 0
     name: str = "lqr"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "methods", choose(self.methods, METHODS, self.name))
+    data: ClassVar[str] = "costs.csv"
+    columns: ClassVar[report.Columns] = report.Columns(
+        arm=("method",), repeat="trial", spent="steps", value="relative_cost"
+    )
+    quick: ClassVar[Mapping[str, Any]] = {"trials": 4, "budget": 60}
+
+    def known_methods(self) -> Collection[str]:
+        return METHODS
 
     def cells(self) -> list[dict[str, Any]]:
         """Trial by trial."""
@@ -156,37 +154,53 @@ class LQRStudy(Options):
         """The trial's curve: steps of the environment, and the relative cost then; None for an unstable gain."""
         trial = PER_SEED * self.seed + cell["trial"]
         curve = cost_curve(METHODS[cell["method"]], trial, self.budget)
-        return record_of(cell, [(STEPS * spent, cost) for spent, cost in curve])
+        return report.record_of(cell, [(STEPS * spent, cost) for spent, cost in curve])
 
-    def report(self) -> Report:
-        """Costs over the steps of the environment; an unstable gain has none."""
-        return Report(
-            "costs.csv",
-            COLUMNS,
-            grid=lambda arm: range(0, STEPS * self.budget + 1, STEPS),
-            summary=self._summary,
-            statistics=stable_costs,
-        )
+    def grid(self, arm: report.Arm) -> range:
+        return range(0, STEPS * self.budget + 1, STEPS)
 
-    def _summary(self, curves: Curves) -> str:
-        marks = reached(MARKS, STEPS * self.budget)
+    @staticmethod
+    def statistics(costs: Array) -> dict[str, float]:
+        """Share of stable gains; median, 2nd and 98th percentile of their cost, NaN if there is none."""
+        stable = costs[np.isfinite(costs)]
+        low, median, high = np.percentile(stable, [2, 50, 98]) if len(stable) else (math.nan,) * 3
+        return {"stable": len(stable) / len(costs), "median": median, "p2": low, "p98": high}
+
+    def summary(self, curves: report.Curves) -> str:
+        marks = report.reached(MARKS, STEPS * self.budget)
         head = (
             "Share of stable controllers, and median (2nd to 98th percentile) of the stable ones' relative cost "
             f"(J − J*)/J*, after so many steps of the environment; {self.trials} trials.\n\n"
         )
-        rows = [(method, *map(_share_and_cost, sample(each, marks))) for (method,), each in curves.items()]
-        return head + table(("method", *map(str, marks)), rows)
+        rows = [(method, *map(_share_and_cost, report.sample(each, marks))) for (method,), each in curves.items()]
+        return head + report.table(("method", *map(str, marks)), rows)
 
-
-def stable_costs(costs: Array) -> dict[str, float]:
-    """Share of stable gains; median, 2nd and 98th percentile of their cost, NaN if there is none."""
-    stable = costs[np.isfinite(costs)]
-    low, median, high = np.percentile(stable, [2, 50, 98]) if len(stable) else (math.nan,) * 3
-    return {"stable": len(stable) / len(costs), "median": median, "p2": low, "p98": high}
+    @classmethod
+    def figures(cls, out: Path) -> list[Path]:
+        """Share of stable controllers; relative cost of the stable ones: median, 2nd to 98th percentile (figure 5)."""
+        curves = report.read_curves(out, cls.columns)
+        with pyplot() as plt:
+            figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.6), layout="constrained")
+            for (method,), curve in curves.items():
+                steps, style = curve["steps"], line_style(method)
+                left.step(steps, curve["stable"], where="post", **style, label=method)
+                right.step(steps, curve["median"], where="post", **style)
+                band = {"step": "post", "color": style["color"], "alpha": 0.1, "linewidth": 0}
+                right.fill_between(steps, curve["p2"], curve["p98"], **band)
+            left.set_ylim(0.0, 1.03)
+            left.set_ylabel("frequency of stable controllers")
+            right.set_yscale("log")
+            right.set_ylim(1e-3, 1e1)
+            right.set_ylabel("relative cost (median, 2 to 98 %)")
+            for axes in (left, right):
+                axes.set_xlim(0.0, max(curve["steps"][-1] for curve in curves.values()))
+                axes.set_xlabel("steps of the environment")
+            figure.legend(loc="outside upper center", ncols=3)
+            return save(figure, plt, out / "controllers")
 
 
 def _share_and_cost(costs: Array) -> str:
-    found = stable_costs(costs)
+    found = LQRStudy.statistics(costs)
     cost = f"; {found['median']:.3g} ({found['p2']:.2g} to {found['p98']:.2g})" if found["stable"] else ""
     return f"{100 * found['stable']:.0f} %{cost}"
 

@@ -7,13 +7,17 @@ regret, without noise, of the points that the method had returned as its guess a
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
+from gibo._linalg import Array
 from gibo.errors import InputError
+from gibo.figures.style import pyplot, save
 from gibo.optimizers.ars import ARS
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.cma import CMAES
@@ -27,16 +31,14 @@ from gibo.optimizers.vanilla_bo import VanillaBO
 from gibo.outcome import Outcome
 from gibo.priors import Uniform
 from gibo.steps import GradientAscent, GradientScaling
-from gibo_studies.engine import Record
-from gibo_studies.options import PER_SEED, Options, choose
+from gibo_studies import report
 from gibo_studies.paper.problems import NOISE_SD, GPFunction, gp_function
-from gibo_studies.report import Columns, Curves, Report, after, reached, sample, spread_text, table
-from gibo_studies.search import iterates
+from gibo_studies.study import PER_SEED, Record, iterates
+from gibo_studies.styles import line_style
 
 DIMENSIONS = (4, 8, 12, 16, 20, 24, 28, 32, 36)
 BOUNDS = (0.0, 1.0)
 MARKS = (100, 200, 300)
-COLUMNS = Columns(arm=("method", "d"), repeat="function", spent="evaluation", value="regret")
 
 Maker = Callable[[GPFunction], Optimizer]
 
@@ -124,7 +126,7 @@ STUDIES: dict[str, dict[str, Maker]] = {
 
 
 @dataclass(frozen=True)
-class SyntheticStudy(Options):
+class SyntheticStudy(report.CurveStudy):
     """A study by name, its methods on `functions` functions in each of the dimensions, `budget` noisy values each."""
 
     name: str
@@ -134,14 +136,23 @@ class SyntheticStudy(Options):
     methods: tuple[str, ...] = ()
     seed: int = 0
 
+    data: ClassVar[str] = "regret.csv"
+    columns: ClassVar[report.Columns] = report.Columns(
+        arm=("method", "d"), repeat="function", spent="evaluation", value="regret"
+    )
+    quick: ClassVar[Mapping[str, Any]] = {"dimensions": (4, 8), "functions": 3, "budget": 100}
+
     def __post_init__(self) -> None:
-        if self.name not in STUDIES:
-            raise InputError(f"study: expected one of {', '.join(STUDIES)}, got {self.name!r}")
         super().__post_init__()
         if min(self.dimensions) < 1:
             raise InputError(f"dimensions: must be at least 1, got {min(self.dimensions)}")
-        object.__setattr__(self, "methods", choose(self.methods, STUDIES[self.name], self.name))
         object.__setattr__(self, "dimensions", tuple(sorted(set(self.dimensions))))
+
+    def known_methods(self) -> Collection[str]:
+        return STUDIES[self.name]
+
+    def needs(self) -> tuple[str, ...]:
+        return ("cma",) if "CMA-ES" in STUDIES[self.name] else ()
 
     def cells(self) -> list[dict[str, Any]]:
         """Function by function, so that the time left can be told from the first ones."""
@@ -158,22 +169,35 @@ class SyntheticStudy(Options):
         curve = regret_curve(STUDIES[self.name][cell["method"]](function), function, self.budget)
         return {"cell": dict(cell), "regret": curve}
 
-    def report(self) -> Report:
-        """All regrets, and those at the marks for box plots."""
-        return Report(
-            "regret.csv",
-            COLUMNS,
-            grid=lambda arm: range(1, self.budget + 1),
-            summary=self._summary,
-            curve=lambda record: list(enumerate(record["regret"], start=1)),
-            marks=reached(MARKS, self.budget),
+    @staticmethod
+    def curve(record: Record) -> report.Curve:
+        return list(enumerate(record["regret"], start=1))
+
+    def grid(self, arm: report.Arm) -> range:
+        return range(1, self.budget + 1)
+
+    def marks(self) -> list[int]:
+        return report.reached(MARKS, self.budget)
+
+    def summary(self, curves: report.Curves) -> str:
+        head = f"Normalised regret (f* − f)/f*, {self.functions} functions per dimension"
+        marks = self.marks()
+        rows = [
+            (d, method, *(report.spread_text(v, 3) for v in report.sample(each, marks)))
+            for (method, d), each in curves.items()
+        ]
+        return f"{head}: mean ± standard deviation (median).\n\n" + report.table(
+            ("d", "method", *report.after(marks)), rows
         )
 
-    def _summary(self, curves: Curves) -> str:
-        head = f"Normalised regret (f* − f)/f*, {self.functions} functions per dimension"
-        marks = reached(MARKS, self.budget)
-        rows = [(d, method, *(spread_text(v, 3) for v in sample(each, marks))) for (method, d), each in curves.items()]
-        return f"{head}: mean ± standard deviation (median).\n\n" + table(("d", "method", *after(marks)), rows)
+    @classmethod
+    def figures(cls, out: Path) -> list[Path]:
+        curves = report.read_curves(out, cls.columns)
+        return [
+            *regret_figure(curves, out / "regret"),
+            *spread_figure(curves, out / "spread"),
+            *box_figure(report.read_points(out / "marks.csv", cls.columns), out / "boxes"),
+        ]
 
 
 def regret_curve(optimizer: Optimizer, function: GPFunction, budget: int) -> list[float]:
@@ -193,3 +217,88 @@ def regret_curve(optimizer: Optimizer, function: GPFunction, budget: int) -> lis
 def function_of(d: int, seed: int) -> GPFunction:
     """The function given by (d, seed), which several cells of a process share."""
     return gp_function(d, seed)
+
+
+# -- figures ----------------------------------------------------------------------------------------------------------
+
+
+def regret_figure(curves: dict[report.Arm, dict[str, Array]], path: Path) -> list[Path]:
+    """Mean regret over the evaluations, logarithmic, a panel per dimension (figures 3, 8 and 11 of the paper)."""
+    with pyplot() as plt:
+        from matplotlib import ticker
+
+        figure, panels = _panels(plt, curves)
+        for (method, d), curve in curves.items():
+            panels[d].semilogy(curve["evaluation"], np.maximum(curve["mean"], 1e-4), **line_style(method))
+        for axes in panels.values():
+            axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+            axes.yaxis.set_minor_formatter(ticker.NullFormatter())
+        _name_lines(figure, curves, "mean normalised regret")
+        return save(figure, plt, path)
+
+
+def spread_figure(curves: dict[report.Arm, dict[str, Array]], path: Path) -> list[Path]:
+    """Mean and standard deviation of the regret, linear, a panel per dimension (figures 10 and 13 of the paper)."""
+    with pyplot() as plt:
+        figure, panels = _panels(plt, curves)
+        for (method, d), curve in curves.items():
+            n, mean, sd, style = curve["evaluation"], curve["mean"], curve["sd"], line_style(method)
+            panels[d].plot(n, mean, **style)
+            band = {"color": style["color"], "alpha": 0.15, "linewidth": 0, "rasterized": True}
+            panels[d].fill_between(n, np.maximum(mean - sd, 0.0), mean + sd, **band)
+        for axes in panels.values():
+            axes.set_ylim(0.0, 1.3)
+        _name_lines(figure, curves, "normalised regret, mean ± standard deviation")
+        return save(figure, plt, path)
+
+
+def box_figure(marks: report.Curves, path: Path) -> list[Path]:
+    """Distribution of the regret at the last mark (figures 4, 8 and 12): whiskers 1.5 interquartile ranges."""
+    last = max(mark for each in marks.values() for mark, _ in each[0])
+    with pyplot() as plt:
+        figure, panels = _panels(plt, marks, share=False)
+        for d, axes in panels.items():
+            regrets = {method: [curve[-1][1] for curve in each] for (method, of), each in marks.items() if of == d}
+            boxes = axes.boxplot(
+                list(regrets.values()),
+                showmeans=True,
+                widths=0.6,
+                patch_artist=True,
+                medianprops={"color": "black"},
+                meanprops={"marker": "o", "markerfacecolor": "white", "markeredgecolor": "black", "markersize": 4},
+                flierprops={"markersize": 3},
+            )
+            for box, method in zip(boxes["boxes"], regrets, strict=True):
+                box.set_facecolor(line_style(method)["color"])
+                box.set_alpha(0.7)
+            axes.set_xticks(range(1, len(regrets) + 1), list(regrets), rotation=35, ha="right", fontsize=7)
+            axes.set_ylim(bottom=0.0)
+        figure.supylabel(f"normalised regret after {last} values", fontsize=10)
+        return save(figure, plt, path)
+
+
+def _panels(plt: Any, arms: Mapping[report.Arm, Any], share: bool = True) -> tuple[Any, dict[int, Any]]:
+    """A figure with a panel for each dimension."""
+    dimensions = sorted({d for _, d in arms})
+    columns = min(3, len(dimensions))
+    rows = math.ceil(len(dimensions) / columns)
+    size = (2.0 + 2.6 * columns, 1.0 + 2.2 * rows)
+    figure, grid = plt.subplots(
+        rows, columns, figsize=size, sharex=share, sharey=share, squeeze=False, layout="constrained"
+    )
+    for axes in grid.ravel()[len(dimensions) :]:
+        axes.remove()
+    panels = dict(zip(dimensions, grid.ravel(), strict=False))
+    for d, axes in panels.items():
+        axes.set_title(f"d = {d}", fontsize=9)
+    return figure, panels
+
+
+def _name_lines(figure: Any, arms: Mapping[report.Arm, Any], ylabel: str) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], **line_style(name), label=name) for name in dict.fromkeys(method for method, _ in arms)]
+    figure.supylabel(ylabel, fontsize=10)
+    figure.supxlabel("evaluations", fontsize=10)
+    figure.legend(handles=handles, loc="outside upper center", ncols=min(3, len(handles)))

@@ -1,0 +1,1 @@
+"""What a default is judged by."""

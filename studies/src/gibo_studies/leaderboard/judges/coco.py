@@ -36,7 +36,6 @@ from gibo_studies.leaderboard.task import Problem, Task
 DIMENSIONS = (5, 10, 20)
 LOOKS = (5, 10, 30)  # evaluations per dimension
 SCALE = 2.0
-NEEDS = ("cocoex",)
 
 # The function of `bbob` with the best point and value of each three functions of `bbob-noisy`.
 SAME_SEED = {101: 1, 104: 8, 107: 1, 110: 8, 113: 7, 116: 10, 119: 14, 122: 17, 125: 19, 128: 21}
@@ -55,10 +54,7 @@ def tasks(suite: str) -> tuple[Task, ...]:
 def _task(function: Function) -> Task:
     d = function.d
     marks = tuple(factor * d for factor in LOOKS)
-    return Task(
-        f"{function.suite} f{function.number} d{d}", np.zeros(d), SCALE, marks[-1], function, "own", marks,
-        bounds=(-5.0, 5.0), needs=NEEDS,
-    )  # fmt: skip
+    return Task(f"{function.suite} f{function.number} d{d}", np.zeros(d), SCALE, function, marks, bounds=(-5.0, 5.0))
 
 
 @dataclass(frozen=True)

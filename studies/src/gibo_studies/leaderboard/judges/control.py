@@ -20,7 +20,6 @@ from gibo_studies.leaderboard.judges.policies import with_policies
 from gibo_studies.leaderboard.task import Task
 
 STEPS = 250
-NEEDS = ("gymnasium", "dm_control")
 
 # Numbers in a state and outputs of a policy.
 FIRST_OF_EACH_DOMAIN = {
@@ -44,7 +43,7 @@ FIRST_OF_EACH_DOMAIN = {
 def tasks() -> tuple[Task, ...]:
     """The list; see the module's text."""
     environments = {name: (*sizes, float(STEPS)) for name, sizes in FIRST_OF_EACH_DOMAIN.items()}
-    return with_policies(environments, lambda name: NEEDS, environment)
+    return with_policies(environments, environment)
 
 
 def environment(name: str) -> Any:

@@ -23,8 +23,9 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -38,7 +39,9 @@ LOOKS = (10, 20, 40)
 MARGIN = 1.5  # a start costs at least so many times as much as the best gains known
 NOISE = 0.02  # standard deviation of a measurement
 
-Episode = Callable[[Sequence[float], np.random.Generator], float]
+# The control error and the input at each step of an episode, which ends early when it leaves its limits.
+Simulation: TypeAlias = Iterator[tuple[float, float]]
+Episode: TypeAlias = Callable[[Sequence[float], np.random.Generator, int], Simulation]
 
 
 class Delay:
@@ -59,10 +62,10 @@ class PID:
     """
 
     def __init__(
-        self, p: float, i: float, d: float, filter: float, limit: float, dt: float, setpoint_weight: float = 1.0
+        self, dt: float, limit: float, p: float, i: float, d: float = 0.0, filter: float = 0.0, weight: float = 1.0
     ) -> None:
         self.p, self.i, self.d, self.limit, self.dt = p, i, d, limit, dt
-        self.weight, self.blend = setpoint_weight, dt / (filter + dt)
+        self.weight, self.blend = weight, dt / (filter + dt)
         self.integral = self.filtered = 0.0
 
     def __call__(self, setpoint: float, y: float) -> float:
@@ -76,66 +79,42 @@ class PID:
         return limited
 
 
-@dataclass(frozen=True)
-class Disturbances:
+class Disturbances(NamedTuple):
     """What is random in an episode: the sizes of the setpoint's step and of the load, and the measurement's noise."""
 
     setpoint: float
     load: float
     noise: list[float]
 
-    @staticmethod
-    def draw(rng: np.random.Generator, steps: int) -> Disturbances:
+    @classmethod
+    def draw(cls, rng: np.random.Generator, steps: int) -> Disturbances:
         setpoint, load = 1.0 + 0.2 * rng.standard_normal(), 0.5 + 0.2 * rng.standard_normal()
-        return Disturbances(setpoint, load, (NOISE * rng.standard_normal(steps)).tolist())
-
-
-class Cost:
-    """The mean of squared errors and of `weight` times the input's squared changes."""
-
-    def __init__(self, steps: int, weight: float) -> None:
-        self.steps, self.weight = steps, weight
-        self.total = self.before = 0.0
-
-    def add(self, error: float, u: float) -> None:
-        self.total += min(error * error + self.weight * (u - self.before) ** 2, WORST)
-        self.before = u
-
-    def value(self, finished: int) -> float:
-        """Minus the mean, of an episode that ended after so many steps."""
-        return -(self.total + WORST * (self.steps - finished)) / self.steps
+        return cls(setpoint, load, (NOISE * rng.standard_normal(steps)).tolist())
 
 
 def _setpoint_control(
-    plant: Callable[[list[float], float, float], list[float]],
-    state: int,
-    delay: int,
-    dt: float,
-    steps: int,
-    controller: Callable[[Sequence[float], float], Callable[[float, float], float]],
+    plant: Callable[[list[float], float, float], list[float]], state: int, delay: int, dt: float, **fixed: float
 ) -> Episode:
-    """A plant with one input and one output, which is its state's first entry, under a controller.
+    """A plant with one input and one output, which is its state's first entry, under a PID controller.
 
     Args:
         plant: the state's derivative, from the state, the delayed input and the load.
         state: its length.
         delay: of the input, in steps.
         dt: the integrator's step (Euler).
-        steps: of an episode.
-        controller: made of the gains and dt; from the setpoint and the measured output to the input.
+        fixed: what is not tuned of the controller.
     """
 
-    def episode(gains: Sequence[float], rng: np.random.Generator) -> float:
-        given, control, pipe = Disturbances.draw(rng, steps), controller(gains, dt), Delay(delay)
-        x, cost = [0.0] * state, Cost(steps, 0.02)
+    def episode(gains: Sequence[float], rng: np.random.Generator, steps: int) -> Simulation:
+        given, control, pipe = Disturbances.draw(rng, steps), PID(dt, 5.0, *gains, **fixed), Delay(delay)
+        x = [0.0] * state
         for k in range(steps):
             u = control(given.setpoint, x[0] + given.noise[k])
-            cost.add(given.setpoint - x[0], u)
+            yield given.setpoint - x[0], u
             slope = plant(x, pipe(u), given.load if 2 * k > steps else 0.0)
             x = [value + dt * rate for value, rate in zip(x, slope, strict=True)]
             if abs(x[0]) > LIMIT:
-                return cost.value(k + 1)
-        return cost.value(steps)
+                return
 
     return episode
 
@@ -157,90 +136,69 @@ def _resonant(x: list[float], u: float, load: float) -> list[float]:
     return [x[1], frequency**2 * (u + load - x[0]) - 2.0 * damping * frequency * x[1]]
 
 
-def _pi(gains: Sequence[float], dt: float) -> PID:
-    return PID(gains[0], gains[1], 0.0, 0.0, 5.0, dt)
-
-
-def _pid(gains: Sequence[float], dt: float) -> PID:
-    return PID(gains[0], gains[1], gains[2], 0.1, 5.0, dt)
-
-
-def _pid_filter(gains: Sequence[float], dt: float) -> PID:
-    return PID(gains[0], gains[1], gains[2], gains[3], 5.0, dt)
-
-
-def _pid_weight(gains: Sequence[float], dt: float) -> PID:
-    return PID(gains[0], gains[1], gains[2], gains[3], 5.0, dt, setpoint_weight=gains[4])
-
-
-def motor_cascade(gains: Sequence[float], rng: np.random.Generator) -> float:
+def motor_cascade(gains: Sequence[float], rng: np.random.Generator, steps: int) -> Simulation:
     """The angle's P controller asks for a speed, the speed's PI controller for a voltage, which arrives delayed."""
-    steps, dt = 250, 0.02
+    dt = 0.02
     outer, p, i, forward = gains
-    given, inner, pipe = Disturbances.draw(rng, steps), PID(p, i, 0.0, 0.02, 12.0, dt), Delay(2)
+    given, inner, pipe = Disturbances.draw(rng, steps), PID(dt, 12.0, p, i, filter=0.02), Delay(2)
     current = speed = angle = 0.0
-    cost = Cost(steps, 0.002)
     for k in range(steps):
         wanted = outer * (given.setpoint - angle - given.noise[k])
         u = inner(wanted, speed) + forward * wanted
-        cost.add(given.setpoint - angle, u)
+        yield given.setpoint - angle, u
         current += dt * 10.0 * (pipe(min(max(u, -12.0), 12.0)) - current - 0.5 * speed)
         speed += dt * 2.0 * (current - 0.3 * speed - (2.0 * given.load if 2 * k > steps else 0.0))
         angle += dt * speed
         if abs(angle) > LIMIT or abs(speed) > 100.0:
-            return cost.value(k + 1)
-    return cost.value(steps)
+            return
 
 
-def tank_cascade(gains: Sequence[float], rng: np.random.Generator) -> float:
+def tank_cascade(gains: Sequence[float], rng: np.random.Generator, steps: int) -> Simulation:
     """The level's PI controller asks for an inflow, the flow's PI controller for a valve, which answers delayed."""
-    steps, dt = 300, 0.2
+    dt = 0.2
     p, i, inner_p, inner_i, filter = gains
     given, pipe = Disturbances.draw(rng, steps), Delay(5)
-    outer, inner = PID(p, i, 0.0, filter, 4.0, dt), PID(inner_p, inner_i, 0.0, 0.0, 6.0, dt)
+    outer, inner = PID(dt, 4.0, p, i, filter=filter), PID(dt, 6.0, inner_p, inner_i)
     flow, level = 0.5, 1.0
-    cost = Cost(steps, 0.02)
     for k in range(steps):
         target = 1.0 + given.setpoint
         wanted = max(0.0, outer(target, level + given.noise[k]))
         u = inner(wanted, flow)
-        cost.add(target - level, u)
+        yield target - level, u
         flow += dt * 0.8 * (max(0.0, pipe(u)) - flow)
         outflow = 0.5 * math.sqrt(max(level, 0.0)) + (0.5 * given.load if 2 * k > steps else 0.0)
         level = max(0.0, level + dt * 0.4 * (flow - outflow))
         if level > LIMIT:
-            return cost.value(k + 1)
-    return cost.value(steps)
+            return
 
 
-def cart_pole(gains: Sequence[float], rng: np.random.Generator) -> float:
+def cart_pole(gains: Sequence[float], rng: np.random.Generator, steps: int) -> Simulation:
     """Four gains of an inverted pendulum's state; the force arrives delayed."""
-    steps, dt = 250, 0.02
+    dt = 0.02
     position, velocity, angle, turning = gains
     x, v, w = 0.5 * rng.standard_normal(), 0.0, 0.0
     a = 0.1 * rng.standard_normal()
     noise = (0.2 * NOISE * rng.standard_normal((steps, 4))).tolist()
     pushes = (3.0 * rng.standard_normal(steps)).tolist()
-    pipe, cost = Delay(2), Cost(steps, 0.001)
+    pipe = Delay(2)
     for k, (n0, n1, n2, n3) in enumerate(noise):
         u = position * (x + n0) + velocity * (v + n1) + angle * (a + n2) + turning * (w + n3)
-        cost.add(math.sqrt(x * x + 10.0 * a * a), u)
+        yield math.sqrt(x * x + 10.0 * a * a), u
         force = min(max(pipe(u), -30.0), 30.0) + pushes[k]
         v += dt * (force - 0.98 * a)
         w += dt * (21.6 * a - 2.0 * force)
         x, a = x + dt * v, a + dt * w
         if abs(x) > 3.0 or abs(a) > 0.8:
-            return cost.value(k + 1)
-    return cost.value(steps)
+            return
 
 
-def two_mass(gains: Sequence[float], rng: np.random.Generator) -> float:
+def two_mass(gains: Sequence[float], rng: np.random.Generator, steps: int) -> Simulation:
     """Two masses with a spring: the far one is to be moved by a force on the near one; six gains with the filter's."""
-    steps, dt = 300, 0.02
+    dt = 0.02
     near_p, near_d, far_p, far_d, i, filter = gains
     given, pipe = Disturbances.draw(rng, steps), Delay(3)
     x1 = v1 = x2 = v2 = integral = filtered = rate = 0.0
-    blend, cost = dt / (filter + dt), Cost(steps, 0.002)
+    blend = dt / (filter + dt)
     for k in range(steps):
         before, filtered = filtered, filtered + blend * (x2 + given.noise[k] - filtered)
         rate = (filtered - before) / dt
@@ -248,14 +206,13 @@ def two_mass(gains: Sequence[float], rng: np.random.Generator) -> float:
         integral += dt * i * error
         u = far_p * error + near_p * (given.setpoint - x1) - near_d * v1 - far_d * rate + integral
         u = min(max(u, -20.0), 20.0)
-        cost.add(given.setpoint - x2, u)
+        yield given.setpoint - x2, u
         spring = 20.0 * (x1 - x2) + 0.3 * (v1 - v2)
         v1 += dt * (pipe(u) - spring)
         v2 += dt * (spring - (2.0 * given.load if 2 * k > steps else 0.0))
         x1, x2 = x1 + dt * v1, x2 + dt * v2
         if abs(x2) > LIMIT:
-            return cost.value(k + 1)
-    return cost.value(steps)
+            return
 
 
 @dataclass(frozen=True)
@@ -263,7 +220,8 @@ class Plant:
     """A plant with its controller.
 
     Attributes:
-        episode: minus the mean cost of an episode, from the gains and a generator.
+        episode: from the gains, a generator and its steps.
+        weight: of the input's squared changes.
         ranges: (low, high) of each gain.
         best: the highest mean value known over the judging episodes, found by a long search with differential evolution
             and Nelder-Mead on that mean itself.
@@ -271,8 +229,19 @@ class Plant:
 
     name: str
     episode: Episode
+    steps: int
+    weight: float
     ranges: tuple[tuple[float, float], ...]
     best: float
+
+    def value(self, gains: Sequence[float], rng: np.random.Generator) -> float:
+        """Minus the mean cost of an episode."""
+        total, before, finished = 0.0, 0.0, 0
+        for error, u in self.episode(gains, rng, self.steps):
+            total += min(error * error + self.weight * (u - before) ** 2, WORST)
+            before = u
+            finished += 1
+        return -(total + WORST * (self.steps - finished)) / self.steps
 
     def gains(self, x: Array) -> list[float]:
         """From parameters in [0, 1]."""
@@ -282,7 +251,7 @@ class Plant:
     def truth(self, x: Array) -> float:
         """The mean over the judging episodes."""
         gains, n = self.gains(x), JUDGING_EPISODES
-        return math.fsum(self.episode(gains, generator(self.name, e, 2)) for e in range(n)) / n
+        return math.fsum(self.value(gains, generator(self.name, e, 2)) for e in range(n)) / n
 
     def __call__(self, number: int) -> Problem:
         """The start is the first draw from the box's lower half that costs at least `MARGIN` times the best."""
@@ -292,7 +261,7 @@ class Plant:
             start = rng.uniform(0.0, 0.5, len(self.ranges))
 
         def evaluate(x: Array, seed: int) -> float:
-            return self.episode(self.gains(x), generator(self.name, seed, 1))
+            return self.value(self.gains(x), generator(self.name, seed, 1))
 
         return Problem(evaluate, self.truth, self.best, start=start)
 
@@ -300,27 +269,27 @@ class Plant:
 def tasks() -> tuple[Task, ...]:
     """All plants, in the unit box; the scale is a fifth of its width."""
     return tuple(
-        Task(name, np.full(len(plant.ranges), 0.25), 0.2, LOOKS[-1], plant, "own", LOOKS, bounds=(0.0, 1.0))
+        Task(name, np.full(len(plant.ranges), 0.25), 0.2, plant, LOOKS, bounds=(0.0, 1.0))
         for name, plant in PLANTS.items()
     )
 
 
-_LAG = _setpoint_control(_lag, 1, 10, 0.05, 300, _pi)
-_INTEGRATING = _setpoint_control(_integrating, 2, 10, 0.05, 300, _pid)
-_FOURTH_ORDER = _setpoint_control(_fourth_order, 4, 0, 0.1, 300, _pid_filter)
-_RESONANT = _setpoint_control(_resonant, 2, 4, 0.05, 300, _pid_weight)
+_LAG = _setpoint_control(_lag, 1, 10, 0.05)
+_INTEGRATING = _setpoint_control(_integrating, 2, 10, 0.05, filter=0.1)
+_FOURTH_ORDER = _setpoint_control(_fourth_order, 4, 0, 0.1)
+_RESONANT = _setpoint_control(_resonant, 2, 4, 0.05)
 
 _P, _I = (0.05, 5.0), (0.005, 0.5)  # ranges that several plants share
 PLANTS = {
     plant.name: plant
     for plant in (
-        Plant("lag-pi", _LAG, (_P, _P), -0.0577),
-        Plant("integrating", _INTEGRATING, (_P, _I, _P), -0.1299),
-        Plant("fourth-order", _FOURTH_ORDER, (_P, (0.01, 1.0), _P, (0.02, 2.0)), -0.0743),
-        Plant("resonant", _RESONANT, ((0.02, 2.0), _P, (0.02, 2.0), (0.02, 2.0), (0.05, 2.0)), -0.0571),
-        Plant("motor-cascade", motor_cascade, ((0.2, 20.0), (0.1, 10.0), (0.1, 10.0), _P), -0.0709),
-        Plant("tank-cascade", tank_cascade, (_P, _I, _P, _P, _P), -0.0402),
-        Plant("cart-pole", cart_pole, ((0.2, 20.0), (0.5, 50.0), (3.0, 100.0), (0.5, 50.0)), -0.0833),
-        Plant("two-mass", two_mass, (*((0.2, 20.0),) * 2, *((0.1, 10.0),) * 3, (0.01, 1.0)), -0.0914),
+        Plant("lag-pi", _LAG, 300, 0.02, (_P, _P), -0.0577),
+        Plant("integrating", _INTEGRATING, 300, 0.02, (_P, _I, _P), -0.1299),
+        Plant("fourth-order", _FOURTH_ORDER, 300, 0.02, (_P, (0.01, 1.0), _P, (0.02, 2.0)), -0.0743),
+        Plant("resonant", _RESONANT, 300, 0.02, ((0.02, 2.0), _P, (0.02, 2.0), (0.02, 2.0), (0.05, 2.0)), -0.0571),
+        Plant("motor-cascade", motor_cascade, 250, 0.002, ((0.2, 20.0), (0.1, 10.0), (0.1, 10.0), _P), -0.0709),
+        Plant("tank-cascade", tank_cascade, 300, 0.02, (_P, _I, _P, _P, _P), -0.0402),
+        Plant("cart-pole", cart_pole, 250, 0.001, ((0.2, 20.0), (0.5, 50.0), (3.0, 100.0), (0.5, 50.0)), -0.0833),
+        Plant("two-mass", two_mass, 300, 0.002, (*((0.2, 20.0),) * 2, *((0.1, 10.0),) * 3, (0.01, 1.0)), -0.0914),
     )
 }

@@ -13,26 +13,22 @@ from __future__ import annotations
 
 import csv
 import functools
-import importlib
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
 
 from gibo.errors import InputError
-from gibo_studies.engine import Record
-from gibo_studies.leaderboard.comparison import interquartile_mean
-from gibo_studies.leaderboard.judges.tables import by_task, by_trial, looks_of, summary
+from gibo_studies.engine import read_definition
+from gibo_studies.leaderboard.judges import coco, control, gains, policies, simopt, tables
 from gibo_studies.leaderboard.methods import METHODS, REEVALUATED, chosen_methods, method_of
-from gibo_studies.leaderboard.run import Look, look_at_a_run, prepared
-from gibo_studies.leaderboard.task import Task
-from gibo_studies.leaderboard.tasks import missing
-from gibo_studies.options import PER_SEED, Options, choose
+from gibo_studies.leaderboard.run import Look, look_at_a_run
+from gibo_studies.leaderboard.task import Task, prepared
+from gibo_studies.report import read_csv, write_csv
+from gibo_studies.study import PER_SEED, Record, Study, choose, missing, results_folder
 
-NAME = "judge"
 # Columns of a judge's file. `share` is the true value as a share of the way from the start's to the best known one;
 # `mean` is the mean of what an evaluation gives, which the interval is of; empty where there is none.
 ROW = ("task", "trial", "method", "look", "share", "true", "mean", "believed", "low", "high", "at_start")
@@ -45,87 +41,65 @@ class Judge:
     """See the module's text.
 
     Attributes:
-        name: on the command line.
         rule: that made the list, in a sentence.
-        place: of the function that gives the tasks, as ``module:function``, and its arguments.
+        tasks: all of them.
         trials: per task.
         needs: modules that it needs.
         extra: of gibo-studies that installs these.
         apart: how the names of the tasks end that have tables of their own, because fewer runs are made of them.
     """
 
-    name: str
     rule: str
-    place: str
+    tasks: Callable[[], tuple[Task, ...]]
     trials: int
-    arguments: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     extra: str = "judges"
     apart: str = ""
 
-    def tasks(self) -> tuple[Task, ...]:
-        """All that are installed."""
-        module, name = self.place.split(":")
-        found: Iterable[Task] = getattr(importlib.import_module(module), name)(*self.arguments)
-        return tuple(task for task in found if not missing(task.needs))
 
-
-_HERE = "gibo_studies.leaderboard.judges"
 JUDGES = {
-    judge.name: judge
-    for judge in (
-        Judge(
-            "coco-noisy",
-            "all 30 functions of COCO's suite bbob-noisy in 5, 10 and 20 dimensions, instances 1 to 5; "
-            "after 5d, 10d and 30d values",
-            f"{_HERE}.coco:tasks", 5, ("bbob-noisy",), ("cocoex",), apart=" d20",
-        ),
-        Judge(
-            "coco",
-            "all 24 functions of COCO's suite bbob in 5, 10 and 20 dimensions, instances 1 to 5; "
-            "after 5d, 10d and 30d values",
-            f"{_HERE}.coco:tasks", 5, ("bbob",), ("cocoex",), apart=" d20",
-        ),
-        Judge(
-            "gains",
-            "eight plants with two to six gains, 20 trials with other starts; after 10, 20 and 40 values",
-            f"{_HERE}.gains:tasks", 20,
-        ),
-        Judge(
-            "simopt",
-            "all problems of simoptlib with two or more continuous variables between bounds, 10 trials; "
-            "after 5d, 10d and 30d values",
-            f"{_HERE}.simopt:tasks", 10, (), ("simopt",), "simopt",
-        ),
-        Judge(
-            "policies",
-            "linear policies and perceptrons with 4 to 110 parameters in Gymnasium's classic control and MuJoCo "
-            "environments; 10 trials with the parameters in random order; after 50, 100 and 200 episodes",
-            f"{_HERE}.policies:tasks", 10, (), ("gymnasium", "mujoco"),
-        ),
-        Judge(
-            "control",
-            "linear policies and perceptrons with 4 to 110 parameters in the first task of each domain of dm_control's "
-            "benchmarking suite; 10 trials with the parameters in random order; after 50, 100 and 200 episodes of 250 "
-            "steps",
-            f"{_HERE}.control:tasks", 10, (), ("gymnasium", "dm_control"), "dm-control",
-        ),
-    )
+    "coco-noisy": Judge(
+        "all 30 functions of COCO's suite bbob-noisy in 5, 10 and 20 dimensions, instances 1 to 5; "
+        "after 5d, 10d and 30d values",
+        functools.partial(coco.tasks, "bbob-noisy"), 5, ("cocoex",), apart=" d20",
+    ),
+    "coco": Judge(
+        "all 24 functions of COCO's suite bbob in 5, 10 and 20 dimensions, instances 1 to 5; "
+        "after 5d, 10d and 30d values",
+        functools.partial(coco.tasks, "bbob"), 5, ("cocoex",), apart=" d20",
+    ),
+    "gains": Judge(
+        "eight plants with two to six gains, 20 trials with other starts; after 10, 20 and 40 values", gains.tasks, 20
+    ),
+    "simopt": Judge(
+        "all problems of simoptlib with two or more continuous variables between bounds, 10 trials; "
+        "after 5d, 10d and 30d values",
+        simopt.tasks, 10, ("simopt",), "simopt",
+    ),
+    "policies": Judge(
+        "linear policies and perceptrons with 4 to 110 parameters in Gymnasium's classic control and MuJoCo "
+        "environments; 10 trials with the parameters in random order; after 50, 100 and 200 episodes",
+        policies.tasks, 10, ("gymnasium", "mujoco"),
+    ),
+    "control": Judge(
+        "linear policies and perceptrons with 4 to 110 parameters in the first task of each domain of dm_control's "
+        "benchmarking suite; 10 trials with the parameters in random order; after 50, 100 and 200 episodes of 250 "
+        "steps",
+        control.tasks, 10, ("gymnasium", "dm_control"), "dm-control",
+    ),
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
-class JudgeStudy(Options):
+class JudgeStudy(Study):
     """Methods before a judge.
 
     Attributes:
-        judge: its name.
+        folder: where the cells are.
         methods: names, or ``module:Class``.
         tasks: some of its tasks by their names; all by default.
         dimensions: only the tasks with so many parameters; all by default.
         trials: fewer than the judge's own; None for these.
-        seed: of the trials.
-        folder: where the cells are.
     """
 
     folder: Path
@@ -135,7 +109,7 @@ class JudgeStudy(Options):
     dimensions: tuple[int, ...] = ()
     trials: int | None = None
     seed: int = 0
-    name: str = NAME
+    name: str = "judge"
 
     reports_unfinished: ClassVar[bool] = True
 
@@ -143,75 +117,67 @@ class JudgeStudy(Options):
         super().__post_init__()
         if self.judge not in JUDGES:
             raise InputError(f"judge: expected one of {', '.join(JUDGES)}, got {self.judge!r}")
-        lacking = missing(JUDGES[self.judge].needs)
-        if lacking:
-            extra = JUDGES[self.judge].extra
-            raise InputError(f"judge: {self.judge} needs {', '.join(lacking)}: pip install 'gibo-studies[{extra}]'")
+        judge = JUDGES[self.judge]
+        if lacking := missing(judge.needs):
+            install = f"pip install 'gibo-studies[{judge.extra}]'"
+            raise InputError(f"judge: {self.judge} needs {', '.join(lacking)}: {install}")
         if not self.methods:
             raise InputError('methods: name those to judge, such as --methods "GIBO;CMA-ES"')
         object.__setattr__(self, "methods", chosen_methods(self.methods))
-        lacking = [
-            f"{name} (needs {', '.join(missing(METHODS[name].needs))})"
-            for name in self.methods
-            if missing(METHODS[name].needs)
-        ]
-        if lacking:
+        without = {name: ", ".join(missing(METHODS[name].needs)) for name in self.methods}
+        if lacking := [f"{name} (needs {modules})" for name, modules in without.items() if modules]:
             raise InputError(f"methods: not installed: {'; '.join(lacking)}")
         if self.tasks:
-            known = [task.name for task in JUDGES[self.judge].tasks()]
+            known = [task.name for task in judge.tasks()]
             object.__setattr__(self, "tasks", choose(self.tasks, known, self.judge, "tasks"))
-        most = JUDGES[self.judge].trials
-        if self.trials is not None and self.trials > most:
-            raise InputError(f"trials: {self.judge} has {most}, got {self.trials}")
+        if self.trials is not None and self.trials > judge.trials:
+            raise InputError(f"trials: {self.judge} has {judge.trials}, got {self.trials}")
 
     def definition(self) -> dict[str, Any]:
         """What a cell's result depends on besides the cell."""
-        return {"name": self.name, "judge": self.judge, "seed": self.seed, "gibo": version("gibo")}
-
-    def chosen(self) -> tuple[Task, ...]:
-        """The judge's tasks with the chosen names and numbers of parameters."""
-        found = [task for task in JUDGES[self.judge].tasks() if not self.tasks or task.name in self.tasks]
-        return tuple(task for task in found if not self.dimensions or task.d in self.dimensions)
+        found = super().definition()
+        return {name: found[name] for name in ("name", "judge", "seed", "gibo")}
 
     def cells(self) -> list[dict[str, Any]]:
         """Trial by trial."""
-        trials = JUDGES[self.judge].trials if self.trials is None else self.trials
+        chosen = [
+            task.name
+            for task in JUDGES[self.judge].tasks()
+            if (not self.tasks or task.name in self.tasks) and (not self.dimensions or task.d in self.dimensions)
+        ]
         return [
-            {"task": task.name, "method": method, "trial": trial}
-            for trial in range(trials)
-            for task in self.chosen()
+            {"task": task, "method": method, "trial": trial}
+            for trial in range(self.trials or JUDGES[self.judge].trials)
+            for task in chosen
             for method in self.methods
         ]
 
     def run_cell(self, cell: Mapping[str, Any]) -> Record:
-        """The looks of a run."""
-        task, problem = prepared(_named(self.judge, cell["task"]), PER_SEED * self.seed + cell["trial"])
+        """The rows of a run."""
+        number = PER_SEED * self.seed + cell["trial"]
+        known = {task.name: task for task in JUDGES[self.judge].tasks()}
+        task, problem = prepared(known[cell["task"]], number)
         method = method_of(cell["method"])
         if problem.observe is not None:
             folder = self.folder / "coco" / _file_name(cell["method"]) / f"{_file_name(task.name)}-{cell['trial']}"
             problem.observe(folder.absolute(), cell["method"])
-        optimizer = method.make(task, task.scale, PER_SEED * self.seed + cell["trial"])
-        looked = look_at_a_run(task, problem, optimizer, [0, *task.marks], reevaluate=method.luckiest)
-        return {
-            "cell": dict(cell),
-            "reference": looked.reference,
-            "looks": [_as_plain(look) for look in looked.looks],
-            "reevaluated": [_as_plain(look) for look in looked.reevaluated],
-            "own_seconds": round(looked.own_seconds, 3),
-            "commit": commit(),
-        }
+        optimizer = method.make(task, task.scale, number)
+        looked = look_at_a_run(task, problem, optimizer, task.marks, reevaluate=method.luckiest)
+        rows = [_row(cell, cell["method"], look) for look in looked.looks]
+        rows += [_row(cell, f"{cell['method']}{REEVALUATED}", look) for look in looked.reevaluated]
+        return {"cell": dict(cell), "rows": rows, "commit": commit()}
 
     # -- what is written ----------------------------------------------------------------------------------------------
 
     def write(self, records: Sequence[Record], out: Path, footnote: str) -> str:
-        """The compact rows, merged with those of other methods; the tables; and a line in the log."""
-        folder = results_folder(out)
+        """The rows, merged with those of other methods; the tables; and a line in the log."""
+        folder, judge = results_folder("judges", out), JUDGES[self.judge]
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.judge}.csv"
-        new = [row for record in records for row in rows_of(record)]
+        new = [row for record in records for row in record["rows"]]
         rows = merged(read_rows(path), new)
-        _write_rows(path, rows)
-        text = summary(self.judge, JUDGES[self.judge].rule, rows, JUDGES[self.judge].apart)
+        write_csv(path, ROW, ([row[name] for name in ROW] for row in rows))
+        text = tables.summary(self.judge, judge.rule, rows, judge.apart)
         (folder / f"{self.judge}.md").write_text(f"{text}\n{footnote}\n", encoding="utf-8")
         self._log(folder / "log.csv", records, new)
         return text
@@ -225,59 +191,27 @@ class JudgeStudy(Options):
             date = time.strftime("%Y-%m-%d %H:%M")
             done = f"{len(records)} of {len(self.cells())}"
             commits = ", ".join(sorted({record["commit"] for record in records}))
-            writer.writerow((date, commits, self.judge, "; ".join(self.methods), done, self._in_short(rows)))
+            result = tables.in_short(rows, self.methods)
+            writer.writerow((date, commits, self.judge, "; ".join(self.methods), done, result))
 
-    def _in_short(self, rows: Sequence[Mapping[str, str]]) -> str:
-        """The interquartile mean of these runs at the last look."""
-        looks = looks_of(rows)
-        last = [row for row in rows if int(row["look"]) == looks[row["task"]][-1]]
-        texts = []
-        for method in self.methods:
-            shares = by_task(by_trial([row for row in last if row["method"] == method]))
-            texts.append(f"{method} {100 * interquartile_mean(shares).mean:.0f} %" if shares else f"{method}: none")
-        return "; ".join(texts)
-
-
-def _named(judge: str, name: str) -> Task:
-    return next(task for task in JUDGES[judge].tasks() if task.name == name)
+    @classmethod
+    def figures(cls, out: Path) -> list[Path]:
+        """From the rows of the judge that a study's folder names; without the points that were evaluated again."""
+        name, folder = read_definition(out)["judge"], results_folder("judges", out)
+        rows = [row for row in read_rows(folder / f"{name}.csv") if not row["method"].endswith(REEVALUATED)]
+        return tables.figure(name, rows, JUDGES[name].apart, folder / name)
 
 
 def _file_name(text: str) -> str:
     return "".join(c if c.isalnum() or c in "-_." else "-" for c in text)
 
 
-def _as_plain(look: Look) -> dict[str, Any]:
-    return {name: getattr(look, name) for name in Look.__dataclass_fields__}
-
-
-# -- rows -------------------------------------------------------------------------------------------------------------
-
-
-def rows_of(record: Record) -> list[dict[str, str]]:
-    """The rows of a record, as text; those after no evaluation are left out."""
-    cell, rows = record["cell"], []
-    names = {"looks": cell["method"], "reevaluated": f"{cell['method']}{REEVALUATED}"}
-    start = float(record["looks"][0]["truth"])
-    for kind, method in names.items():
-        for look in record[kind]:
-            if look["spent"]:
-                share = (look["truth"] - start) / (record["reference"] - start)
-                low, high = look["interval"] or (None, None)
-                numbers = (share, look["truth"], look["mean"], look["believed"], low, high)
-                entries = (
-                    cell["task"],
-                    cell["trial"],
-                    method,
-                    look["spent"],
-                    *map(_text, numbers),
-                    int(look["at_start"]),
-                )
-                rows.append(dict(zip(ROW, map(str, entries), strict=True)))
-    return rows
-
-
-def _text(value: float | None) -> str:
-    return "" if value is None else f"{value:.{DIGITS}g}"
+def _row(cell: Mapping[str, Any], method: str, look: Look) -> dict[str, str]:
+    low, high = look.interval or (None, None)
+    numbers = (look.share, look.truth, look.mean, look.believed, low, high)
+    texts = ["" if value is None else f"{value:.{DIGITS}g}" for value in numbers]
+    entries = (cell["task"], cell["trial"], method, look.spent, *texts, int(look.at_start))
+    return dict(zip(ROW, map(str, entries), strict=True))
 
 
 def merged(before: Iterable[dict[str, str]], new: Iterable[dict[str, str]]) -> list[dict[str, str]]:
@@ -288,23 +222,7 @@ def merged(before: Iterable[dict[str, str]], new: Iterable[dict[str, str]]) -> l
 
 def read_rows(path: Path) -> list[dict[str, str]]:
     """The rows of a judge's file; none if there is none."""
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def _write_rows(path: Path, rows: Iterable[Mapping[str, str]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, ROW, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-def results_folder(out: Path) -> Path:
-    """`studies/results/judges` in a copy of the repository; the study's own folder elsewhere."""
-    found = Path(__file__).resolve().parents[4] / "results"
-    return found / "judges" if found.is_dir() else out
+    return read_csv(path) if path.exists() else []
 
 
 @functools.lru_cache(maxsize=1)

@@ -11,23 +11,18 @@ is normalised. The best known returns only set the unit.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gibo._linalg import Array
-from gibo.outcome import Outcome
-from gibo.policies import task as policy_tasks
-from gibo_studies.leaderboard.task import Problem, Task, generator
+from gibo_studies.leaderboard.environments import Environment
+from gibo_studies.leaderboard.task import Task
 
 LOOKS = (50, 100, 200)
 FEWEST, MOST = 4, 110  # parameters
 HIDDEN = 4
-JUDGING_EPISODES, JUDGING_SEED = 20, 77
 
 # Numbers in a state, outputs of a policy, and the best known return, about.
 GYMNASIUM = {
@@ -52,66 +47,25 @@ GYMNASIUM = {
 
 def tasks() -> tuple[Task, ...]:
     """The list; see the module's text."""
-    return with_policies(GYMNASIUM, _needs)
-
-
-def _needs(environment: str) -> tuple[str, ...]:
-    return ("gymnasium", "mujoco") if environment.endswith("-v5") else ("gymnasium",)
+    return with_policies(GYMNASIUM)
 
 
 def with_policies(
-    environments: Mapping[str, tuple[int, int, float]],
-    needs: Callable[[str], tuple[str, ...]],
-    make: Callable[[str], Any] | None = None,
+    environments: Mapping[str, tuple[int, int, float]], make: Callable[[str], Any] | None = None
 ) -> tuple[Task, ...]:
     """All environments with a linear policy, then with a perceptron, of those with `FEWEST` to `MOST` parameters.
 
     Args:
         environments: numbers in a state, outputs of a policy, and the best known return, by names.
-        needs: modules that an environment needs.
         make: an environment from its name; Gymnasium's own if None.
     """
 
     def task(name: str, policy: str, d: int) -> Task:
         inputs, _, best = environments[name]
-        search, scale = PolicySearch(name, policy, best, make), 1.0 / math.sqrt(inputs)
-        return Task(f"{name} {policy}", np.zeros(d), scale, LOOKS[-1], search, "own", LOOKS, needs=needs(name))
+        search = Environment(name, best, policy=policy, make=make, shuffled=True)
+        return Task(f"{name} {policy}", np.zeros(d), 1.0 / math.sqrt(inputs), search, LOOKS)
 
     sizes = environments.items()
     linear = [task(name, "linear", k * m) for name, (k, m, _) in sizes]
     perceptrons = [task(name, f"mlp:{HIDDEN}", (k + 1) * HIDDEN + (HIDDEN + 1) * m) for name, (k, m, _) in sizes]
     return tuple(each for each in (*linear, *perceptrons) if FEWEST <= each.d <= MOST)
-
-
-@dataclass(frozen=True)
-class PolicySearch:
-    """A policy in an environment; `order` of an instance says where in the policy's parameters each of x belongs."""
-
-    environment: str
-    policy: str
-    best: float
-    make: Callable[[str], Any] | None = None
-
-    def __call__(self, number: int) -> Problem:
-        task = _policy_task(self.environment, self.policy, self.make)
-        order = generator(f"{self.environment} {self.policy}", number).permutation(task.d)
-
-        def ordered(x: Array) -> Array:
-            theta = np.empty(task.d)
-            theta[order] = x
-            return theta
-
-        def evaluate(x: Array, seed: int) -> Outcome:
-            return task(ordered(x), seed=seed)
-
-        def truth(x: Array) -> float:
-            played = task.evaluate(ordered(x), JUDGING_EPISODES, seed=JUDGING_SEED)
-            return math.fsum(episode.value for episode in played) / len(played)
-
-        return Problem(evaluate, truth, self.best, start=task.x0(number)[order])
-
-
-@functools.lru_cache(maxsize=64)
-def _policy_task(name: str, policy: str, make: Callable[[str], Any] | None) -> policy_tasks.Task:
-    """One per process, which keeps its environment."""
-    return policy_tasks.Task(name if make is None else functools.partial(make, name), policy)

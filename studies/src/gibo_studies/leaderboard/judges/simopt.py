@@ -22,7 +22,6 @@ from gibo_studies.leaderboard.task import Problem, Task
 LOOKS = (5, 10, 30)  # evaluations per dimension
 FAR = 4.0
 JUDGING_REPLICATIONS = 30
-NEEDS = ("simopt",)
 
 # Number of variables, and the best mean known over the judging replications, about: found by CMA-ES on it in 40 s each.
 PROBLEMS: dict[str, tuple[int, float]] = {
@@ -44,8 +43,7 @@ def tasks() -> tuple[Task, ...]:
 
 def _task(name: str, d: int, best: float) -> Task:
     marks = tuple(factor * d for factor in LOOKS)
-    make = Simulation(name, best)
-    return Task(name, np.full(d, 0.5), 0.2, marks[-1], make, "own", marks, bounds=(0.0, 1.0), needs=NEEDS)
+    return Task(name, np.full(d, 0.5), 0.2, Simulation(name, best), marks, bounds=(0.0, 1.0))
 
 
 @dataclass(frozen=True)

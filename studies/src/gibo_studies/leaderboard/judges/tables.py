@@ -1,13 +1,15 @@
-"""A judge's tables, from its rows alone."""
+"""A judge's tables and its figure, from its rows alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from gibo._linalg import Array
+from gibo.figures.style import pyplot, save
 from gibo_studies.leaderboard.comparison import (
     LEAST,
     Interval,
@@ -18,6 +20,7 @@ from gibo_studies.leaderboard.comparison import (
 )
 from gibo_studies.leaderboard.methods import DEFAULT
 from gibo_studies.report import table
+from gibo_studies.styles import line_style
 
 Row: TypeAlias = Mapping[str, str]
 CENTRE = (DEFAULT, "CMA-ES")  # the first of these that ran is what the others are compared with
@@ -37,7 +40,10 @@ def summary(judge: str, rule: str, rows: Sequence[Row], apart: str = "") -> str:
         own_looks = looks_of(own)
         for k in range(max(map(len, own_looks.values()))):
             some = [row for row in own if own_looks[row["task"]].index(int(row["look"])) == k]
-            text += f"\n## {_name(k, own_looks, part)}\n\n{_look_table(some, there, centre)}"
+            values = _values(own_looks, k)
+            title = f"After {values} values" + (f" (look {k + 1})" if "to" in values else "")
+            title += f", {part}" if part else ""
+            text += f"\n## {title}\n\n{_look_table(some, there, centre)}"
     last = [row for row in rows if int(row["look"]) == looks[row["task"]][-1]]
     return text + "\n## Mean share per task in the end, in percent\n\n" + _task_table(last, list(looks), methods)
 
@@ -58,10 +64,10 @@ def parts(rows: Sequence[Row], apart: str) -> list[tuple[str, list[Row]]]:
     return [(name, some) for name, some in found if some]
 
 
-def _name(k: int, looks: Mapping[str, Sequence[int]], part: str) -> str:
+def _values(looks: Mapping[str, Sequence[int]], k: int) -> str:
+    """How many values the tasks have had at their look k."""
     found = sorted({each[k] for each in looks.values()})
-    name = f"After {found[0]} values" if len(found) == 1 else f"After {found[0]} to {found[-1]} values (look {k + 1})"
-    return f"{name}, {part}" if part else name
+    return str(found[0]) if len(found) == 1 else f"{found[0]} to {found[-1]}"
 
 
 def _look_table(rows: Sequence[Row], methods: Sequence[str], centre: str) -> str:
@@ -134,3 +140,48 @@ def _percent(interval: Interval, sign: bool = False) -> str:
     mark = "+" if sign else ""
     mean, low, high = (100.0 * value for value in interval)
     return f"{mean:{mark}.1f} ({low:{mark}.1f} to {high:{mark}.1f})"
+
+
+def in_short(rows: Sequence[Row], methods: Sequence[str]) -> str:
+    """The interquartile mean of these methods at the last look."""
+    looks = looks_of(rows)
+    last = [row for row in rows if int(row["look"]) == looks[row["task"]][-1]]
+    texts = []
+    for method in methods:
+        shares = by_task(by_trial([row for row in last if row["method"] == method]))
+        texts.append(f"{method} {100 * interquartile_mean(shares).mean:.0f} %" if shares else f"{method}: none")
+    return "; ".join(texts)
+
+
+def figure(judge: str, rows: Sequence[Row], apart: str, path: Path) -> list[Path]:
+    """The interquartile mean of the shares at each look, with the interval of the first method alone.
+
+    The other intervals are in the tables; they would hide the lines.
+    """
+    panels = parts(rows, apart)
+    with pyplot() as plt:
+        size = (3.5 + 3.5 * len(panels), 4.0)
+        figure, every_axes = plt.subplots(1, len(panels), figsize=size, layout="constrained", squeeze=False)
+        for axes, (part, some) in zip(every_axes[0], panels, strict=True):
+            _draw(axes, some)
+            axes.set_title(f"{judge}, {part}" if part else judge, fontsize=10)
+        lines = {line.get_label(): line for axes in every_axes[0] for line in axes.get_lines()}
+        names = in_order(rows)
+        figure.legend([lines[name] for name in names], names, loc="outside right center", fontsize=7)
+        return save(figure, plt, path)
+
+
+def _draw(axes: Any, rows: Sequence[Row]) -> None:
+    looks = looks_of(rows)
+    first, *_ = methods = in_order(rows)
+    for method in methods:
+        own = [row for row in rows if row["method"] == method]
+        at = [[row for row in own if looks[row["task"]].index(int(row["look"])) == k] for k in range(3)]
+        intervals = np.array([interquartile_mean(by_task(by_trial(some))) for some in at if some])
+        x = np.arange(1, len(intervals) + 1)
+        axes.plot(x, intervals[:, 0], label=method, **line_style(method))
+        if method == first:
+            axes.fill_between(x, intervals[:, 1], intervals[:, 2], color=line_style(method)["color"], alpha=0.12)
+    axes.set_xticks([1, 2, 3], [_values(looks, k) for k in range(3)])
+    axes.set_xlabel("values")
+    axes.set_ylabel("interquartile mean of the share")

@@ -1,1 +1,0 @@
-"""The studies' results as figures; never runs an optimiser."""

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import gibo
 from gibo import InputError
 from gibo.parameters import SHARE, Parameter, Parameters, free, integer, linear, log
 
@@ -91,25 +90,7 @@ def test_saved_and_loaded_they_are_the_same(parameters):
     assert Parameters.from_plain(json.loads(json.dumps(parameters.to_plain()))) == parameters
 
 
-@given(MANY)
-def test_the_repr_is_the_call_that_makes_them(parameters):
-    names = {"Parameters": Parameters, "linear": linear, "log": log, "integer": integer, "free": free}
-    assert eval(repr(parameters), names) == parameters
-
-
 # -- what they mean ---------------------------------------------------------------------------------------------------
-
-
-def test_the_order_is_that_of_the_names():
-    parameters = Parameters(b=linear(0, 1), a=linear(2, 3))
-    assert parameters.names == ("b", "a") == tuple(parameters)
-    assert (len(parameters), parameters.d) == (2, 2)
-    np.testing.assert_array_equal(parameters.to_vector({"a": 2.5, "b": 0.25}), [0.25, 2.5])
-
-
-def test_without_a_start_it_is_the_middle_of_the_scale():
-    parameters = Parameters(a=linear(0, 3), b=log(0.01, 100), c=integer(1, 9), d=integer(1, 100, log=True))
-    assert parameters.to_values(parameters.x0) == {"a": 1.5, "b": 1.0, "c": 5, "d": 10}
 
 
 def test_without_a_scale_it_is_a_share_of_the_range_but_at_least_one_step():
@@ -139,19 +120,6 @@ def test_whole_numbers_are_rounded_to_the_nearest():
     assert parameters.to_values([-7.0, 99.0]) == {"n": 1, "m": 1000}
 
 
-def test_a_search_with_them_finds_the_optimum():
-    parameters = Parameters(gain=log(0.1, 1000), angle=linear(-1, 1))
-
-    def objective(x):
-        values = parameters.to_values(x)
-        return -((math.log10(values["gain"]) - 1.5) ** 2) - (values["angle"] + 0.5) ** 2
-
-    result = gibo.maximize(objective, parameters.x0, budget=60, scale=parameters.scale, bounds=parameters.bounds)
-    found = parameters.to_values(result.x)
-    assert found["gain"] == pytest.approx(10**1.5, rel=0.2)
-    assert found["angle"] == pytest.approx(-0.5, abs=0.1)
-
-
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
@@ -172,15 +140,15 @@ def test_read_from_toml(tmp_path):
     ("text", "message"),
     [
         (None, "no such file"),
-        ('[parameters.gain]\nkind = "linear"\nlower = 0\nuppr = 1\n', "did you mean upper"),
-        ('[parameters.gain]\nkind = "linear"\nlower = 0\nupper = 1\nwhen = "mode == 1"\n', "depend on others"),
-        ('[parameters.gain]\nkind = "choice"\nchoices = ["a", "b"]\n', "categorical choices"),
+        ('kind = "linear"\nlower = 0\nuppr = 1\n', "expected one of .*'upper'.*, got 'uppr'"),
+        ('kind = "linear"\nlower = 0\nupper = 1\nwhen = "mode == 1"\n', "conditional .* parameters are not supported"),
+        ('kind = "choice"\n', "got 'choice'"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused_by_its_name(tmp_path, text, message):
     path = tmp_path / "space.toml"
     if text is not None:
-        path.write_text(text)
+        path.write_text(f"[parameters.gain]\n{text}")
     with pytest.raises(InputError, match=message) as caught:
         Parameters.from_toml(path)
     assert str(path) in str(caught.value)
@@ -192,24 +160,23 @@ def test_a_file_that_cannot_be_read_is_refused_by_its_name(tmp_path, text, messa
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: linear(1, 1), "fixed; omit it"),
+        (lambda: linear(1, 1), "set a fixed parameter in your objective"),
         (lambda: linear(2, 1), "lower below upper"),
-        (lambda: linear(0, math.inf), "without bounds, use free"),
-        (lambda: linear(-1e308, 1e308), "too large for a float"),
+        (lambda: linear(0, math.inf), "expected a finite number"),
+        (lambda: linear(-1e308, 1e308), "too far apart"),
         (lambda: log(0, 1), "positive low"),
         (lambda: log(1e300, np.nextafter(1e300, np.inf)), "too close"),
         (lambda: integer(0, 9, log=True), "positive low"),
         (lambda: integer(0.5, 9), "whole number"),
         (lambda: linear(0, 1, start=2), "start: expected a value within"),
-        (lambda: log(1, 10, scale=0.5), "factor above 1"),
+        (lambda: log(1, 10, scale=0.5), "above 1, a factor on the log scale"),
         (lambda: free(0, None), "start and a scale"),
         (lambda: Parameter("linear", 0, 1, log=True), "no log scale"),
-        (lambda: Parameters(a=3.0), "fixed parameter"),
-        (lambda: Parameters(a=lambda b: b), "depend on others"),
+        (lambda: Parameters(a=3.0), "expected linear"),
         (lambda: Parameters(**{"lambda": linear(0, 1)}), "valid name of a Python"),
-        (lambda: Parameters(seed=linear(0, 1)), "choose another one"),
-        (lambda: Parameters(gain=linear(0, 1)).to_vector({"gian": 1.0}), "did you mean gain"),
-        (lambda: Parameters(a=linear(0, 1), b=linear(0, 1)).to_vector({"a": 1.0}), "b is missing"),
+        (lambda: Parameters(seed=linear(0, 1)), "choose another name"),
+        (lambda: Parameters(gain=linear(0, 1)).to_vector({"gian": 1.0}), "expected one of 'gain', got 'gian'"),
+        (lambda: Parameters(a=linear(0, 1), b=linear(0, 1)).to_vector({"a": 1.0}), "missing: b"),
         (lambda: Parameters(a=linear(0, 1)).to_vector({"a": 2.0}), "a: value: expected one within"),
     ],
 )

@@ -398,7 +398,7 @@ TARGETS = {
     # Parameters with names.
     "gibo.parameters.Parameter": fixed(
         Parameter,
-        lambda p: [p.inner_start, str(p), p.value(0.3)],
+        lambda p: [p.inner_start, p.value(0.3)],
         kind="log",
         lower=0.1,
         upper=10.0,

@@ -100,7 +100,7 @@ def test_a_second_start_with_other_parameters_says_so_in_the_users_units(tmp_pat
         gibo.maximize(lambda gain: gain, parameters=Parameters(gain=log(0.1, upper)), budget=1, journal=tmp_path)
 
     start(100)
-    with pytest.raises(InputError, match=r"run: gain was 'log\(0.1, 100.0, .*now 'log\(0.1, 50.0") as refused:
+    with pytest.raises(InputError, match=r"run: gain was .*upper=100.0.*now .*upper=50.0") as refused:
         start(50)
     assert "x0" not in str(refused.value)
     start(100)

@@ -19,8 +19,7 @@ from gibo.optimizers.base import Optimizer
 from gibo.optimizers.limits import with_care
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.state import Bounds
-from gibo.parameters import Parameters
-from gibo.parameters.named import read_toml
+from gibo.parameters import Parameters, read_toml
 from gibo.runs.earlier import mean_of
 from gibo.runs.spec import Naming
 

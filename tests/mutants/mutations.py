@@ -135,7 +135,7 @@ MUTATIONS: list[Mutation] = [
     ),
     *of(
         "src/gibo/acquisition/confidence.py",
-        "tests/optimizers/test_moves.py",
+        "tests/optimizers/test_default.py",
         bound_is_an_upper_one=("mean - self.beta * sd, mean_gradient", "mean + self.beta * sd, mean_gradient"),
         bound_gradient=("- (0.5 * self.beta / sd) * variance", "- (self.beta / sd) * variance"),
     ),
@@ -143,7 +143,7 @@ MUTATIONS: list[Mutation] = [
         "src/gibo/optimizers/gibo.py",
         "tests/optimizers/test_gibo.py",
         "tests/optimizers/test_model.py",
-        "tests/optimizers/test_moves.py",
+        "tests/optimizers/test_default.py",
         gibo_first_design_of_m=("count = max(M, M_first - surveyed) if", "count = M if"),
         gibo_counts_on_what_leaves=("self._window(N_m - M - iterate_comes - baseline_comes)", "self._window(N_m)"),
         gibo_iterate_does_not_count=(
@@ -162,8 +162,7 @@ MUTATIONS: list[Mutation] = [
     ),
     *of(
         "src/gibo/optimizers/model_based.py",
-        "tests/optimizers/test_default.py::test_the_recommended_point_was_evaluated",
-        "tests/optimizers/test_moves.py",
+        "tests/optimizers/test_default.py",
         "tests/optimizers/test_gibo.py",
         "tests/optimizers/test_model.py",
         start_is_left_at_a_guess=("SURELY_BETTER = 0.95", "SURELY_BETTER = 0.5"),
@@ -178,9 +177,7 @@ MUTATIONS: list[Mutation] = [
     ),
     *of(
         "src/gibo/optimizers/model.py",
-        "tests/optimizers/test_default.py::test_the_evidence_is_that_of_brute_force",
-        "tests/optimizers/test_default.py::test_the_probability_of_being_better_by_sampling",
-        "tests/optimizers/test_moves.py",
+        "tests/optimizers/test_default.py",
         "tests/optimizers/test_model.py",
         "tests/optimizers/test_units.py",
         bound_of_the_optimist=("mean - caution * np.sqrt(variance)", "mean + caution * np.sqrt(variance)"),
@@ -217,7 +214,7 @@ MUTATIONS: list[Mutation] = [
     ),
     *of(
         "src/gibo/optimizers/moves.py",
-        "tests/optimizers/test_moves.py",
+        "tests/optimizers/test_default.py",
         "tests/optimizers/test_gibo.py",
         step_downhill=("return t + step, state", "return t - step, state"),
         step_forgets=("step, state = self.step.update(", "step, _ = self.step.update("),

@@ -1,7 +1,6 @@
 import itertools
 import math
 
-import numpy as np
 import pytest
 
 from gibo import InputError, Settings, out_of_model, within_model
@@ -15,47 +14,23 @@ from gibo.steps import GradientAscent
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"kernel": "rbf"}, "kernel: expected one of 'squared_exponential', 'matern52'.*got 'rbf'.*import"),
-        ({"delta_unit": "metres"}, "delta_unit: expected one of"),
-        ({"lengthscale": [1.0, -1.0]}, "lengthscale: expected a positive.*got -1"),
-        ({"variance": [1.0, 1.0]}, "variance: expected a number"),
-        ({"mean": "guessed"}, "mean: expected a number, got str 'guessed'"),
-        ({"M": 0}, "M: expected a whole number of at least 1, got 0"),
-        ({"M": 5, "N_m": 5}, "N_m: the window must hold the iterate and its M = 5 queries, got 5"),
-        ({"M_first": 100_000}, "M_first: expected at most"),
-        ({"M_first": 5, "N_m": 5}, "N_m: the window must hold the iterate and its M_first = 5 queries, got 5"),
-        ({"move": 0.5}, "move: expected BoundStep"),
-        ({"queries": "lazy"}, "queries: expected Informative"),
-        ({"standardize": False}, "warp: values are warped before they are standardised"),
-    ],
-)
-def test_mistakes_are_named(arguments, words):
-    with pytest.raises(InputError, match=words):
-        Settings(**arguments)
-
-
-def test_no_size_jumps_at_a_number_of_parameters():
-    resolved = [Settings().resolve(d) for d in range(1, 200)]
-    for here, next_one in itertools.pairwise(resolved):
-        assert 0 <= next_one.M - here.M <= 1
-        assert next_one.M_first - here.M_first <= 1
-        assert next_one.N_m - here.N_m <= 10
-        assert 1.0 <= next_one.lengthscale.median / here.lengthscale.median <= 2.0
-
-
-@pytest.mark.parametrize("d", [1, 2, 7, 100])
-def test_resolving_fills_in_everything(d):
-    resolved = Settings().resolve(d)
-    assert not any(isinstance(value, PowerLaw) for value in vars(resolved).values())
-    assert resolved.N_m >= resolved.M + 1
-    assert resolved.resolve(d) == resolved
-
-
-@pytest.mark.parametrize(
     ("make", "words"),
     [
+        (
+            lambda: Settings(kernel="rbf"),
+            "kernel: expected one of 'squared_exponential', 'matern52'.*got 'rbf'.*import",
+        ),
+        (lambda: Settings(delta_unit="metres"), "delta_unit: expected one of"),
+        (lambda: Settings(lengthscale=[1.0, -1.0]), "lengthscale: expected a positive.*got -1"),
+        (lambda: Settings(variance=[1.0, 1.0]), "variance: expected a number"),
+        (lambda: Settings(mean="guessed"), "mean: expected a number, got str 'guessed'"),
+        (lambda: Settings(M=0), "M: expected a whole number of at least 1, got 0"),
+        (lambda: Settings(M=5, N_m=5), "N_m: the window must hold the iterate and its M = 5 queries, got 5"),
+        (lambda: Settings(M_first=100_000), "M_first: expected at most"),
+        (lambda: Settings(M_first=5, N_m=5), "the window must hold the iterate and its M_first = 5 queries, got 5"),
+        (lambda: Settings(move=0.5), "move: expected BoundStep"),
+        (lambda: Settings(queries="lazy"), "queries: expected Informative"),
+        (lambda: Settings(standardize=False), "warp: values are warped before they are standardised"),
         (lambda: GradientStep(normalization="l2"), "normalization: expected one of .*got 'l2'"),
         (lambda: GradientStep(step=0.5), "step: expected GradientAscent"),
         (lambda: BoundStep(beta=-1.0), "beta: expected a non-negative"),
@@ -65,64 +40,23 @@ def test_resolving_fills_in_everything(d):
         (lambda: Settings.paper(etas=1), "a setting: expected one of"),
     ],
 )
-def test_mistakes_in_the_parts_of_settings_are_named(make, words):
+def test_mistakes_are_named(make, words):
     with pytest.raises(InputError, match=words):
         make()
 
 
-# -- the paper's settings ---------------------------------------------------------------------------------------------
+# -- the default ------------------------------------------------------------------------------------------------------
 
 
-def bound(d):
-    """The upper bound of Anderssen et al. 1976 on the mean distance of two points of the unit cube."""
-    return math.sqrt(d / 6.0) * math.sqrt((1.0 + 2.0 * math.sqrt(1.0 - 3.0 / (5.0 * d))) / 3.0)
-
-
-@pytest.mark.parametrize("d", [1, 3, 4, 8, 20, 36])
-def test_the_mean_distance_follows_the_bound(d):
-    assert mean_distance(d) == pytest.approx(0.1 * bound(d) / bound(2), rel=1e-12)
-
-
-@pytest.mark.parametrize(("gamma", "share"), [(0.3, 0.3), (0.1, 0.1)])
-def test_lengthscales_are_drawn_around_twice_the_mean_distance(gamma, share):
-    distribution = lengthscale_distribution(8, gamma)
-    assert isinstance(distribution, Uniform)
-    assert distribution.lower == pytest.approx(2.0 * mean_distance(8) * (1.0 - share))
-    assert distribution.upper == pytest.approx(2.0 * mean_distance(8) * (1.0 + share))
-    assert lengthscale_distribution(8) == lengthscale_distribution(8, 0.3)
-
-
-@pytest.mark.parametrize("d", [1, 4, 8])
-def test_both_studies_follow_the_papers_table(d):
-    for settings in (within_model([0.2] * d), out_of_model(d)):
-        assert settings.kernel == "squared_exponential"
-        assert (settings.M, settings.N_m) == (d, 5 * d)
-        assert (settings.delta, settings.delta_unit) == (0.2, "absolute")
-        assert settings.move == GradientStep(GradientAscent(eta=0.25), "paper")
-        assert settings.noise == pytest.approx(0.01)  # the standard deviation is 0.1
-        assert settings.queries == Informative(plan_steps=60, basis="axes")
-        assert (settings.scale_rule, settings.warp, settings.only_evaluated, settings.caution) == (
-            None,
-            False,
-            False,
-            0,
-        )
-        assert not settings.standardize
-        assert settings.mean == 0.0
-
-
-def test_within_the_model_all_is_known():
-    settings = within_model(np.array([0.2, 0.3]))
-    assert settings.lengthscale == (0.2, 0.3)
-    assert settings.variance == 1.0
-    assert settings.fit == "never"
-
-
-def test_out_of_the_model_lengthscales_and_variance_are_fitted_from_the_first_value():
-    settings = out_of_model(8)
-    assert settings.lengthscale == lengthscale_distribution(8)
-    assert settings.variance == Uniform(0.1, 5.0)
-    assert (settings.fit, settings.fit_from, settings.fit_at) == ("each", 1, "iterate")
+def test_no_size_jumps_at_a_number_of_parameters():
+    resolved = [Settings().resolve(d) for d in range(1, 200)]
+    assert not any(isinstance(value, PowerLaw) for value in vars(resolved[0]).values())
+    for here, next_one in itertools.pairwise(resolved):
+        assert 0 <= next_one.M - here.M <= 1
+        assert next_one.M_first - here.M_first <= 1
+        assert next_one.N_m - here.N_m <= 10
+        assert 1.0 <= next_one.lengthscale.median / here.lengthscale.median <= 2.0
+        assert here.resolve(len(resolved)) == here
 
 
 def test_the_default_is_the_method_of_docs_algorithm_md():
@@ -142,3 +76,35 @@ def test_a_power_law_by_hand():
     assert [PowerLaw(0.5, rounding=way).count(5) for way in ("up", "down")] == [3, 2]
     assert [PowerLaw(1.0, 0.5).count(d) for d in (1, 4, 5, 9)] == [1, 2, 3, 3]
     assert Settings(N_m=PowerLaw(1.0)).resolve(3).N_m == 4  # the iterate and the first design
+
+
+# -- the paper's settings ---------------------------------------------------------------------------------------------
+
+
+def bound(d):
+    """The upper bound of Anderssen et al. 1976 on the mean distance of two points of the unit cube."""
+    return math.sqrt(d / 6.0) * math.sqrt((1.0 + 2.0 * math.sqrt(1.0 - 3.0 / (5.0 * d))) / 3.0)
+
+
+@pytest.mark.parametrize("d", [1, 3, 8, 36])
+def test_lengthscales_are_drawn_around_twice_the_mean_distance_which_follows_the_bound(d):
+    assert mean_distance(d) == pytest.approx(0.1 * bound(d) / bound(2), rel=1e-12)
+    for distribution, gamma in ((lengthscale_distribution(d, 0.1), 0.1), (lengthscale_distribution(d), 0.3)):
+        ends = (distribution.lower, distribution.upper)
+        assert ends == pytest.approx((2.0 * mean_distance(d) * (1.0 - gamma), 2.0 * mean_distance(d) * (1.0 + gamma)))
+
+
+@pytest.mark.parametrize("d", [1, 8])
+def test_both_studies_follow_the_papers_table(d):
+    within, outside = within_model([0.2] * d), out_of_model(d)
+    for settings in (within, outside):
+        assert (settings.kernel, settings.mean, settings.standardize) == ("squared_exponential", 0.0, False)
+        assert (settings.M, settings.N_m, settings.delta, settings.delta_unit) == (d, 5 * d, 0.2, "absolute")
+        assert settings.move == GradientStep(GradientAscent(eta=0.25), "paper")
+        assert settings.noise == pytest.approx(0.01)  # the standard deviation is 0.1
+        assert settings.queries == Informative(plan_steps=60, basis="axes")
+        own_rules = (settings.scale_rule, settings.warp, settings.only_evaluated, settings.caution)
+        assert own_rules == (None, False, False, 0)
+    assert (within.lengthscale, within.variance, within.fit) == ((0.2,) * d, 1.0, "never")
+    assert (outside.lengthscale, outside.variance) == (lengthscale_distribution(d), Uniform(0.1, 5.0))
+    assert (outside.fit, outside.fit_from, outside.fit_at) == ("each", 1, "iterate")

@@ -14,6 +14,10 @@ def noisy(query):
     return -float(((query.x - 0.3) ** 2).sum()) + 0.1 * float(np.random.default_rng(query.seed).normal())
 
 
+def hill(x):
+    return -float(((x - 0.1) ** 2).sum())
+
+
 def bumpy(x):
     return float(np.sin(3.0 * x).sum() - (x**2).sum())
 

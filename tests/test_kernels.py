@@ -21,6 +21,7 @@ STEP = 6e-6  # about the cube root of the rounding unit, in lengthscales: best f
 class RationalQuadratic(Kernel):
     """``k = s2·(1 + q/(2·alpha))^−alpha``: all that a new kernel with a fitted parameter of its own takes."""
 
+    name = "rational-quadratic"
     alpha: float = 1.3
     priors: ClassVar = {"alpha": LogNormal(1.0, 1.0)}
 

@@ -115,6 +115,7 @@ MUTATIONS: list[Mutation] = [
     *of(
         "src/gibo/acquisition/expected_improvement.py",
         "tests/acquisition/test_expected_improvement.py",
+        "tests/test_gp.py",
         improvement_on_noisy_values=("return data.y - data.noise(gp.noise) * gp.a", "return data.y"),
         improvement_series=("s * (1.0 - s * (3.0 - 15.0 * s))", "s * (1.0 - s * 3.0)"),
         improvement_slope=("((1.0 - r * z) / (2.0 * sigma * sigma))", "((1.0 - r * z) / (sigma * sigma))"),

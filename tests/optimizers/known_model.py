@@ -1,6 +1,7 @@
 """GIBO with known hyperparameters, so that its model and its steps can be computed by hand; it notes how it plans."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,16 +17,23 @@ ELL = np.array([0.7, 1.3, 0.9])
 SCALE = np.array([0.3, 2.0, 1.0])
 
 
-PLANNED_WITH: list[GradientInformation] = []
+class Choice(NamedTuple):
+    """What queries were chosen with, in the model's coordinates, and the queries."""
+
+    information: GradientInformation
+    Z: np.ndarray
+
+
+CHOICES: list[Choice] = []
 
 
 @dataclass(frozen=True)
 class Noted(Informative):
-    """It keeps what its queries are chosen with, in the model's coordinates."""
+    """It keeps its choices."""
 
     def choose(self, information, *others):
-        PLANNED_WITH.append(information)
-        return super().choose(information, *others)
+        CHOICES.append(Choice(information, super().choose(information, *others)))
+        return CHOICES[-1].Z
 
 
 def fixed(step=GradientAscent(eta=0.3), normalization="paper", sampling="active", least_share=0.0, **changes):

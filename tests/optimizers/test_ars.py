@@ -56,16 +56,6 @@ def test_a_direction_with_a_failed_side_is_left_out():
     assert other.best.value == 2.0
 
 
-def test_points_from_elsewhere_have_no_influence():
-    one, two = ARS(np.zeros(2)), ARS(np.zeros(2))
-    two.tell([0.3, 0.3], 100.0)
-    value = {"value": lambda query: float(query.x[0])}
-    advance(one, 3, **value)
-    advance(two, 3, **value)
-    assert one.iterate.tolist() == two.iterate.tolist()
-    assert len(two.evaluations) == len(one.evaluations) + 1
-
-
 @pytest.mark.parametrize(("d", "directions"), [(4, 1), (8, 2), (36, 5)])
 def test_the_number_of_directions_by_default(d, directions):
     assert len(ARS(np.zeros(d)).ask()) == 2 * directions

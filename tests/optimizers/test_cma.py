@@ -89,15 +89,6 @@ def test_it_writes_nothing(capfd, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_points_from_elsewhere_have_no_influence():
-    one, two = CMAES(np.zeros(2)), CMAES(np.zeros(2))
-    two.tell([0.3, 0.3], 100.0)
-    for opt in (one, two):
-        advance(opt, 3, value=lambda query: float(query.x[0]))
-    assert one.iterate.tolist() == two.iterate.tolist()
-    assert two.best_seen.value == 100.0
-
-
 def test_the_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "cma", None)
     with pytest.raises(MissingExtraError, match=r"gibo\[cma\]"):
@@ -106,11 +97,7 @@ def test_the_missing_package_is_named(monkeypatch):
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [
-        ({"sigma0": 0.0}, "sigma0: expected a positive"),
-        ({"population": 3}, "population: expected at least 4"),
-        ({"population": 0}, "population: expected a whole number"),
-    ],
+    [({"sigma0": 0.0}, "sigma0: expected a positive"), ({"population": 3}, "population: expected at least 4")],
 )
 def test_mistakes_are_named(arguments, words):
     with pytest.raises(InputError, match=words):

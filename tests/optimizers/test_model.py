@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from known_model import ELL, PLANNED_WITH, SCALE, X0, D, fixed, iterate_once, model, told
+from known_model import CHOICES, ELL, SCALE, X0, D, fixed, iterate_once, model, told
 
 import gibo
 from gibo import GIBO, GradientInformation, InputError, Outcome, Settings
@@ -59,10 +59,10 @@ def by_hand(optimizer, last=8, N_g=2):
 
 def assert_planned_with(optimizer, information, variance):
     """That the next queries are chosen with this Gradient Information, which is in the user's units."""
-    PLANNED_WITH.clear()
+    CHOICES.clear()
     optimizer.ask()
     expected = information.covariance * np.outer(SCALE, SCALE) / variance
-    np.testing.assert_allclose(PLANNED_WITH[0].covariance, expected, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(CHOICES[0].information.covariance, expected, rtol=1e-7, atol=1e-9)
 
 
 CASES = {

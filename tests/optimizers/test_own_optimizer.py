@@ -9,13 +9,9 @@ import gibo
 from gibo import InputError, Optimizer, resume, run
 from gibo._serialize import Serializable
 from gibo.outcome import QUERY, Best
-from optimizer_helpers import advance, as_data, noisy, same_from_here_on, snapshot
+from optimizer_helpers import advance, as_data, hill, noisy, same_from_here_on, snapshot
 
 X0 = [0.6, -0.4]
-
-
-def hill(x):
-    return -float(((x - 0.1) ** 2).sum())
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 import ast
 import dataclasses
 import graphlib
-import inspect
 import os
 import re
 import runpy
@@ -98,37 +97,13 @@ def starts_with(name, package):
 # -- what is loaded ---------------------------------------------------------------------------------------------------
 
 
-def test_import_loads_nothing_optional_and_nothing_slow():
-    code = f"import sys, gibo; print([name for name in {OPTIONAL + SLOW!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-    assert done.stderr == ""
-
-
-def test_the_public_names_are_there():
-    assert len(set(gibo.__all__)) == len(gibo.__all__) <= 36
-    for name in gibo.__all__:
-        assert hasattr(gibo, name)
-
-
-@pytest.mark.parametrize("name", ["policies.Task", "priors.LogNormal"])
-def test_subpackages_are_there_at_the_first_use(name):
-    room = name.split(".")[0]
-    code = f"import sys, gibo; print('gibo.{room}' in sys.modules); gibo.{name}; print('gibo.{room}' in sys.modules)"
+def test_import_loads_nothing_optional_and_nothing_slow_and_has_all_names():
+    code = (
+        f"import sys, gibo; print([name for name in {(*OPTIONAL, *SLOW, 'gibo.policies')!r} if name in sys.modules])\n"
+        "gibo.policies.Task, [getattr(gibo, name) for name in gibo.__all__]"
+    )
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
-    before, after = done.stdout.split()
-    assert after == "True"
-    assert before == ("True" if room == "priors" else "False")
-    assert room in dir(gibo)
-
-
-# -- what a call looks like -------------------------------------------------------------------------------------------
-
-
-def test_minimize_has_the_signature_of_maximize_and_a_text_of_its_own():
-    assert inspect.signature(gibo.minimize) == inspect.signature(gibo.maximize)
-    assert gibo.minimize.__name__ == "minimize"
-    assert gibo.minimize.__doc__.startswith("Minimise")
+    assert done.stdout.strip() == "[]"
 
 
 def test_the_options_for_type_checkers_are_those_of_the_dataclass():
@@ -212,17 +187,6 @@ def test_a_constant_has_one_name_and_one_home():
 def test_no_module_is_much_longer_than_400_lines():
     lines = {module_name(file): len(file.read_text().splitlines()) for file in FILES}
     assert {name: count for name, count in lines.items() if count > 420} == {}
-
-
-def test_no_optimizer_is_a_special_case():
-    for name in [name for name in INNER if name != "gibo.optimizers.gibo"]:
-        calls = [node for node in ast.walk(MODULES[name]) if isinstance(node, ast.Call)]
-        checks = [call for call in calls if ast.unparse(call.func) in ("isinstance", "issubclass")]
-        assert not [ast.unparse(call) for call in checks if "GIBO" in ast.unparse(call)]
-
-
-def test_every_module_says_what_it_is():
-    assert [name for name, tree in MODULES.items() if not ast.get_docstring(tree)] == []
 
 
 # -- version ----------------------------------------------------------------------------------------------------------
@@ -312,6 +276,16 @@ EXAMPLES = sorted([*(ROOT / "examples").glob("*.*"), *(ROOT / "studies" / "examp
 def test_examples_run(example, tmp_path):
     python = [sys.executable, "-W", "error", str(example)]
     run_program(in_bash(f". {shlex.quote(str(example))}") if example.suffix == ".sh" else python, tmp_path)
+
+
+def test_the_site_builds_and_every_link_leads_somewhere(tmp_path):
+    """Each link and picture that leads nowhere is a warning of Sphinx."""
+    for module in ("sphinx", "myst_parser", "furo", "latex2mathml"):
+        pytest.importorskip(module, reason=f"{module} is not installed (the extra docs)")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(ROOT / "docs")]
+    run_program([*command, str(tmp_path)], tmp_path)
+    built = {page.stem for page in tmp_path.glob("*.html")}
+    assert {page.stem for page in (ROOT / "docs").glob("*.md")} <= built
 
 
 def test_blas_is_held_to_one_thread_in_a_process_that_set_nothing():

@@ -11,6 +11,7 @@ import pytest
 import gibo
 from gibo.cli import main
 from gibo.integrations.events import events
+from gibo.integrations.tensorboard import TensorBoard
 
 RECIPES = Path(__file__).parents[2] / "examples" / "recipes"
 NEEDS = {"ax_node": "ax", "botorch_acquisition": "botorch", "wandb_tracker": "wandb", "mlflow_tracker": "mlflow"}
@@ -47,6 +48,15 @@ def test_gibo_train_writes_the_curves_of_each_trial(tmp_path):
     files = sorted((tmp_path / "logs").glob("trial-0?/events.out.tfevents.*"))
     assert len(files) == 2
     assert all(b"gibo/return" in file.read_bytes() and b"gibo/certainty" in file.read_bytes() for file in files)
+
+
+def test_a_file_in_its_place_and_a_missing_extra_are_refused(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(gibo.InputError, match="cannot be written"):
+        TensorBoard(tmp_path / "file" / "logs")
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    with pytest.raises(gibo.MissingExtraError, match="tensorboard"):
+        TensorBoard(tmp_path)
 
 
 def test_there_is_a_word_for_every_recipe():

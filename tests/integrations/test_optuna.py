@@ -8,11 +8,10 @@ import threading
 import numpy as np
 import optuna
 import pytest
-from optuna.distributions import FloatDistribution
 from optuna.search_space import intersection_search_space
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
-from optuna.trial import TrialState, create_trial
+from optuna.trial import TrialState
 
 from gibo import InputError
 from gibo.integrations.optuna import BATCH_KEY, EXTRA_KEY, EXTRA_ROUNDS, QUERY_KEY, GIBOSampler
@@ -38,13 +37,6 @@ def queries(study):
 
 
 # -- the search -------------------------------------------------------------------------------------------------------
-
-
-def test_it_is_better_than_random_search_on_a_smooth_function():
-    for seed in range(3):
-        random = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
-        random.optimize(smooth, n_trials=60)
-        assert make(trials=60, seed=seed).best_value < 0.1 * random.best_value
 
 
 def test_maximising_is_minimising_with_the_other_sign():
@@ -112,16 +104,6 @@ def test_a_trial_enqueued_in_between_counts_as_a_value_from_elsewhere_and_takes_
     assert study.sampler._search.told == {t.number for t in study.trials[:-1]}
     assert len(study.sampler._search.optimizer.evaluations) == 18
     assert study.sampler.recommend(study).value < 0.2  # the trial at the optimum counts
-
-
-def test_added_trials_are_told():
-    study = make()
-    box = FloatDistribution(-5, 5)
-    for x in np.random.default_rng(0).uniform(-5, 5, (30, 2)):
-        params = {"a": x[0], "b": x[1]}
-        study.add_trial(create_trial(params=params, distributions=dict.fromkeys("ab", box), value=float(x @ x)))
-    study.optimize(lambda t: t.suggest_float("a", -5, 5) ** 2 + t.suggest_float("b", -5, 5) ** 2, n_trials=10)
-    assert study.best_value < 0.05
 
 
 def test_failed_and_pruned_trials_are_passed_over():
@@ -230,15 +212,6 @@ def test_while_all_queries_are_out_extra_points_are_evaluated_and_at_last_they_a
     assert study.best_value < 0.2
 
 
-def test_a_study_in_a_file_is_continued_by_another_object_as_if_there_was_no_stop(tmp_path):
-    storage = f"sqlite:///{tmp_path}/study.db"
-    first = optuna.create_study(study_name="s", storage=storage, sampler=GIBOSampler(seed=0))
-    first.optimize(smooth, n_trials=11)
-    second = optuna.load_study(study_name="s", storage=storage, sampler=GIBOSampler(seed=99))
-    second.optimize(smooth, n_trials=9)
-    assert [t.params for t in second.trials] == [t.params for t in make(trials=20).trials]
-
-
 WORKER = """
 import sys, optuna
 from gibo.integrations.optuna import GIBOSampler
@@ -297,17 +270,3 @@ def test_large_states_are_kept_in_pieces(monkeypatch):
     study.sampler = GIBOSampler(seed=5)
     study.optimize(smooth, n_trials=8)
     assert [t.params for t in study.trials] == [t.params for t in make(trials=20).trials]
-
-
-# -- without it -------------------------------------------------------------------------------------------------------
-
-
-def test_without_optuna_the_extra_is_named():
-    code = (
-        "import sys; sys.modules['optuna'] = None\n"
-        "import gibo\n"
-        "try:\n    import gibo.integrations.optuna\n"
-        "except gibo.MissingExtraError as error:\n    print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "gibo[optuna]" in done.stdout

@@ -37,14 +37,6 @@ def test_it_finds_the_minimum_and_says_so_as_scipy_does():
     assert found.jac.shape == (2,)
 
 
-def test_it_is_gibos_own_minimize():
-    own = gibo.minimize(bowl, [0.0, 0.0], budget=15, scale=0.3, seed=3)
-    found = solve(options={"seed": 3})
-    np.testing.assert_array_equal(found.x, own.x)
-    assert found.fun == own.value
-    np.testing.assert_array_equal(found.result.history.x, own.history.x)
-
-
 @pytest.mark.parametrize(
     "bounds", [[(0.0, 0.5), (-0.2, 1.0)], Bounds([0.0, -0.2], [0.5, 1.0]), [(None, 0.5), (-0.2, None)]]
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -31,6 +31,14 @@ class Observations:
     known_noise: Array
     blocks: Array
     gradient_blocks: Array
+
+    @classmethod
+    def of_values(
+        cls, X: Array, y: Array, noise_scale: Array, known_noise: Array, blocks: Array | None
+    ) -> Observations:
+        """Values alone."""
+        none, of_values = np.empty((0, X.shape[1])), np.full(len(y), np.nan) if blocks is None else blocks
+        return cls(X, y, none, none, none, noise_scale, known_noise, of_values, np.empty(0))
 
     def targets(self, mean: float) -> Array:
         return np.concatenate([self.g.ravel(), self.y - mean])
@@ -79,12 +87,11 @@ def checked(
         raise InputError(f"X, y: expected one value for each point, got {len(X)} points and {len(y)} values")
     d, n = X.shape[1], len(y)
     noise = _one_per_value("noise_scale", noise_scale, n), _one_per_value("known_noise", known_noise, n)
-    of_values = _blocks("blocks", blocks, n)
+    values = Observations.of_values(X, y, *noise, _blocks("blocks", blocks, n))
     if G is None or not G.size:
         if gradients is not None and as_finite("gradients", gradients).size:
             raise InputError("gradients: their locations are missing; give gradient_X too")
-        empty = np.empty((0, d))
-        return Observations(X, y, empty, empty, empty, *noise, of_values, np.empty(0))
+        return values
     G = moderate("gradient_X", as_points("gradient_X", G, d))
     if gradients is None or gradient_noise is None:
         raise InputError("gradient_X: give gradients and gradient_noise with it")
@@ -92,7 +99,7 @@ def checked(
     if len(g) != len(G):
         raise InputError(f"gradients: expected one for each of the {len(G)} rows of gradient_X, got {len(g)}")
     of_gradients = _blocks("gradient_blocks", gradient_blocks, len(G))
-    return Observations(X, y, G, g, _gradient_noise(gradient_noise, len(G), d), *noise, of_values, of_gradients)
+    return replace(values, G=G, g=g, g_noise=_gradient_noise(gradient_noise, len(G), d), gradient_blocks=of_gradients)
 
 
 def _one_per_value(name: str, given: npt.ArrayLike, n: int) -> Array:

@@ -9,7 +9,7 @@ from scipy.stats import qmc
 
 from gibo import GaussianProcess, GradientInformation, Matern52, SquaredExponential
 from gibo._linalg import single_thread
-from gibo.acquisition.plan import maximize, plan
+from gibo.acquisition.information import maximize, plan
 from gibo.optimizers.queries import Informative
 
 

@@ -18,7 +18,7 @@ import gibo.figures
 import gibo.integrations.scipy
 from gibo import GIBO, GaussianProcess, Outcome, Settings, SquaredExponential, priors, steps
 from gibo.acquisition.expected_improvement import LogExpectedImprovement
-from gibo.acquisition.plan import plan
+from gibo.acquisition.information import plan
 from gibo.integrations.optuna import GIBOSampler
 from gibo.integrations.tensorboard import TensorBoard
 from gibo.parameters import Parameter, Parameters, free, integer, linear, log
@@ -307,7 +307,7 @@ TARGETS = {
     "gibo.GradientInformation.__call__": fixed(gibo.GradientInformation(GP, X0), x=X),
     "gibo.GradientInformation.value_and_gradient": fixed(gibo.GradientInformation(GP, X0).value_and_gradient, x=X[0]),
     "gibo.GradientInformation.extend": fixed(gibo.GradientInformation(GP, X0).extend, lambda gi: gi(X0), x=X[0]),
-    "gibo.acquisition.plan": lambda folder: Call(
+    "gibo.acquisition.information": lambda folder: Call(
         plan,
         {
             "gi": gibo.GradientInformation(GP, X0),

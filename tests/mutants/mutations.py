@@ -106,7 +106,7 @@ MUTATIONS: list[Mutation] = [
         sources_without_a_look=("if len(on_machine) == 1 and", "if len(on_machine) == 0 and"),
     ),
     *of(
-        "src/gibo/acquisition/plan.py",
+        "src/gibo/acquisition/information.py",
         "tests/acquisition/test_plan.py",
         plan_least_share_of_the_prior=("if X and alpha < least_share *", "if alpha < least_share *"),
         plan_does_not_mirror=("= (low + high - best)[on_face]", "= best[on_face]"),

@@ -358,12 +358,14 @@ class Optimizer(ABC):
     def _next_batch(self) -> list[tuple[Array, str]]:
         """The proposed batch, with the start once more where that is due."""
         batch = self._propose()
+        if self.baseline is None:
+            return batch
         asked = any(np.array_equal(self.evaluated(x), self.start) for x, _ in batch)
         return [*batch, (self.start, BASELINE)] if self._baseline_is_due() and not asked else batch
 
     def _baseline_is_due(self) -> bool:
         """Whether this iteration evaluates the start, and has not done so yet."""
-        if self.baseline is None or (self._iteration - self.begun) % self.baseline:
+        if not self.baseline or (self._iteration - self.begun) % self.baseline:
             return False
         return not any(np.array_equal(e.x, self.start) for e in self.log.of_iteration(self._iteration))
 

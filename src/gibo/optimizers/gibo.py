@@ -14,6 +14,7 @@ docs/algorithm.md has the default as pseudo-code. z stands for parameters in uni
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -98,9 +99,9 @@ class GIBO(RestrictedSearch):
     # -- algorithm 1 --------------------------------------------------------------------------------------------------
 
     def _propose(self) -> list[tuple[Array, str]]:
-        M, M_first, *_ = self.settings.sizes
+        M, M_first, *_ = self._sizes
         batch: list[tuple[Array, str]] = []
-        if self._may_survey:
+        if not self.log.next_id and self._may_survey:
             self._iterate_asked = True
             lower, upper = (self.clip(self.start + side * SURVEY_REACH * self.scale) for side in (-1.0, 1.0))
             points = spread(lower, upper, self.settings.survey, self._rng)
@@ -170,8 +171,8 @@ class GIBO(RestrictedSearch):
 
     @property
     def _may_survey(self) -> bool:
-        """Whether this is the first batch of a search that knows nothing and may go anywhere between finite bounds."""
-        knows = self.log.has_asked or self.log.evaluations or isinstance(self.settings.mean, (Mean, Fitted))
+        """Whether a search that has no data knows nothing and may go anywhere between finite bounds."""
+        knows = isinstance(self.settings.mean, (Mean, Fitted))
         bounded = self.bounds is not None and bool(np.isfinite(self.bounds).all())
         stays_near = self._is_careful or self.largest_step is not None or self.sources is not None
         return self.settings.survey > 0 and bounded and not knows and not stays_near
@@ -220,19 +221,22 @@ class GIBO(RestrictedSearch):
 
         The move will use the last N_m evaluations, so evaluations that will have left the window do not count.
         """
-        M, _, N_m, N_g, _ = self.settings.sizes
-        baseline_comes = self._baseline_is_due() and not np.array_equal(self._iterate, self.start)
+        M, _, N_m, N_g, *_ = self._sizes
+        baseline_comes = (
+            bool(self.baseline) and self._baseline_is_due() and not np.array_equal(self._iterate, self.start)
+        )
         z, window = self._iterate / self.scale, self._window(N_m - M - iterate_comes - baseline_comes)
-        noise, expecting, pending = None, None, list(self.log.pending.values())  # of earlier iterations, see `proceed`
+        noise, expecting, pending = None, None, self.pending  # of earlier iterations, see `proceed`
         if any(e.gradient is not None for e in self.log.valued[-N_m:]):
             noise, N_g = self._gradients_to_come(iterate_comes)
-        here = self._block() if self.sources is None else self._at
-        block, of_pending = self._surrogate.groups_to_come(window, pending, here)
+        groups, block, of_pending = self.sources or self._surrogate.groups, None, list[float | None]()
+        if groups is not None:
+            block, of_pending = groups.to_come(window, pending, self._block() if self.sources is None else self._at)
         if noise is not None:
             expecting = self._surrogate.expecting_gradient(window, self._window(), self._iterate, noise, N_g, block)
         gp = self._surrogate.given([*window, *self._simulated()], N_g).gp if expecting is None else expecting
         information = GradientInformation(expecting_usual_noise(gp), at=z, block=block)
-        for query, its_block in zip(pending, of_pending, strict=True):
+        for query, its_block in zip_longest(pending, of_pending):
             information = information.in_block(its_block).extend(query.x / self.scale).in_block(block)
         if baseline_comes:
             information = information.extend(self.start / self.scale)
@@ -246,7 +250,7 @@ class GIBO(RestrictedSearch):
         """
         before = self.log.of_iteration(self._iteration - 1)
         coming = sum(e.gradient is not None for e in before if e.kind == QUERY)
-        room = max(0, self.settings.sizes[3] - coming)
+        room = max(0, self._sizes.N_g - coming)
         last = self._last_iterate() if iterate_comes and self.sources is None else None
         noise = None if last is None else last.gradient_noise
         return (None, room) if noise is None or not room else (noise, room - 1)

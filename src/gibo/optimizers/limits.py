@@ -186,7 +186,7 @@ class LimitModels:
         fitted = {}
         for name, surrogate in self.surrogates.items():
             data, _ = self._data(name, evaluations)
-            fitted[name] = surrogate.fit(data) if len(data) >= surrogate.settings.sizes[4] else surrogate
+            fitted[name] = surrogate.fit(data) if len(data) >= surrogate.settings.sizes.fit_from else surrogate
         return replace(self, surrogates=fitted)
 
     def region(self, evaluations: Sequence[Evaluation], ell: Array, limited: bool = True) -> Region | None:

@@ -33,7 +33,7 @@ from gibo.optimizers.rows import Groups, groups_of, noise_of
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.sources import Sources, aligned
 from gibo.optimizers.units import InUnits, Units
-from gibo.outcome import Best, Evaluation, Query
+from gibo.outcome import Best, Evaluation
 from gibo.priors import Prior
 
 # The scale is corrected by at most a factor of ten in either direction. Memos of earlier versions may have more.
@@ -260,18 +260,16 @@ class Surrogate:
         if not evaluations:
             return Model(gp, units, self.scale)
         X, u = np.array([e.x for e in evaluations]) / self.scale, units.apply(y)
-        rows: dict[str, Any] = noise_of(evaluations, units.spread) | ({} if blocks is None else {"blocks": blocks})
-        if (
-            N_g == 0 or self.sources is not None or not any(e.gradient is not None for e in evaluations)
-        ):  # gradients would need warping, too
-            model = Model(gp.condition(X, u, **rows), units, self.scale)
-            return model if any(e.noise is not None for e in evaluations) else self._likeliest(model, y)
+        data = Observations.of_values(X, u, **noise_of(evaluations, units.spread), blocks=blocks)
         known = [(e.x, e.gradient, e.gradient_noise) for e in evaluations if e.gradient is not None]
+        if N_g == 0 or self.sources is not None or not known:  # gradients would need warping, too
+            model = Model(gp.given(data), units, self.scale)
+            return model if any(e.noise is not None for e in evaluations) else self._likeliest(model, y)
         *gradients, speaks = self._gradients(units, known)
         G, g, g_noise = (part[-N_g:] for part in gradients)
-        if blocks is not None:
-            rows["gradient_blocks"] = blocks[[e.gradient is not None for e in evaluations]][speaks][-N_g:]
-        return Model(gp.condition(X, u, G, g, g_noise, **rows), units, self.scale)
+        of_gradients = data.blocks[[e.gradient is not None for e in evaluations]][speaks][-N_g:]
+        data = replace(data, G=G, g=g, g_noise=g_noise, gradient_blocks=of_gradients)
+        return Model(gp.given(data), units, self.scale)
 
     def fit(self, evaluations: Sequence[Evaluation]) -> Surrogate:
         """Fit MAP hyperparameters to the values only, starting at the present ones.
@@ -340,13 +338,6 @@ class Surrogate:
         z, term = x / self.scale, model.gp.blocks
         here = None if term is None else np.array([block if term.now is None else term.now])
         return model.gp.extend(z, 0.0, z[None], g, g_noise, blocks=here, gradient_blocks=here) if len(g) else None
-
-    def groups_to_come(
-        self, known: Sequence[Evaluation], pending: Sequence[Query], here: str | float | None
-    ) -> tuple[float | None, list[float | None]]:
-        """The groups of the next queries, whose block or source is `here`, and of the pending queries."""
-        groups = self.sources or self.groups
-        return (None, [None] * len(pending)) if groups is None else groups.to_come(known, pending, here)
 
     @property
     def can_be_rescaled(self) -> bool:

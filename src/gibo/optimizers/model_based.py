@@ -58,6 +58,7 @@ class ModelBased(Optimizer):
         if settings is not None and not isinstance(settings, Settings):
             raise InputError(f"settings: expected gibo.Settings(...), got {shown(settings)}")
         self.settings = (settings or self.default_settings()).resolve(self.d)
+        self._sizes = self.settings.sizes
         self._surrogate = Surrogate.initial(self.settings, self.scale)
         self._last_present: tuple[Surrogate, int, Surrogate] | None = None  # see `_present`
         self._widest = math.inf  # the largest half-width of the box, in units of `scale`
@@ -157,24 +158,23 @@ class ModelBased(Optimizer):
 
     def _window(self, size: int | None = None) -> list[Evaluation]:
         """The last N_m evaluations with a value, by id."""
-        size = self.settings.sizes[2] if size is None else size
+        size = self._sizes.N_m if size is None else size
         return self.log.valued[-size:] if size > 0 else []
 
     def _model(self, evaluations: Sequence[Evaluation] | None = None, surrogate: Surrogate | None = None) -> Model:
         """The posterior given evaluations, by default the window, the last N_g gradients among them, and the
         simulator's values; by default with the hyperparameters of the search."""
         known = self._window() if evaluations is None else evaluations
-        return (surrogate or self._surrogate).given([*known, *self._simulated()], self.settings.sizes[3])
+        return (surrogate or self._surrogate).given([*known, *self._simulated()], self._sizes.N_g)
 
     def _simulated(self) -> list[Evaluation]:
         """The first and the last N_m evaluations of the simulator with a value; none without sources."""
-        simulated, N_m = self.log.simulated, self.settings.sizes[2]
+        simulated, N_m = self.log.simulated, self._sizes.N_m
         return simulated if len(simulated) <= N_m else [simulated[0], *simulated[-N_m:]]
 
     def _fitted(self) -> Surrogate:
         """The surrogate with MAP hyperparameters, if there are enough values."""
-        _, _, N_m, _, fit_from = self.settings.sizes
-        needed = {"each": fit_from, "full": N_m}.get(self.settings.fit)
+        needed = {"each": self._sizes.fit_from, "full": self._sizes.N_m}.get(self.settings.fit)
         window = [*self._window(), *self._simulated()]
         if not self.settings.priors or needed is None or len(window) < needed:
             return self._surrogate
@@ -204,10 +204,8 @@ class ModelBased(Optimizer):
 
     def _box(self) -> tuple[Array, Array]:
         """The box around the iterate, within the bounds; in z."""
-        s, z = self.settings, self._iterate / self.scale
-        ell = self._surrogate.hyperparameters.lengthscale
-        delta = s.width
-        half = delta * ell if s.delta_unit == "lengthscales" else delta / self.scale
+        z, delta, ell = self._iterate / self.scale, self._sizes.delta, self._surrogate.hyperparameters.lengthscale
+        half = delta * ell if self.settings.delta_unit == "lengthscales" else delta / self.scale
         half = np.minimum(half, self._widest)
         lower, upper = z - half, z + half
         if self.bounds is not None:

@@ -11,8 +11,7 @@ import numpy as np
 from gibo._checks import one_of, positive, positive_int
 from gibo._linalg import Array
 from gibo._serialize import Serializable
-from gibo.acquisition.information import GradientInformation
-from gibo.acquisition.plan import plan
+from gibo.acquisition.information import GradientInformation, plan
 
 
 def spread(lower: Array, upper: Array, n: int, rng: np.random.Generator) -> Array:

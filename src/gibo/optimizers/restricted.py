@@ -83,7 +83,7 @@ class RestrictedSearch(ModelBased):
 
     def _seen(self) -> list[Evaluation]:
         """The data of the models of limits and failures: the start and the last N_m evaluations, including failures."""
-        N_m, start = self.settings.sizes[2], self._start()
+        N_m, start = self._sizes.N_m, self._start()
         seen = [e for e in self.evaluations if self.sources is None or e.source != self.sources.simulator][-N_m:]
         return seen if start is None or start in seen else [start, *seen]
 
@@ -119,7 +119,7 @@ class RestrictedSearch(ModelBased):
     def _has_queries_left(self, batch: list[Evaluation]) -> bool:
         """Whether queries of an iteration of a careful search are to come: it has several batches in one. It leaves an
         iterate that violates a limit."""
-        M, M_first, *_ = self.settings.sizes
+        M, M_first, *_ = self._sizes
         if self._iteration > self.begun and not all(self.within_limits(e) for e in batch if e.kind == ITERATE):
             return False
         return sum(e.kind == QUERY for e in batch) < (M if self._iteration else M_first)
@@ -141,7 +141,7 @@ class RestrictedSearch(ModelBased):
 
     def _source_and_count(self, sources: Sources) -> tuple[str, int]:
         """Where this iteration is evaluated, and the number of its queries; see `gibo.optimizers.sources`."""
-        M, M_first, *_ = self.settings.sizes
+        M, M_first, *_ = self._sizes
         self._at = sources.machine
         known = self.evaluations
         on_machine = sources.of_machine(known)

@@ -32,9 +32,7 @@ NEW_BLOCK = -0.5
 
 
 def noise_of(evaluations: Sequence[Evaluation], spread: float) -> dict[str, Array]:
-    """``noise_scale`` and ``known_noise`` of `GaussianProcess.condition`; empty if all values have the usual noise."""
-    if all(e.noise is None and e.repeats == 1 for e in evaluations):
-        return {}
+    """``noise_scale`` and ``known_noise`` of `GaussianProcess.condition`."""
     scale = np.array([1.0 / e.repeats if e.noise is None else 0.0 for e in evaluations])
     known = np.array([e.noise or 0.0 for e in evaluations])
     return {"noise_scale": scale, "known_noise": known / spread**2}

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -68,6 +68,17 @@ class PowerLaw(Serializable):
     def count(self, d: int) -> int:
         """The setting as a whole number."""
         return math.ceil(self(d) - 1e-9) if self.rounding == "up" else math.floor(self(d) + 1e-9)
+
+
+class Sizes(NamedTuple):
+    """The numbers of resolved settings, see `Settings`."""
+
+    M: int
+    M_first: int
+    N_m: int
+    N_g: int
+    fit_from: int
+    delta: float
 
 
 Hyperparameter: TypeAlias = Prior | PowerLaw | float | Sequence[float] | Array
@@ -285,19 +296,12 @@ class Settings(Serializable):
         return resolved
 
     @property
-    def sizes(self) -> tuple[int, int, int, int, int]:
-        """M, M_first, N_m, N_g and fit_from of resolved settings."""
-        sizes = (self.M, self.M_first, self.N_m, self.N_g, self.fit_from)
+    def sizes(self) -> Sizes:
+        """The numbers of resolved settings."""
+        sizes = (self.M, self.M_first, self.N_m, self.N_g, self.fit_from, self.delta)
         if any(isinstance(size, PowerLaw) for size in sizes):
             raise InputError("settings: they depend on the number of parameters; call resolve(d) first")
-        return sizes  # type: ignore[return-value]
-
-    @property
-    def width(self) -> float:
-        """`delta` of resolved settings."""
-        if isinstance(self.delta, PowerLaw):
-            raise InputError("settings: they depend on the number of parameters; call resolve(d) first")
-        return self.delta
+        return Sizes(*sizes)  # type: ignore[arg-type]
 
     @cached_property
     def priors(self) -> dict[str, Prior]:

@@ -184,7 +184,7 @@ class VanillaBO(Optimizer):
         if n < due or not (priors or self.settings.standardize):
             return
         self._fit_below, self._fit_size, self._grown = self.log.next_id, n, None
-        if priors and n >= self.settings.sizes[-1]:
+        if priors and n >= self.settings.sizes.fit_from:
             self._surrogate = self._surrogate.fit(self.log.valued)
 
     def _model(self) -> _Grown:

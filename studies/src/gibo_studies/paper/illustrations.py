@@ -13,8 +13,7 @@ import numpy as np
 
 from gibo._linalg import Array
 from gibo._serialize import to_plain
-from gibo.acquisition.information import GradientInformation
-from gibo.acquisition.plan import maximize
+from gibo.acquisition.information import GradientInformation, maximize
 from gibo.figures.style import BLUE, GREEN, GREY, ORANGE, pyplot, save
 from gibo.gp import GaussianProcess
 from gibo.kernels import SquaredExponential

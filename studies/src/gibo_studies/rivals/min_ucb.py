@@ -17,8 +17,7 @@ from gibo._checks import positive
 from gibo._linalg import Array
 from gibo.acquisition.climb import climb
 from gibo.acquisition.confidence import LowerConfidenceBound
-from gibo.acquisition.information import GradientInformation
-from gibo.acquisition.plan import plan
+from gibo.acquisition.information import GradientInformation, plan
 from gibo.optimizers.model import Model
 from gibo_studies.rivals.local_model import LocalModelSearch
 

@@ -54,10 +54,8 @@ from gibo.outcome import BASELINE, EXTERNAL, Best, Evaluation, Outcome, Query, a
 
 
 class Optimizer(ABC):
-    """Base of all optimisers.
-
-    An optimiser's options are keywords of its constructor. Each is kept in an attribute of the same name, so that it is
-    saved.
+    """Base of all optimisers. Options are keywords of the constructor, each kept in an attribute of the same name, so
+    that it is saved.
 
     Args:
         x0: (d,) the start.
@@ -68,9 +66,8 @@ class Optimizer(ABC):
 
     registry: ClassVar[dict[str, type[Optimizer]]] = {}
     given: frozenset[str]  # names of the options that the caller gave
-    # Its name on the command line and in files, and its name in figures; None: not offered there.
-    method: ClassVar[str | None] = None
-    title: ClassVar[str] = ""
+    method: ClassVar[str | None] = None  # its name on the command line and in files; None: not offered there
+    title: ClassVar[str] = ""  # in figures
     # Whether it can use a value that arrives after its iteration; see `proceed`.
     uses_late_values: ClassVar[bool] = False
     # Whether a search that has begun can go on from another start; see `start_at`.
@@ -117,7 +114,7 @@ class Optimizer(ABC):
     # -- the face -----------------------------------------------------------------------------------------------------
 
     def ask(self) -> list[Query]:
-        """All queries that can run now, also in parallel. Without a `tell` in between, the same queries again."""
+        """All queries that can run now, also in parallel; without a `tell` in between the same ones again."""
         self.settle()
         if not self.is_pending:
             with single_thread():
@@ -192,8 +189,8 @@ class Optimizer(ABC):
     @property
     def told_share(self) -> float:
         """The share of the current batch that was told; 1 if nothing is pending."""
-        batch = self.log.batch
-        return sum(i not in self.log.pending for i in batch) / len(batch) if batch else 1.0
+        told = [i not in self.log.pending for i in self.log.batch]
+        return sum(told) / len(told) if told else 1.0
 
     def proceed(self) -> None:
         """Continue without the pending queries of this iteration; values that arrive later are used from then on.
@@ -266,6 +263,7 @@ class Optimizer(ABC):
         return x if self.bounds is None else np.clip(x, *self.bounds)
 
     def evaluated(self, x: Array) -> Array:
+        """The nearest point that can be evaluated."""
         return self.clip(x) if self.rounding is None else self.rounding(self.clip(x))
 
     def start_at(self, x: npt.ArrayLike) -> None:
@@ -292,11 +290,8 @@ class Optimizer(ABC):
         return Started(read_only(self.evaluated(point).copy()), self._iteration + 1)
 
     def reparametrize(self, transform: Transform, move_iterate: bool = False) -> None:
-        """Move evaluations, and optionally the iterate, to the points with the same values; only between iterations.
-
-        Only evaluations that the optimiser still uses are moved. Older ones and the records of earlier steps keep their
-        coordinates.
-        """
+        """Move the evaluations that are still used, and optionally the iterate, to the points with the same values;
+        only between iterations."""
         self.settle()
         self.log.reparametrize(Reparametrized(transform, move_iterate), self._used_again())
         if move_iterate:
@@ -381,8 +376,7 @@ class Optimizer(ABC):
 
     def _memo(self) -> dict[str, Any] | None:
         """Data for `to_plain` with which another optimiser, given evaluations, iterate and generator, continues after
-        this `ask`. None, the default: a replay proposes and updates again, because nothing is slow.
-        """
+        this `ask`. None, the default: a replay proposes and updates again, because nothing is slow."""
         return None
 
     def _recall(self, memo: dict[str, Any]) -> None:  # noqa: B027  # only those with a memo have it

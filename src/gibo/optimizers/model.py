@@ -31,7 +31,7 @@ from gibo.optimizers.hyperparameters import Hyperparameters
 from gibo.optimizers.log import Belief
 from gibo.optimizers.rows import Groups, groups_of, noise_of
 from gibo.optimizers.settings import Settings
-from gibo.optimizers.sources import Sources, aligned
+from gibo.optimizers.sources import Sources, aligned, fit_sources
 from gibo.optimizers.units import InUnits, Units
 from gibo.outcome import Best, Evaluation
 from gibo.priors import Prior
@@ -252,7 +252,8 @@ class Surrogate:
         """The posterior given evaluations with values, and the last N_g gradients among them."""
         if self.sources is not None and not self.uses_simulator:
             evaluations = self.sources.of_machine(evaluations)
-        y, blocks = _values(evaluations), None if self.groups is None else self.groups.numbers(evaluations)
+        y = np.array([e.value for e in evaluations], dtype=np.float64)
+        blocks = None if self.groups is None else self.groups.numbers(evaluations)
         if blocks is not None and self.sources is not None:
             y = aligned(y, blocks, np.array([e.x for e in evaluations]))
         units = Units.of(y, self.settings.standardize)
@@ -277,28 +278,10 @@ class Surrogate:
         Exact gradients of a gentle slope beside a cliff would outweigh the values, and lengthscales and steps would be
         far too long.
         """
-        if self.sources is not None:
-            return self._fit_sources(evaluations, self.sources)
-        return self._fitted(evaluations)
+        return self.fitted(evaluations) if self.sources is None else fit_sources(self, evaluations, self.sources)
 
-    def _fit_sources(self, evaluations: Sequence[Evaluation], sources: Sources) -> Surrogate:
-        """The fit to both sources, or to the machine alone; see `gibo.optimizers.sources`."""
-        machine = sources.of_machine(evaluations)
-        if len(machine) == len(evaluations):
-            return self._fitted(evaluations)
-        both = replace(self, groups=sources)._fitted(evaluations)
-        if not machine or machine[-1].id < max(e.id for e in evaluations):
-            return both  # after an iteration in the simulator
-        with_simulator = both.given(evaluations)
-        alone = replace(self, groups=None)
-        evidence = [with_simulator.of_source(MACHINE).evidence]
-        if len(machine) >= LEAST_VALUES:
-            alone = alone._fitted(machine)
-            evidence.append(alone.given(machine).evidence)
-        return both if with_simulator.evidence_of_machine > max(evidence) else alone
-
-    def _fitted(self, evaluations: Sequence[Evaluation]) -> Surrogate:
-        """MAP hyperparameters."""
+    def fitted(self, evaluations: Sequence[Evaluation]) -> Surrogate:
+        """`fit` to all of the evaluations, with the present groups."""
         if self.settings.standardize and len({e.value for e in evaluations}) == 1:
             return self  # all equal, such as the highest score: any long lengthscale explains it
         gp = self.given(evaluations).gp
@@ -333,7 +316,9 @@ class Surrogate:
         Without evaluations, the units are those of the recent ones. `block` is the block of the value.
         """
         model = self.given(evaluations, N_g)
-        units = model.units if model.gp.n else Units.of(_values(recent), self.settings.standardize)
+        units = model.units
+        if not model.gp.n:
+            units = Units.of(np.array([e.value for e in recent], dtype=np.float64), self.settings.standardize)
         _, g, g_noise, _ = self._gradients(units, [(x, np.zeros(len(x)), noise)])
         z, term = x / self.scale, model.gp.blocks
         here = None if term is None else np.array([block if term.now is None else term.now])
@@ -417,7 +402,3 @@ class Surrogate:
             g = expected + np.where(c < v, c / v, 1.0) * (g * slope - expected)
         speaks = (c == v).any(axis=1) & np.isfinite(g).all(axis=1)
         return x[speaks] / self.scale, g[speaks], c[speaks], speaks
-
-
-def _values(evaluations: Sequence[Evaluation]) -> Array:
-    return np.array([e.value for e in evaluations], dtype=np.float64)

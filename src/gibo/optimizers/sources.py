@@ -26,7 +26,7 @@ Observed gradients are not used.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,9 @@ from gibo.optimizers.settings import Settings
 from gibo.outcome import Evaluation, Outcome, Query, as_name
 from gibo.priors import LogNormal, Prior
 
+Surrogate = Any  # of `gibo.optimizers.model`, which imports this module
+# Number of values of the machine from which on hyperparameters are fitted to them alone.
+LEAST_ALONE = 4
 # Priors of the hyperparameters of `gibo.gap`: shift and share as shares of the variance of the values. The noise of the
 # simulator has the prior of the machine's.
 GAP_PRIORS: dict[str, Prior] = {
@@ -163,3 +166,20 @@ def aligned(y: Array, sources: Array, X: Array) -> Array:
     known = [real[X[i].tobytes()] - y[i] for i in np.flatnonzero(simulated) if X[i].tobytes() in real]
     shift = np.mean(known) if known else y[~simulated].mean() - y[simulated].mean()
     return np.where(simulated, y + shift, y)
+
+
+def fit_sources(surrogate: Surrogate, evaluations: Sequence[Evaluation], sources: Sources) -> Surrogate:
+    """The fit to both sources, or to the machine alone; see the module's docstring."""
+    machine = sources.of_machine(evaluations)
+    if len(machine) == len(evaluations):
+        return surrogate.fitted(evaluations)
+    both = replace(surrogate, groups=sources).fitted(evaluations)
+    if not machine or machine[-1].id < max(e.id for e in evaluations):
+        return both  # after an iteration in the simulator
+    with_simulator = both.given(evaluations)
+    alone = replace(surrogate, groups=None)
+    evidence = [with_simulator.of_source(MACHINE).evidence]
+    if len(machine) >= LEAST_ALONE:
+        alone = alone.fitted(machine)
+        evidence.append(alone.given(machine).evidence)
+    return both if with_simulator.evidence_of_machine > max(evidence) else alone

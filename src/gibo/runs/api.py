@@ -20,8 +20,8 @@ from gibo.parameters import Parameters
 from gibo.runs.fingerprint import fingerprint
 from gibo.runs.journal import Journal
 from gibo.runs.loop import Interrupts, Loop
-from gibo.runs.options import REMEMBERED, OptionNames, RunOptions, StartOptions, like, takes_options
-from gibo.runs.pools import OFFERED, OFFERED_WITH_SOURCES, Futures, InProcess, Named, Objective, Pool, asked_for
+from gibo.runs.options import REMEMBERED, OptionNames, RunOptions, like, takes_options
+from gibo.runs.pools import Futures, InProcess, Objective, Pool, prepared
 from gibo.runs.progress import progress_bar
 from gibo.runs.result import Result, Status
 from gibo.runs.session import Session
@@ -32,7 +32,7 @@ NOTICE = "gibo: the run ends when the running evaluations have returned; Ctrl-C 
 
 
 @short_traceback
-@takes_options(OptionNames)
+@takes_options
 def maximize(
     objective: Objective,
     x0: npt.ArrayLike | None = None,
@@ -86,17 +86,17 @@ def maximize(
         >>> bool(abs(result.x - 1.0).max() < 0.1)
         True
     """
-    optimizer = _gibo(
-        x0,
-        options.get("parameters"),
-        scale=scale,
-        bounds=bounds,
-        seed=seed,
-        settings=settings,
-        limits=with_care(limits, careful),
-        largest_step=largest_step,
-        sources=sources,
-    )
+    parameters = options.get("parameters")
+    if parameters is not None:
+        instance("parameters", parameters, Parameters, "gibo.parameters.Parameters(...)")
+        if x0 is not None or bounds is not None or scale is not None:
+            raise InputError("parameters: they already have start, scale and bounds; omit x0, scale and bounds")
+        x0, scale, bounds = parameters.x0, parameters.scale, parameters.bounds
+    elif x0 is None:
+        raise InputError("x0: expected the start, a vector (d,); or give parameters=")
+    search: dict[str, Any] = {"scale": scale, "bounds": bounds, "seed": seed, "settings": settings}
+    search |= {"limits": with_care(limits, careful), "largest_step": largest_step, "sources": sources}
+    optimizer = GIBO(x0, **{name: each for name, each in search.items() if each is not None})
     return run(optimizer, objective, budget=budget, **options)
 
 
@@ -113,30 +113,9 @@ def minimize(*args: Any, **options: Any) -> Result:
     return maximize(*args, **{"sign": -1.0, **options})
 
 
-def _gibo(
-    x0: npt.ArrayLike | None,
-    parameters: Parameters | None,
-    *,
-    scale: npt.ArrayLike | None,
-    bounds: npt.ArrayLike | None,
-    **others: Any,
-) -> GIBO:
-    if parameters is not None:
-        instance("parameters", parameters, Parameters, "gibo.parameters.Parameters(...)")
-        if x0 is not None or bounds is not None or scale is not None:
-            raise InputError("parameters: they already have start, scale and bounds; omit x0, scale and bounds")
-        x0, scale, bounds = parameters.x0, parameters.scale, parameters.bounds
-    elif x0 is None:
-        raise InputError("x0: expected the start, a vector (d,); or give parameters=")
-    options = {"scale": scale, "bounds": bounds, **others}
-    return GIBO(x0, **{name: option for name, option in options.items() if option is not None})
-
-
 @short_traceback
-@takes_options(StartOptions)
-def resume(
-    journal: str | Path, objective: Objective, *, budget: int | None = None, **options: Unpack[StartOptions]
-) -> Result:
+@takes_options
+def resume(journal: str | Path, objective: Objective, *, budget: int | None = None, **options: Any) -> Result:
     """Continue the run in a folder. Recorded values are used, and pending queries are evaluated again.
 
     The continued run equals a run without the stop, bit for bit on the same machine. If `budget`, `target`,
@@ -173,7 +152,7 @@ def resume(
 
 
 @short_traceback
-@takes_options(OptionNames)
+@takes_options
 def run(optimizer: Optimizer, objective: Objective, *, budget: int, **options: Unpack[OptionNames]) -> Result:
     """Run any optimiser on an objective.
 
@@ -204,12 +183,8 @@ def run(optimizer: Optimizer, objective: Objective, *, budget: int, **options: U
         raise InputError(f"quorum: {type(optimizer).__name__} needs all values of an iteration; use quorum=1")
     known = None if chosen.training is not None or chosen.journal is None else fingerprint(objective)
     check_sources(optimizer, chosen.baseline, chosen.penalty)
-    offered = OFFERED if optimizer.log.simulator is None else OFFERED_WITH_SOURCES
-    if chosen.parameters is not None:
-        objective = Named(objective, chosen.parameters, offered)
-    wanted = asked_for(objective, chosen.reparametrizer, offered)
-    if offered is OFFERED_WITH_SOURCES and "source" not in wanted:
-        raise InputError("objective: with sources it needs a parameter source, the name of the one to evaluate")
+    further = {} if chosen.reparametrizer is None else chosen.reparametrizer.options()
+    objective, wanted = prepared(objective, chosen.parameters, further, optimizer.log.simulator is not None)
     with Interrupts(NOTICE) as interrupts, ExitStack() as closing:
         pool = make_pool(objective, chosen)
         closing.callback(pool.close)

@@ -1,7 +1,7 @@
 """The options of a run: names, types, defaults, meaning and checks.
 
-`gibo.maximize`, `minimize`, `resume` and `run` take each of them as a keyword. `OptionNames` declares them for type
-checkers, `takes_options` for editors and `help`. `RunOptions.of` checks them and makes one object.
+`gibo.maximize`, `minimize`, `resume` and `run` take each of them as a keyword. `RunOptions` has their meaning and
+checks them. `OptionNames` declares them for type checkers, `takes_options` for editors and `help`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields
 from pathlib import Path
-from types import NoneType
 from typing import Any, Literal, ParamSpec, TypedDict, TypeVar
 
 from gibo._checks import (
@@ -48,34 +47,51 @@ OF_SEARCH = ("scale", "bounds", "seed", "settings", "limits", "careful", "larges
 PLACEHOLDER = "        **options: those of `gibo.runs.options.RunOptions`.\n"
 
 
-class StartOptions(TypedDict, total=False):
-    """The options that may differ from start to start; `RunOptions` has their defaults and meaning."""
+class OptionNames(TypedDict, total=False):
+    """All options; `RunOptions` has their defaults and meaning."""
 
+    parameters: Parameters | None
+    data: Iterable[tuple[Any, Any]]
     target: float | None
     least_certainty: float | None
     callback: Callback | None
     progress: bool | Progress
+    journal: str | Path | None
     force: bool
     watch: bool | Literal["control"]
     workers: int | None
     executor: Executor | None
     time_limit: float | None
     retries: int
-    max_failures: int
-
-
-class OptionNames(StartOptions, total=False):
-    """All options, including those that cannot change during a run."""
-
-    journal: str | Path | None
-    parameters: Parameters | None
-    data: Iterable[tuple[Any, Any]]
     penalty: float | None
     baseline: int | None
     quorum: float
+    max_failures: int
     sign: float
     reparametrizer: Reparametrizer | None
     training: dict[str, Any] | None
+
+
+# Of options with another default than None, None is an error.
+CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "budget": positive_int,
+    "data": lambda name, value: as_list(name, value, "pairs of a point and its value"),
+    "parameters": lambda name, value: instance(name, value, Parameters, "gibo.parameters.Parameters(...)"),
+    "target": finite,
+    "least_certainty": as_number,
+    # Absolute, because the objective may change the working directory.
+    "journal": lambda name, value: as_path(name, value).absolute(),
+    "force": as_flag,
+    "workers": positive_int,
+    "time_limit": positive,
+    "retries": natural,
+    "penalty": finite,
+    "baseline": positive_int,
+    "quorum": as_number,
+    "max_failures": positive_int,
+    "sign": finite,
+    "training": lambda name, value: instance(name, value, dict, "plain data by name"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,26 +175,10 @@ class RunOptions:
         return cls(**given)
 
     def __post_init__(self) -> None:
-        checked: dict[str, Any] = {
-            "budget": positive_int("budget", self.budget),
-            "max_failures": positive_int("max_failures", self.max_failures),
-            "retries": natural("retries", self.retries),
-            "workers": None if self.workers is None else positive_int("workers", self.workers),
-            "target": None if self.target is None else finite("target", self.target),
-            "penalty": None if self.penalty is None else finite("penalty", self.penalty),
-            "baseline": None if self.baseline is None else positive_int("baseline", self.baseline),
-            "time_limit": None if self.time_limit is None else positive("time_limit", self.time_limit),
-            "least_certainty": None
-            if self.least_certainty is None
-            else as_number("least_certainty", self.least_certainty),
-            "quorum": as_number("quorum", self.quorum),
-            "sign": finite("sign", self.sign),
-            "force": as_flag("force", self.force),
-            "data": as_list("data", self.data, "pairs of a point and its value"),
-            # Absolute, because the objective may change the working directory.
-            "journal": None if self.journal is None else as_path("journal", self.journal).absolute(),
-        }
-        self.__dict__.update(checked)
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name in CHECKS and (value is not None or each.default is not None):
+                self.__dict__[each.name] = CHECKS[each.name](each.name, value)
         if self.penalty is not None and abs(self.penalty) > LARGEST:
             raise InputError(f"penalty: expected a number of at most {LARGEST:g} in size, got {self.penalty:g}")
         if self.least_certainty is not None and not 0.0 < self.least_certainty < 1.0:
@@ -187,8 +187,6 @@ class RunOptions:
             raise InputError(f"quorum: expected a number above 0 and at most 1, got {self.quorum}")
         if self.sign not in (1.0, -1.0):
             raise InputError(f"sign: expected 1 or -1, got {shown(self.sign)}")
-        instance("parameters", self.parameters, (Parameters, NoneType), "gibo.parameters.Parameters(...)")
-        instance("training", self.training, (dict, NoneType), "plain data by name")
         if self.callback is not None and not callable(self.callback):
             raise InputError(f"callback: expected a function of a Result, got {describe(self.callback)}")
         if not isinstance(self.progress, bool) and not has_methods(self.progress, "update"):
@@ -199,7 +197,7 @@ class RunOptions:
             raise InputError(
                 f"reparametrizer: expected an object with options and learn, got {describe(self.reparametrizer)}"
             )
-        if not (isinstance(self.watch, str) and self.watch == "control"):
+        if not isinstance(self.watch, str) or self.watch != "control":
             as_flag("watch", self.watch)
         if self.watch and self.journal is None:
             raise InputError("watch: the page reads the run's journal; name a folder with journal=")
@@ -220,18 +218,15 @@ class RunOptions:
         return {name: getattr(self, name) for name in (*REMEMBERED, "workers")}
 
 
-def takes_options(names: type[TypedDict]) -> Callable[[F], F]:  # type: ignore[valid-type]  # a TypedDict's class
+def takes_options(function: F) -> F:
     """Decorate a function with ``**options``: its signature and docstring then name each option."""
-
-    def described(function: F) -> F:
-        own = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
-        known = [p for p in inspect.signature(RunOptions).parameters.values() if p.name in names.__annotations__]
-        function.__signature__ = inspect.Signature([*own, *known], return_annotation=Result.__name__)  # type: ignore[attr-defined]
-        meaning = (RunOptions.__doc__ or "").partition("        parameters:")[2].partition("\n\n")[0]
-        function.__doc__ = (function.__doc__ or "").replace(PLACEHOLDER, f"        parameters:{meaning}\n")
-        return function
-
-    return described
+    own = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    names = {p.name for p in own}
+    options = [p for p in inspect.signature(RunOptions).parameters.values() if p.name not in names]
+    function.__signature__ = inspect.Signature([*own, *options], return_annotation=Result.__name__)  # type: ignore[attr-defined]
+    meaning = (RunOptions.__doc__ or "").partition("        parameters:")[2].partition("\n\n")[0]
+    function.__doc__ = (function.__doc__ or "").replace(PLACEHOLDER, f"        parameters:{meaning}\n")
+    return function
 
 
 def like(other: Callable[P, Result]) -> Callable[[Callable[..., Result]], Callable[P, Result]]:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import inspect
 import time
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import suppress
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from gibo._checks import describe_error, instance
@@ -25,8 +27,6 @@ from gibo.parameters import Parameters
 Objective = Callable[..., Any]
 
 WAIT_POLL = 0.2  # seconds between two checks of a waiting pool for requests and dead workers
-OFFERED = ("seed", "kind")  # fields of a query that an objective gets if it has a parameter of that name
-OFFERED_WITH_SOURCES = (*OFFERED, "source")
 
 
 def evaluate(objective: Objective, query: Query, options: dict[str, Any], ticket: str = "") -> Outcome:
@@ -50,72 +50,50 @@ def evaluate(objective: Objective, query: Query, options: dict[str, Any], ticket
         return Outcome.failed(f"{OBJECTIVE}outcome: {describe_error(error)}", seconds)
 
 
+@dataclass(frozen=True)
 class Named:
-    """An objective of a vector from one of parameters by name.
+    """An objective of a vector from one of parameters by name: as keyword arguments, or as a dictionary."""
 
-    It is called with a keyword argument for each parameter if it takes them, else with a dictionary.
-
-    Args:
-        objective: of the parameters.
-        parameters: the parameters of the vector.
-
-    Example:
-        >>> from gibo.parameters import integer
-        >>> Named(lambda delay: delay + 1, Parameters(delay=integer(1, 9)))([4.4])
-        5
-    """
-
-    def __init__(self, objective: Callable[..., Any], parameters: Parameters, offered: Sequence[str] = OFFERED) -> None:
-        self.objective, self.parameters = objective, parameters
-        found = _signature(objective) or inspect.signature(lambda **values: None)
-        own = {name: p for name, p in found.parameters.items() if p.kind is not p.POSITIONAL_ONLY}
-        takes_any = any(p.kind is p.VAR_KEYWORD for p in own.values())
-        self.by_keyword = takes_any or any(name in own for name in parameters)
-        x = inspect.Parameter("x", inspect.Parameter.POSITIONAL_ONLY)
-        extra = [own[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in offered if name in own]
-        self.__signature__ = inspect.Signature([x, *extra])
-        values = dict.fromkeys(parameters)
-        given = dict.fromkeys(_offered(found, offered))
-        _bind(found, *([] if self.by_keyword else [values]), **(values if self.by_keyword else {}), **given)
+    objective: Callable[..., Any]
+    parameters: Parameters
+    by_keyword: bool
 
     def __call__(self, x: Array, **options: Any) -> Any:
         values = self.parameters.to_values(x)
         return self.objective(**values, **options) if self.by_keyword else self.objective(values, **options)
 
 
-def asked_for(objective: Callable[..., Any], reparametrizer: Any = None, offered: Sequence[str] = OFFERED) -> list[str]:
-    """The fields of a query that the objective has parameters for; raises before the first evaluation if it cannot be
-    called.
+def prepared(
+    objective: Objective, parameters: Parameters | None, further: Mapping[str, Any], with_sources: bool
+) -> tuple[Objective, list[str]]:
+    """An objective of a vector, and the fields of a query that it gets: its seed, kind and source, for which it has
+    parameters of these names. An error if it cannot be called.
 
-    An objective with a parameter ``seed`` gets the query's seed, one with a parameter ``kind`` its kind.
+    Args:
+        objective: of a vector, or of the parameters by name.
+        parameters: their names and kinds, or None.
+        further: keyword arguments that it gets besides.
+        with_sources: whether queries have a source.
     """
-    found = _signature(objective)
-    if found is None:
-        return []
-    names = _offered(found, offered)
-    _bind(found, None, **dict.fromkeys(names), **({} if reparametrizer is None else reparametrizer.options()))
-    return names
-
-
-def _offered(found: inspect.Signature, offered: Sequence[str]) -> list[str]:
-    """The offered fields for which there is a parameter of that name."""
-    own = found.parameters
-    return [name for name in offered if name in own and own[name].kind is not inspect.Parameter.POSITIONAL_ONLY]
-
-
-def _signature(objective: Callable[..., Any]) -> inspect.Signature | None:
     try:
-        return inspect.signature(objective)
+        found = inspect.signature(objective)
     except Exception:  # builtins may have no signature, and a foreign object may raise anything
-        return None
-
-
-def _bind(found: inspect.Signature, /, *args: Any, **kwargs: Any) -> None:
+        found = inspect.signature(lambda *args, **kwargs: None)
+    own = {name: p.kind for name, p in found.parameters.items() if p.kind is not p.POSITIONAL_ONLY}
+    wanted = [name for name in ("seed", "kind", *(["source"] if with_sources else [])) if name in own]
+    values = dict.fromkeys(parameters or ())
+    by_keyword = inspect.Parameter.VAR_KEYWORD in own.values() or any(name in own for name in values)
     try:
-        found.bind(*args, **kwargs)
+        if parameters is not None and by_keyword:
+            found.bind(**values, **dict.fromkeys(wanted), **further)
+        else:
+            found.bind(None, **dict.fromkeys(wanted), **further)
     except TypeError as error:
-        how = "a vector" if args else f"the keywords {', '.join(kwargs)}"
+        how = f"the keywords {', '.join(values)}" if parameters is not None and by_keyword else "a vector"
         raise InputError(f"objective: it is called with {how}, but takes {found}: {error}") from None
+    if with_sources and "source" not in wanted:
+        raise InputError("objective: with sources it needs a parameter source, the name of the one to evaluate")
+    return (objective if parameters is None else Named(objective, parameters, by_keyword)), wanted
 
 
 class Underway(NamedTuple):
@@ -126,45 +104,64 @@ class Underway(NamedTuple):
     since: float
 
 
-class Pool(Protocol):
-    """The interface of pools, which evaluate queries elsewhere, or in this process while it waits."""
+class Pool(ABC):
+    """Evaluates queries elsewhere, or in this process while it waits.
 
-    def submit(self, query: Query, options: dict[str, Any]) -> None:
-        """Evaluate this query as soon as there is room, with these further keyword arguments."""
-
-    def wait(self) -> None:
-        """Wait until there may be an outcome."""
-
-    def take(self) -> list[Evaluation]:
-        """The outcomes that have arrived, without waiting."""
-
-    def hold(self, held: bool) -> None:
-        """While held, nothing new begins; running evaluations continue."""
-
-    def abandon(self, query: int) -> None:
-        """Drop this query: its outcome is ignored, and its evaluation is ended if possible."""
-
-    def underway(self) -> list[Underway]:
-        """The running evaluations; in this process, the next one."""
-
-    def drop_pending(self) -> int:
-        """Drop the queries whose evaluation has not begun; returns the number of the others."""
-
-    def close(self) -> None:
-        """End the pool and its running evaluations."""
-
-
-class InProcess:
-    """Evaluates in this process, one query after another."""
+    Attributes:
+        queue: queries that have not begun, with further keyword arguments of the objective.
+        held: while held, nothing new begins; running evaluations continue.
+    """
 
     def __init__(self, objective: Objective) -> None:
         self.objective, self.held = objective, False
         self.queue: deque[tuple[Query, dict[str, Any]]] = deque()
-        self.arrived: list[Evaluation] = []
-        self.current: Underway | None = None
 
     def submit(self, query: Query, options: dict[str, Any]) -> None:
+        """Evaluate this query as soon as there is room, with these further keyword arguments."""
         self.queue.append((query, options))
+        self.hand_out()
+
+    def hold(self, held: bool) -> None:
+        """Hold, or go on."""
+        self.held = held
+        self.hand_out()
+
+    def abandon(self, query: int) -> None:
+        """Drop this query: its outcome is ignored, and its evaluation is ended if possible."""
+        self.queue = deque(item for item in self.queue if item[0].id != query)
+
+    def drop_pending(self) -> int:
+        """Drop the queries whose evaluation has not begun; returns the number of the others."""
+        self.queue.clear()
+        return len(self.underway())
+
+    def hand_out(self) -> None:  # noqa: B027  # a pool of this process has nothing to do
+        """Begin what can begin."""
+
+    @abstractmethod
+    def wait(self) -> None:
+        """Wait until there may be an outcome."""
+
+    @abstractmethod
+    def take(self) -> list[Evaluation]:
+        """The outcomes that have arrived, without waiting."""
+
+    @abstractmethod
+    def underway(self) -> list[Underway]:
+        """The running evaluations; in this process, the next one."""
+
+    def close(self) -> None:
+        """End the pool and its running evaluations."""
+        self.drop_pending()
+
+
+class InProcess(Pool):
+    """Evaluates in this process, one query after another."""
+
+    def __init__(self, objective: Objective) -> None:
+        super().__init__(objective)
+        self.arrived: list[Evaluation] = []
+        self.current: Underway | None = None
 
     def wait(self) -> None:
         query, options = self.queue.popleft()
@@ -178,11 +175,8 @@ class InProcess:
         arrived, self.arrived = self.arrived, []
         return arrived
 
-    def hold(self, held: bool) -> None:
-        self.held = held
-
     def abandon(self, query: int) -> None:
-        self.queue = deque(item for item in self.queue if item[0].id != query)
+        super().abandon(query)
         self.arrived = [e for e in self.arrived if e.id != query]
 
     def underway(self) -> list[Underway]:
@@ -190,35 +184,31 @@ class InProcess:
             return [self.current]
         return [Underway(self.queue[0][0].id, None, time.time())] if self.queue and not self.held else []
 
-    def drop_pending(self) -> int:
-        self.queue.clear()
-        return 0
 
-    def close(self) -> None:
-        self.queue.clear()
+class Futures(Pool):
+    """Evaluates in a `concurrent.futures.Executor`: threads, processes, or the workers of a cluster.
 
-
-class Futures:
-    """Evaluates in a `concurrent.futures.Executor`: threads, processes, or the workers of a cluster."""
+    The executor gets all queries at once. It stays open, because its owner closes it.
+    """
 
     def __init__(self, objective: Objective, executor: Executor) -> None:
-        self.objective, self.executor = objective, executor
+        super().__init__(objective)
+        self.executor = executor
         self.running: dict[Future[Outcome], tuple[Query, dict[str, Any], float]] = {}
-        self.kept: dict[int, tuple[Query, dict[str, Any]]] = {}  # while held
-        self.held = False
         self.done: SimpleQueue[None] = SimpleQueue()  # a message from each finished future
         self.lost: RunError | None = None  # raised after all arrived outcomes are taken
 
-    def submit(self, query: Query, options: dict[str, Any]) -> None:
+    def hand_out(self) -> None:
         if self.held:
-            self.kept[query.id] = (query, options)
-            return
-        try:
-            future = self.executor.submit(evaluate, self.objective, query, options, uuid4().hex)
-        except Exception as error:  # shut down, broken, or unable to send the objective
-            raise RunError(f"the executor takes no more evaluations: {describe_error(error)}") from error
-        self.running[future] = (query, options, time.time())
-        future.add_done_callback(lambda _: self.done.put(None))
+            self.queue.extend((query, options) for query, options, _ in self._cancelled())
+        while self.queue and not self.held:
+            query, options = self.queue.popleft()
+            try:
+                future = self.executor.submit(evaluate, self.objective, query, options, uuid4().hex)
+            except Exception as error:  # shut down, broken, or unable to send the objective
+                raise RunError(f"the executor takes no more evaluations: {describe_error(error)}") from error
+            self.running[future] = (query, options, time.time())
+            future.add_done_callback(lambda _: self.done.put(None))
 
     def wait(self) -> None:
         # Do not interrupt `concurrent.futures.wait` or `Future.done`: they might keep locks that others need.
@@ -243,18 +233,8 @@ class Futures:
             raise self.lost
         return arrivals
 
-    def hold(self, held: bool) -> None:
-        self.held = held
-        if held:
-            for query, options, _ in self._cancelled():
-                self.kept[query.id] = (query, options)
-        else:
-            kept, self.kept = self.kept, {}
-            for query, options in kept.values():
-                self.submit(query, options)
-
     def abandon(self, query: int) -> None:
-        self.kept.pop(query, None)
+        super().abandon(query)
         for future in [future for future, (each, *_) in self.running.items() if each.id == query]:
             future.cancel()
             del self.running[future]
@@ -264,14 +244,10 @@ class Futures:
         return [Underway(query.id, None, since) for query, _, since in begun]
 
     def drop_pending(self) -> int:
-        self.kept.clear()
+        self.queue.clear()
         self._cancelled()
         return len(self.running)
 
     def _cancelled(self) -> list[tuple[Query, dict[str, Any], float]]:
         """Cancel evaluations that have not begun."""
         return [self.running.pop(future) for future in [future for future in self.running if future.cancel()]]
-
-    def close(self) -> None:
-        """The executor stays open, because its owner closes it."""
-        self.drop_pending()

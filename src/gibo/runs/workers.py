@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 import warnings
-from collections import deque
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for_connections
@@ -22,7 +21,7 @@ import numpy as np
 from gibo._checks import describe_error
 from gibo.errors import InputError
 from gibo.outcome import Evaluation, Outcome, Query
-from gibo.runs.pools import WAIT_POLL, Objective, Underway, evaluate
+from gibo.runs.pools import WAIT_POLL, Objective, Pool, Underway, evaluate
 
 PR_SET_PDEATHSIG = 1  # of Linux's prctl
 F_SETSIG = 10  # of Linux's fcntl
@@ -30,7 +29,7 @@ FORKS = sys.platform == "linux"
 ENDING = 1.0  # seconds that a worker may take to end
 
 
-class Workers:
+class Workers(Pool):
     """Processes on this machine with one evaluation each at a time; a process that dies or takes too long is replaced.
 
     On Linux they are forked, so that the objective can be any function. On other systems they are spawned, and the
@@ -44,25 +43,24 @@ class Workers:
                 "workers: they need groups of processes, as Linux and macOS have them; here, give an executor, such as "
                 "executor=concurrent.futures.ProcessPoolExecutor()"
             )
-        self.objective, self.time_limit, self.held = objective, time_limit, False
-        self.queue: deque[tuple[Query, dict[str, Any]]] = deque()
-        self.lifeline = Lifeline()
+        super().__init__(objective)
+        self.time_limit, self.lifeline = time_limit, Lifeline()
         self.workers: list[_Worker] = []
         try:
             for _ in range(count):
-                self.workers.append(self._new_worker())
+                self.workers.append(_Worker(objective, self.lifeline))
         except BaseException:
             self.close()
             raise
 
-    def submit(self, query: Query, options: dict[str, Any]) -> None:
-        self.queue.append((query, options))
-        self._hand_out()
-
     def wait(self) -> None:
         busy = [worker for worker in self.workers if worker.query is not None]
+        patience = WAIT_POLL  # the time until the next check for workers that died or took too long
+        if busy and self.time_limit is not None:
+            left = self.time_limit - max(worker.seconds for worker in busy)
+            patience = min(WAIT_POLL, max(0.0, left) + 1e-3)
         if busy:
-            wait_for_connections([worker.connection for worker in busy], timeout=self._patience(busy))
+            wait_for_connections([worker.connection for worker in busy], timeout=patience)
 
     def take(self) -> list[Evaluation]:
         arrivals = []
@@ -72,40 +70,32 @@ class Workers:
             if worker.connection.poll() or worker.process.exitcode is not None:
                 arrivals.append(self._receive(worker))
             elif self.time_limit is not None and worker.seconds > self.time_limit:
-                arrivals.append(self._end(worker))
-        self._hand_out()  # before outcomes are recorded, because workers need not wait for that
+                cause = (
+                    f"the time limit of {self.time_limit:g} s per evaluation was exceeded, and its process was ended"
+                )
+                arrivals.append(self._replace(worker, cause))
+        self.hand_out()  # before outcomes are recorded, because workers need not wait for that
         return arrivals
 
-    def hold(self, held: bool) -> None:
-        self.held = held
-        self._hand_out()
-
     def abandon(self, query: int) -> None:
-        self.queue = deque(item for item in self.queue if item[0].id != query)
+        super().abandon(query)
         for worker in [each for each in self.workers if each.query is not None and each.query.id == query]:
             self._replace(worker, "")
-        self._hand_out()
+        self.hand_out()
 
     def underway(self) -> list[Underway]:
         busy = [(i, worker, worker.query) for i, worker in enumerate(self.workers) if worker.query is not None]
         now = time.time()
         return [Underway(query.id, f"worker {i + 1}", now - worker.seconds) for i, worker, query in busy]
 
-    def drop_pending(self) -> int:
-        self.queue.clear()
-        return sum(worker.query is not None for worker in self.workers)
-
     def close(self) -> None:
-        self.queue.clear()
+        super().close()
         for worker in self.workers:
             worker.stop(gently=worker.query is None)
         self.workers = []
         self.lifeline.close()
 
-    def _new_worker(self) -> _Worker:
-        return _Worker(self.objective, self.lifeline)
-
-    def _hand_out(self) -> None:
+    def hand_out(self) -> None:
         idle = [i for i, worker in enumerate(self.workers) if worker.query is None and not self.held]
         for i in idle[: len(self.queue)]:
             query, options = self.queue.popleft()
@@ -113,7 +103,7 @@ class Workers:
                 self.workers[i].give(query, options)
             except (BrokenPipeError, ConnectionResetError):  # it died while it was idle
                 self.workers[i].stop(gently=False)
-                self.workers[i] = self._new_worker()
+                self.workers[i] = _Worker(self.objective, self.lifeline)
                 self.workers[i].give(query, options)
 
     def _receive(self, worker: _Worker) -> Evaluation:
@@ -128,22 +118,12 @@ class Workers:
         worker.query = None
         return evaluation
 
-    def _end(self, worker: _Worker) -> Evaluation:
-        cause = f"the time limit of {self.time_limit:g} s per evaluation was exceeded, and its process was ended"
-        return self._replace(worker, cause)
-
     def _replace(self, worker: _Worker, cause: str) -> Evaluation:
         query, outcome = worker.query, Outcome.failed(cause, worker.seconds)
         assert query is not None
         worker.stop(gently=False)
-        self.workers[self.workers.index(worker)] = self._new_worker()
+        self.workers[self.workers.index(worker)] = _Worker(self.objective, self.lifeline)
         return Evaluation(query, outcome)
-
-    def _patience(self, busy: list[_Worker]) -> float:
-        """The time until the next check for workers that died or took too long."""
-        if self.time_limit is None:
-            return WAIT_POLL
-        return min(WAIT_POLL, max(0.0, self.time_limit - max(worker.seconds for worker in busy)) + 1e-3)
 
 
 class Lifeline:

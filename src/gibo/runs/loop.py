@@ -95,7 +95,7 @@ class Loop:
         session: Session,
         options: RunOptions,
         pool: Pool,
-        wanted: Sequence[str],  # names of the objective's further arguments, see `gibo.runs.pools.asked_for`
+        wanted: Sequence[str],  # names of the objective's further arguments, see `gibo.runs.pools.prepared`
         interrupts: Interrupts,
         bar: Progress | None,
     ) -> None:
@@ -137,16 +137,16 @@ class Loop:
     def iteration(self) -> tuple[Status, str] | None:
         """One iteration of the optimiser; returns why the run should end, or None."""
         self.heed()
-        while self.paused and not self.control.stopping and self.interrupted() is None:
+        while self.paused and not self.control.stopping and self.interrupts.received is None:
             self.wait()
-        ending = self.enough() or self.interrupted() or self.stopped()
+        ending = self.enough() or self.halted(between=not self.optimizer.is_pending)
         if ending is not None:
             return ending
         before = self.optimizer.iteration
         self.ask()
         while self.running:
             self.wait()
-            ending = self.interrupted() or self.too_many_failures() or (self.stopped() if self.at_once else None)
+            ending = self.halted(between=False) or self.too_many_failures()
             if ending is not None:
                 return ending
             if not self.optimizer.is_pending:
@@ -167,29 +167,39 @@ class Loop:
 
     def submit(self, query: Query) -> None:
         """Submit a query with the objective's further arguments."""
-        of_query = {name: getattr(query, name) for name in self.wanted}
-        self.pool.submit(query, {**self.session.options, **of_query})
+        further = {} if self.session.reparametrizer is None else self.session.reparametrizer.options()
+        self.pool.submit(query, {**further, **{name: getattr(query, name) for name in self.wanted}})
 
     def wait(self) -> None:
         """Wait for outcomes (in a pause, for a person) and handle requests; then receive the outcomes."""
         self.heed()
-        with self.session.released():
+        self.session.lock.release()  # this thread holds it once
+        try:
             if self.paused and not self.pool.underway():
                 time.sleep(PAUSE_POLL)
             elif self.running:
                 self.pool.wait()
+        finally:
+            self.session.lock.acquire()
         self.heed()
         self.receive()
 
-    def receive(self, last: bool = False) -> int:
-        """Record and tell the outcomes that have arrived; failed ones may be tried again. Returns their number."""
-        arrived = [self.completed(e) for e in self.pool.take() if e.id in self.running]  # a person told the others
-        if not self.optimizer.log.evaluations and arrived and is_mistake(arrived[0].failure or ""):
-            # The very first evaluation: an error in the program; nothing is recorded.
-            raise InputError(f"{arrived[0].failure}; later in a run such an evaluation would count as failed")
+    def receive(self, last: bool = False) -> None:
+        """Record and tell the outcomes that have arrived; failed ones may be tried again."""
         settled: list[Evaluation] = []
         failed: list[Evaluation] = []
-        for e in arrived:
+        is_first, is_first_value = not self.optimizer.log.evaluations, not self.optimizer.log.valued
+        for arrived in self.pool.take():
+            e = arrived
+            if e.id not in self.running:  # a person told it
+                continue
+            try:
+                self.optimizer.check_outcome(e.query, e.outcome)
+            except InputError as error:  # something is missing that the optimiser needs besides a value
+                e = Evaluation(e.query, Outcome.failed(f"{OBJECTIVE}{error}", e.outcome.seconds))
+            if is_first and not settled and not failed and is_mistake(e.failure or ""):
+                # The very first evaluation: an error in the program; nothing is recorded.
+                raise InputError(f"{e.failure}; later in a run such an evaluation would count as failed")
             if e.failure is not None and self.interrupts.received is not None:
                 # Ctrl-C in a terminal also reaches the objective's processes, so this query stays pending.
                 del self.running[e.id]
@@ -201,9 +211,8 @@ class Loop:
             del self.running[e.id]
             if e.failure is not None:
                 self.warn(e, "passed over" if self.options.penalty is None else "given the penalty")
-        is_first = not self.optimizer.log.valued
         self.session.tell(settled)  # first, because nothing else can be lost
-        if is_first and (violated := self.optimizer.violated_at_start()):
+        if is_first_value and (violated := self.optimizer.violated_at_start()):
             sys.stderr.write(f"gibo: {start_violates(violated)}\n")
         if settled:
             self.show(settled)
@@ -211,15 +220,6 @@ class Loop:
             self.session.attempted(e)
             self.warn(e, "tried again")
             self.submit(e.query)
-        return len(arrived)
-
-    def completed(self, e: Evaluation) -> Evaluation:
-        """The same, or a failure where something is missing that the optimiser needs besides a value."""
-        try:
-            self.optimizer.check_outcome(e.query, e.outcome)
-        except InputError as error:
-            return Evaluation(e.query, Outcome.failed(f"{OBJECTIVE}{error}", e.outcome.seconds))
-        return e
 
     def finish(self) -> str:
         """Wait for the running evaluations and record them, unless Ctrl-C comes; returns what could not be recorded."""
@@ -266,22 +266,17 @@ class Loop:
                 )
             self.show()
 
-    def interrupted(self) -> tuple[Status, str] | None:
-        """Whether Ctrl-C was pressed; `until_done` gives the reason when the evaluations are counted."""
-        return None if self.interrupts.received is None else (Status.INTERRUPTED, "")
-
-    def stopped(self) -> tuple[Status, str] | None:
-        """Whether a person has stopped the run: at the end of an iteration, or at once."""
-        if not self.control.stopping or (self.optimizer.is_pending and not self.at_once):
+    def halted(self, between: bool) -> tuple[Status, str] | None:
+        """Whether Ctrl-C was pressed or a person has stopped the run, which ends between two iterations or, where it is
+        paused or was aborted, at once. `until_done` gives the reason of Ctrl-C when the evaluations are counted.
+        """
+        aborted = self.control.aborted
+        if self.interrupts.received is not None:
+            return Status.INTERRUPTED, ""
+        if not self.control.stopping or not (between or self.paused or aborted is not None):
             return None
-        if self.control.aborted is not None:
-            return Status.STOPPED, self.control.aborted
-        return Status.STOPPED, f"stopped by a person after {self.session.spent} of {self.options.budget} evaluations"
-
-    @property
-    def at_once(self) -> bool:
-        """Whether a stop ends the run before its iteration is over: where it is paused, or was aborted."""
-        return self.paused or self.control.aborted is not None
+        done = f"stopped by a person after {self.session.spent} of {self.options.budget} evaluations"
+        return Status.STOPPED, done if aborted is None else aborted
 
     # -- endings ------------------------------------------------------------------------------------------------------
 
@@ -294,9 +289,9 @@ class Loop:
         if optimizer.is_pending or optimizer.iteration == 0:
             return None
         if options.target is not None:
-            best, sign = self.session.best, self.session.sign
-            if best is not None and sign * best.value >= sign * options.target:
-                reason = f"the target of {options.target:g} is reached: the model's value is {best.value:g}"
+            best, sign = optimizer.best, self.session.sign
+            if best is not None and best.value >= sign * options.target:
+                reason = f"the target of {options.target:g} is reached: the model's value is {sign * best.value:g}"
                 return Status.TARGET_REACHED, reason
         if options.least_certainty is not None:
             recent = [step.certainty for step in optimizer.log.iterations[-UNCERTAIN_STEPS:]]
@@ -350,8 +345,8 @@ class Loop:
 
     def show(self, arrived: Sequence[Evaluation] = ()) -> None:
         if self.bar is not None:
-            seen = self.session.best_seen
-            best = None if seen is None else seen.value
+            seen = self.optimizer.best_seen
+            best = None if seen is None else self.session.sign * seen.value
             spent, failures = self.session.spent, self.session.failures
             try:
                 self.bar.update(Standing(spent, best, failures, arrived, self.optimizer, self.paused))

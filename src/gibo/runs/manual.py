@@ -300,8 +300,8 @@ def tell_elsewhere(
 def unknown_values(session: Session, data: Sequence[tuple[Mapping[str, Any], Any]]) -> list[tuple[Any, Any]]:
     """The values that the run does not have; duplicates in the data count separately."""
     points: dict[Any, list[Array]] = {}  # points of the run, by their values
-    for e in session.evaluations:
-        points.setdefault(e.value, []).append(e.x)
+    for e in session.optimizer.evaluations:
+        points.setdefault(None if e.value is None else session.sign * e.value, []).append(e.x)
     new = []
     for values, value in data:
         number = value.value if isinstance(value, Outcome) else value
@@ -333,8 +333,8 @@ def stopping(session: Session) -> Advice | None:
         return None
     options = session.journal.last_options()
     budget, target = options.get("budget"), options.get("target")
-    best = None if target is None else session.best
-    if target is not None and best is not None and session.sign * (best.value - target) >= 0.0:
+    best = None if target is None else session.optimizer.best
+    if target is not None and best is not None and best.value >= session.sign * target:
         reached = f"the model's value of the recommended point has reached the target of {target:g}"
         return Advice("target_reached", f"You may stop: {reached}.")
     if budget is not None and session.spent >= budget:

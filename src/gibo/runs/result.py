@@ -5,9 +5,9 @@ from __future__ import annotations
 import enum
 import html
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -76,23 +76,6 @@ class History:
     noise: Array
     certainty: Array
 
-    @classmethod
-    def of(cls, evaluations: Sequence[Evaluation], steps: Sequence[Iteration], d: int, sign: float) -> History:
-        """The history of an optimiser, in the objective's sign."""
-        return cls(
-            x=np.array([e.x for e in evaluations]).reshape(-1, d),
-            value=sign * np.array([np.nan if e.value is None else e.value for e in evaluations]),
-            iteration=np.array([e.iteration for e in evaluations], dtype=np.int64),
-            is_iterate=np.array([e.kind == ITERATE for e in evaluations], dtype=np.bool_),
-            iterate=np.array([step.x for step in steps]).reshape(-1, d),
-            evaluations=np.array([step.evaluations for step in steps], dtype=np.int64),
-            gradient=sign * np.array([step.gradient for step in steps]).reshape(-1, d),
-            uncertainty=np.array([step.uncertainty for step in steps]),
-            probability_of_ascent=np.array([step.probability_of_ascent for step in steps]),
-            noise=np.array([step.noise for step in steps]),
-            certainty=np.array([step.certainty for step in steps]),
-        )
-
     def __repr__(self) -> str:
         return f"History({len(self)} evaluations, {len(self.evaluations)} iterations)"
 
@@ -148,27 +131,28 @@ class Result:
     @classmethod
     def of(cls, session: Session, status: Status, reason: str) -> Result:
         """The result so far of a run."""
-        optimizer, best, start = session.optimizer, session.best, None
-        x = optimizer.iterate if best is None else best.x
+        optimizer, sign, start = session.optimizer, session.sign, None
+        best, seen, jacobian = optimizer.best, optimizer.best_seen, optimizer.jacobian()
+        best, x = best and best.signed(sign), optimizer.iterate if best is None else best.x
         if status is not Status.RUNNING:
             with suppress(NumericalError):  # an error here must not lose the result
-                start = session.at_start
+                start = optimizer.at_start()
         return cls(
             x=x,
             value=np.nan if best is None else best.value,
             interval=None if best is None else best.interval,
-            best_seen=session.best_seen,
+            best_seen=seen and seen.signed(sign),
             iterate=optimizer.iterate,
-            jacobian=session.jacobian,
+            jacobian=None if jacobian is None else Jacobian(sign * jacobian.mean, jacobian.covariance),
             status=status,
             reason=reason,
-            start=start,
+            start=start and start.signed(sign),
             limits=optimizer.limits_at(x),
             iterations=optimizer.iteration,
             notes=tuple(session.notes),
             _evaluations=tuple(optimizer.evaluations),
             _steps=tuple(optimizer.log.iterations),
-            _sign=session.sign,
+            _sign=sign,
             _naming=session.naming,
             _optimizer=optimizer,
         )
@@ -244,11 +228,21 @@ class Result:
 
     @cached_property
     def history(self) -> History:
-        steps: Sequence[Iteration] = self._steps
-        if self.simulated:
-            counts = np.cumsum([0, *(e.kind != SIMULATED for e in self._evaluations)])
-            steps = [replace(step, evaluations=int(counts[step.evaluations])) for step in steps]
-        return History.of(self._on_machine, steps, len(self.x), self._sign)
+        d, sign, told, steps = len(self.x), self._sign, self._on_machine, self._steps
+        counts = np.cumsum([0, *(e.kind != SIMULATED for e in self._evaluations)])
+        return History(
+            x=np.array([e.x for e in told]).reshape(-1, d),
+            value=sign * np.array([np.nan if e.value is None else e.value for e in told]),
+            iteration=np.array([e.iteration for e in told], dtype=np.int64),
+            is_iterate=np.array([e.kind == ITERATE for e in told], dtype=np.bool_),
+            iterate=np.array([step.x for step in steps]).reshape(-1, d),
+            evaluations=counts[np.array([step.evaluations for step in steps], dtype=np.int64)],
+            gradient=sign * np.array([step.gradient for step in steps]).reshape(-1, d),
+            uncertainty=np.array([step.uncertainty for step in steps]),
+            probability_of_ascent=np.array([step.probability_of_ascent for step in steps]),
+            noise=np.array([step.noise for step in steps]),
+            certainty=np.array([step.certainty for step in steps]),
+        )
 
     @cached_property
     def failures(self) -> tuple[Evaluation, ...]:

@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
@@ -22,10 +21,9 @@ import numpy as np
 from gibo._checks import check_within, describe
 from gibo._linalg import Array
 from gibo.errors import InputError, JournalError
-from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Event, Reparametrized, Told
-from gibo.outcome import EXTERNAL, SIMULATED, Best, Evaluation, Query, as_point, checked
+from gibo.outcome import EXTERNAL, SIMULATED, Evaluation, Query, as_point, checked
 from gibo.runs.fingerprint import differences
 from gibo.runs.journal import Journal, NewAction, has_journal
 from gibo.runs.legacy import replay
@@ -225,15 +223,6 @@ class Session:
         if self.journal is not None:
             self.journal.attempted(e)
 
-    @contextmanager
-    def released(self) -> Iterator[None]:
-        """Release the lock, which this thread holds once, while the block runs."""
-        self.lock.release()
-        try:
-            yield
-        finally:
-            self.lock.acquire()
-
     def settle(self) -> None:
         """Make the update that was left for later."""
         self.optimizer.settle()
@@ -304,11 +293,6 @@ class Session:
             self._record()
             self.journal.end(reason, self.optimizer.log.iterations, update)
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """Further arguments of the objective."""
-        return {} if self.reparametrizer is None else self.reparametrizer.options()
-
     def _count(self, evaluations: Iterable[Evaluation]) -> None:
         for e in evaluations:
             self.spent += e.kind not in (EXTERNAL, SIMULATED)
@@ -374,34 +358,3 @@ class Session:
         self._learnt = iteration
         infos, self._infos = [self._infos[i] for i in sorted(self._infos)], {}
         return self.reparametrizer.learn(infos)
-
-    # -- in the objective's own sign ----------------------------------------------------------------------------------
-
-    @property
-    def best(self) -> Best | None:
-        """The recommended point with the model's estimate of its value."""
-        best = self.optimizer.best
-        return None if best is None else best.signed(self.sign)
-
-    @property
-    def best_seen(self) -> Best | None:
-        """The best value so far, with its noise."""
-        best = self.optimizer.best_seen
-        return None if best is None else best.signed(self.sign)
-
-    @property
-    def at_start(self) -> Best | None:
-        """The model's estimate at x0; None without a model."""
-        best = self.optimizer.at_start()
-        return None if best is None else best.signed(self.sign)
-
-    @property
-    def jacobian(self) -> Jacobian | None:
-        """The posterior of the gradient at the iterate."""
-        jacobian = self.optimizer.jacobian()
-        return None if jacobian is None else Jacobian(self.sign * jacobian.mean, jacobian.covariance)
-
-    @property
-    def evaluations(self) -> list[Evaluation]:
-        """All evaluations, by id."""
-        return [Evaluation(e.query, e.outcome.signed(self.sign)) for e in self.optimizer.evaluations]

@@ -248,7 +248,7 @@ def read_trial(folder: Path | str, allow_module: bool = False) -> Trial:
         with training.task() as task:
             normalizer = training.normalizer(task.architecture)
             session = Session.of(journal, normalizer)
-            best = session.best
+            best = session.optimizer.best
             x = session.optimizer.iterate if best is None else best.x
             policy = task.bind(x, None if normalizer is None else normalizer.normalization)
     returns = [float(e.outcome.info.get("return", "nan")) for e in told]

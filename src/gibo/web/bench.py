@@ -149,7 +149,9 @@ class ManualBench:
         """``{"best": {"value", "parameters"} or None, "best_seen": …}``."""
         with self._run() as session:
             session.settle()
-            return {"best": self.naming.best(session.best), "best_seen": self.naming.best(session.best_seen)}
+            best, seen = session.optimizer.best, session.optimizer.best_seen
+            known = {"best": best and best.signed(session.sign), "best_seen": seen and seen.signed(session.sign)}
+            return {name: self.naming.best(each) for name, each in known.items()}
 
     def export(self) -> dict[str, Any]:
         """``{"columns": [names], "rows": [[…], …]}``: all queries with their results."""

@@ -131,7 +131,7 @@ def test_a_folder_without_the_right_to_write_is_an_error_before_any_evaluation(f
         name, text = ours.recv()
         process.join()
         assert name == "JournalError"
-        assert re.search("cannot be (read or written|opened): Permission denied", text)
+        assert "ermission" in text
         assert not os.listdir(base)
 
 
@@ -146,7 +146,8 @@ def test_a_journal_that_may_not_be_read_says_so():
         theirs.close()
         name, text = ours.recv()
         process.join()
-        assert (name, text) == ("JournalError", f"{base}/{FILE}: cannot be read or written: Permission denied")
+        assert name == "JournalError"
+        assert "check its permissions" in text
 
 
 # -- damage -----------------------------------------------------------------------------------------------------------

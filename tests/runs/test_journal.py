@@ -100,7 +100,7 @@ def test_minus_zero_is_a_value_like_any_other(tmp_path, options):
 
 def test_numbers_of_a_step_that_sqlite_cannot_hold_come_back_as_unknown(tmp_path):
     two, unknown = np.array([0.5, 1.5]), {"uncertainty": np.inf, "probability_of_ascent": np.nan}
-    step = Iteration(0, 2, two, two, 1.0, 0.5, 0.25, two, two, 1.0, 0.1, 0.0, "a warning")
+    step = Iteration(0, 0, two, two, 1.0, 0.5, 0.25, two, two, 1.0, 0.1, 0.0, "a warning")
     with Journal.create(tmp_path, RunSpec.of(GIBO([0.0] * D))) as journal:
         steps = [step, replace(step, number=1, **unknown)]
         journal.asked(Asked(batch_of([[0.0] * D], iteration=2), {}), np.zeros(D), steps)
@@ -187,17 +187,6 @@ def test_points_that_a_callback_tells_are_recorded_in_the_objectives_sign(tmp_pa
     assert elsewhere[2].failure == "no idea"
     again = gibo.resume(tmp_path, lambda x: float(x @ x) + 1.0, budget=12)
     assert again.evaluations == 12 + 9  # points from elsewhere are not of the budget
-
-
-def test_a_transaction_that_was_left_without_an_end_is_taken_back_by_the_next(tmp_path):
-    with Journal.create(tmp_path, RunSpec.of(GIBO([0.0] * D))) as journal:
-        journal._store.__enter__()  # and no exit: it was interrupted before that
-        journal._store.insert("attempts", 0, 0, 0.0, 0.0, "why", None)
-        journal.acted(("remark", {"text": "the oil is warm"}))
-        journal.acted(("remark", {"text": "now it is hot"}))
-    with Journal.read(tmp_path) as journal:
-        assert journal.attempts() == {}
-        assert len(journal.actions()) == 2
 
 
 # -- readers and writers ----------------------------------------------------------------------------------------------

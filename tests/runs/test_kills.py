@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import signal
+import sqlite3
 from collections import Counter
 
 import pytest
@@ -12,7 +13,6 @@ from run_helpers import SETTINGS, forked, state_of, told_in
 
 import gibo
 import gibo.runs.api
-import gibo.runs.store
 from gibo import GIBO, Journal
 from gibo.runs import interventions, manual
 
@@ -91,14 +91,14 @@ def die_at_a_statement(make, folder, budget, number):
                 file.write(" ".join(statement.split()[:3]) + "\n")
             os.kill(os.getpid(), signal.SIGKILL)
 
-    connect = gibo.runs.store.connect
+    connect = sqlite3.connect
 
-    def traced(*arguments):
-        connection = connect(*arguments)
+    def traced(*arguments, **options):
+        connection = connect(*arguments, **options)
         connection.set_trace_callback(trace)
         return connection
 
-    gibo.runs.store.connect = traced
+    sqlite3.connect = traced
     gibo.run(make(3), lambda x: noisy(x, 1), budget=budget, journal=folder / "run")
 
 

@@ -12,8 +12,7 @@ import gibo
 from gibo import JournalError
 from gibo.cli import main
 from gibo.runs import manual
-from gibo.runs.database import FILE, LIMITS
-from gibo.runs.store import RESERVE
+from gibo.runs.store import FILE, RESERVE
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, 'x', 0.0, 0, '' FROM n"
 PROGRAMS = {
@@ -49,14 +48,6 @@ def test_a_file_with_something_that_gibo_did_not_make_is_refused(program, run, t
     assert (tmp_path / FILE).read_bytes() == before
 
 
-@pytest.mark.parametrize("limit", [sqlite3.SQLITE_LIMIT_LENGTH, sqlite3.SQLITE_LIMIT_SQL_LENGTH])
-def test_a_cell_or_a_statement_without_end_is_not_read(limit, run, tmp_path, monkeypatch):
-    shutil.copy(run / FILE, tmp_path / FILE)
-    monkeypatch.setitem(LIMITS, limit, 100)
-    with pytest.raises(JournalError, match=r"the journal is damaged \(.*too (big|long)"):
-        manual.status(tmp_path)
-
-
 def test_free_pages_that_are_in_use_are_found_before_anything_is_written_over_them(run, tmp_path):
     data = bytearray((run / FILE).read_bytes())
     data[32:40] = bytes([0, 0, 0, 5] * 2)  # the first one of five free pages is the fifth page
@@ -70,9 +61,9 @@ def test_free_pages_that_are_in_use_are_found_before_anything_is_written_over_th
 def test_a_tree_of_pages_that_leads_in_circles_is_left(run, tmp_path, monkeypatch):
     """Every statement that reads a file from elsewhere may do a bounded number of steps."""
     shutil.copy(run / FILE, tmp_path / FILE)
-    monkeypatch.setattr("gibo.runs.database.MOST_INSTRUCTIONS", 100)
-    monkeypatch.setattr("gibo.runs.database.INSTRUCTIONS_PER_BYTE", 0)
-    monkeypatch.setattr("gibo.runs.database.COUNTED_AT_ONCE", 10)
+    monkeypatch.setattr("gibo.runs.store.MOST_INSTRUCTIONS", 100)
+    monkeypatch.setattr("gibo.runs.store.INSTRUCTIONS_PER_BYTE", 0)
+    monkeypatch.setattr("gibo.runs.store.COUNTED_AT_ONCE", 10)
     with pytest.raises(JournalError, match="reading it does not end"):
         manual.status(tmp_path)
 

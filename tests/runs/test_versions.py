@@ -12,8 +12,8 @@ from gibo import Journal
 from gibo._serialize import to_plain
 from gibo.cli import main
 from gibo.runs import manual
-from gibo.runs.database import FILE
 from gibo.runs.legacy import ROUGHLY, current_facts
+from gibo.runs.store import FILE
 
 
 def content_of(folder, name):

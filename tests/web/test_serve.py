@@ -361,8 +361,8 @@ def die_after(owner, name):
 
 
 KILLS = {
-    "before the commit": lambda: setattr(Store, "__exit__", die),
-    "after the commit": lambda: die_after(Store, "__exit__"),
+    "before the commit": lambda: setattr(Store, "insert", die),
+    "after the commit": lambda: die_after(Journal, "told"),
     "before the answer": lambda: setattr(loopback.LoopbackHandler, "send_json", die),
     "after the answer": lambda: None,
 }

@@ -214,8 +214,8 @@ def add_allow_module(command: argparse.ArgumentParser) -> None:
 
 def trial_folders(folder: Path) -> list[Path]:
     """The trials in a folder of `gibo train`, or the folder itself if it is one."""
-    from gibo.runs.database import FILE
     from gibo.runs.journal import has_journal
+    from gibo.runs.store import FILE
 
     if has_journal(folder):
         return [folder]

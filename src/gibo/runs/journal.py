@@ -10,11 +10,12 @@ import math
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,20 +23,29 @@ from gibo._checks import as_path, instance
 from gibo._linalg import Array
 from gibo._serialize import to_plain
 from gibo.errors import InputError, JournalError, MissingExtraError, QueryError
-from gibo.optimizers.log import Asked, Event, Iteration, Started, Stepped, Told
-from gibo.optimizers.state import query_from_plain
+from gibo.optimizers.log import Asked, Event, Iteration, Proceeded, Started, Stepped, Told
+from gibo.optimizers.state import iteration_from_plain, outcome_from_plain, query_from_plain, started_from_plain
 from gibo.outcome import DETAILS, EXTERNAL, Evaluation, Outcome, Query
 from gibo.runs import records
-from gibo.runs.database import is_there, sound
-from gibo.runs.events import NewStart, events_of, iteration_of, outcome_of
 from gibo.runs.legacy import current_facts
-from gibo.runs.records import Action, Row, Start, state_of
+from gibo.runs.records import Action, NewAction, Start, state_of
 from gibo.runs.spec import AFTER, BLOCK, SOURCE, RunSpec
-from gibo.runs.store import COLUMNS, Store
+from gibo.runs.store import COLUMNS, Store, sound
+from gibo.runs.store import has_journal as has_journal
 from gibo.runs.table import Columns, Line, columns_of, data_frame
 from gibo.runs.views import Update, checked_belief
 
-NewAction = tuple[str, dict[str, Any]]  # kind and body of a person's action
+
+class Batch(NamedTuple):
+    """A row of the batches, with its memo as data."""
+
+    number: int
+    iteration: int
+    first: int
+    size: int
+    asked: float
+    iterate: str
+    memo: dict[str, Any]
 
 
 class Journal:
@@ -54,22 +64,15 @@ class Journal:
     def create(cls, folder: Path | str, spec: RunSpec) -> Journal:
         """Begin a journal; raises if there is one."""
         instance("spec", spec, RunSpec, "a RunSpec")
-        store = Store.write(_absolute(folder), new=True)
-        try:
-            with store:
-                for field in fields(spec):
-                    store.insert("facts", field.name, json.dumps(getattr(spec, field.name)))
-        except BaseException:
-            store.close()
-            raise
-        journal = cls(store)
+        facts = {field.name: getattr(spec, field.name) for field in fields(spec)}
+        journal = cls(Store.create(as_path("folder", folder).absolute(), facts))
         journal._spec = spec
         return journal
 
     @classmethod
     def open(cls, folder: Path | str, patience: float = 0.0, waiting: Callable[[], None] | None = None) -> Journal:
         """Open a journal for writing; waits this many seconds for another writer, then raises."""
-        return cls(Store.write(_absolute(folder), new=False, patience=patience, waiting=waiting))
+        return cls(Store.write(as_path("folder", folder).absolute(), patience, waiting))
 
     @classmethod
     def read(cls, folder: Path | str, whole: bool = True) -> Journal:
@@ -78,7 +81,7 @@ class Journal:
         Each table is checked when it is read. With `whole` all tables are checked at once, which takes a second for
         100,000 rows.
         """
-        return cls(Store.read(_absolute(folder), whole))
+        return cls(Store.read(as_path("folder", folder).absolute(), whole))
 
     def __repr__(self) -> str:
         return f"Journal({str(self.folder)!r})"
@@ -116,7 +119,7 @@ class Journal:
         """Record that this process starts to work on the run, with the settings in the form of this version of gibo."""
         number = self._store.count("starts")
         known = (json.dumps(to_plain(options)), json.dumps(records.versions()))
-        with self._store:
+        with self._store.transaction():
             if self._lost_settings:
                 self._replace_facts(arguments=self.spec().arguments, training=self.spec().training)
             self._store.insert("starts", number, os.getpid(), platform.node(), time.time(), *known)
@@ -124,7 +127,7 @@ class Journal:
 
     def end(self, reason: str, iterations: Sequence[Iteration] = (), update: Update | None = None) -> None:
         """Record why this process stops working on the run."""
-        with self._store:
+        with self._store.transaction():
             self._record_iterations(iterations, update)
             if self._start is not None:
                 self._store.insert("ends", self._start, time.time(), reason)
@@ -136,7 +139,7 @@ class Journal:
         if self._full is not None:
             raise self._full
         first, size, at = asked.queries[0], len(asked.queries), time.time()
-        with self._store:
+        with self._store.transaction():
             self._record_iterations(iterations, update)
             row = (self._store.count("batches"), first.iteration, first.id, size, at, _cell(iterate))
             memo = {**(asked.memo or {}), AFTER: self._store.count("evaluations")}
@@ -162,13 +165,13 @@ class Journal:
     def attempted(self, evaluation: Evaluation) -> None:
         """Record a failed attempt before the next one."""
         o = evaluation.outcome
-        with self._store:
+        with self._store.transaction():
             number = self._store.count("attempts")
             self._store.insert("attempts", number, evaluation.id, time.time(), o.seconds, o.failure, o.traceback)
 
     def proceeded(self) -> None:
         """Record that the optimiser continued without the pending queries."""
-        with self._store:
+        with self._store.transaction():
             self._store.insert("moves", self._store.count("evaluations") - 1, self._store.count("batches") - 1)
 
     def acted(self, *actions: NewAction) -> None:
@@ -182,7 +185,7 @@ class Journal:
 
     def change_training(self, training: dict[str, Any] | None, why: str) -> None:
         """Record that a person continues the run with another objective."""
-        with self._store:
+        with self._store.transaction():
             self._replace_facts(training=training)
             records.record(self._store, "remark", {"text": why[: records.LONGEST_TEXT]})
 
@@ -190,7 +193,7 @@ class Journal:
         """Begin at a point of earlier data; None: at the caller's start. Only before the first `ask`."""
         spec = self.spec().starting_at(x)
         if spec != self.spec():
-            with self._store:
+            with self._store.transaction():
                 self._replace_facts(arguments=spec.arguments, given_x0=spec.given_x0)
 
     def _replace_facts(self, **facts: Any) -> None:
@@ -199,21 +202,21 @@ class Journal:
             self._store.insert("facts", name, json.dumps(value))
         self._spec = None
 
-    def undo(self, count: int, reason: str | None = None) -> list[Row]:
-        """Take back the last outcomes, if nothing was asked since; the queries are pending again."""
-        with self._store, sound(self.folder, InputError, QueryError):
+    def undo(self, count: int, reason: str | None = None) -> list[int]:
+        """Take back the last outcomes, if nothing was asked since; returns their queries, which are pending again."""
+        with self._store.transaction(), sound(self.folder, InputError, QueryError):
             return records.undo(self._store, count, reason)
 
     def correct(self, query: int, outcome: Outcome, reason: str) -> None:
         """Replace the outcome of a query; see `gibo.runs.records`."""
-        with self._store, sound(self.folder, InputError, QueryError):
+        with self._store.transaction(), sound(self.folder, InputError, QueryError):
             records.correct(self._store, query, outcome.value, outcome.failure, reason)
 
     def _record_query(self, query: Query) -> None:
         self._store.insert("queries", query.id, query.iteration, query.kind, query.seed, _cell(query.x))
 
     def _record_told(self, evaluations: Sequence[Evaluation], actions: Sequence[NewAction]) -> None:
-        with self._store:
+        with self._store.transaction():
             for e in evaluations:
                 if e.kind == EXTERNAL:
                     self._record_query(e.query)
@@ -252,58 +255,77 @@ class Journal:
     def news(self) -> list[str]:
         """What a person must know before this process continues the run."""
         starts, spec = self.starts(), self.spec()
-        news = [] if not starts else records.other_versions(starts[-1].versions, spec)
-        if self._lost_settings:
-            lost = ", ".join(dict.fromkeys(self._lost_settings))
+        news = records.other_versions(starts[-1].versions, spec) if starts else []
+        if lost := ", ".join(dict.fromkeys(self._lost_settings)):
             text = f"this version of gibo does not have all settings of the run; it continues without {lost}"
             news.append(text[:500])
         return news
 
     def starts(self) -> list[Start]:
         """The processes that worked on the run."""
-        ends = {row[0]: row[1:] for row in self._store.rows("ends")}
+        ends, starts = dict[int, list[Any]](), []
         with sound(self.folder):
-            return [
-                records.checked_start(
-                    Start(process, host, at, json.loads(options), json.loads(found), *ends.get(number, (None, None)))
-                )
-                for number, process, host, at, options, found in self._store.rows("starts")
-            ]
+            for number, *end in self._store.rows("ends"):
+                ends[number] = end
+            for number, process, host, at, options, versions in self._store.rows("starts"):
+                known = (json.loads(options), json.loads(versions), *ends.get(number, (None, None)))
+                starts.append(records.checked_start(Start(process, host, at, *known)))
+        return starts
 
     def last_options(self) -> dict[str, Any]:
         """The options of the last start; none if the run was killed as it began."""
-        starts = self.starts()
-        return starts[-1].options if starts else {}
+        return next((start.options for start in reversed(self.starts())), {})
 
     def state(self) -> str:
         """The state of the run, see `gibo.runs.records.state_of`."""
         return state_of(self.folder, self.starts(), self.actions())
 
-    def evaluations(self) -> list[tuple[Evaluation, float]]:
-        """All evaluations with their times, in the order of arrival; values have the objective's sign."""
-        asked = self._queries()
-        with sound(self.folder):
-            details = self._details()
-            return [
-                (Evaluation(query := asked[row[1]], outcome_of(row, details, len(query.x))), float(row[2]))
-                for row in self._store.rows("evaluations")
-            ]
-
     def queries(self) -> dict[int, tuple[Query, float | None]]:
         """All queries and own points of the user, by id, with the times of asking."""
-        asked = self._queries()
+        found: dict[int, tuple[Query, float | None]] = {}
         with sound(self.folder):
-            times = {first + i: at for _, _, first, size, at, *_ in self._batches(asked) for i in range(size)}
-            return {i: (query, times.get(i)) for i, query in asked.items()}
+            d, batches = len(self.spec().arguments["x0"]), self._batches()
+            batch_of = {batch.first + i: batch for batch in batches for i in range(batch.size)}
+            for number, iteration, kind, seed, x in self._store.rows("queries"):
+                data = {"id": number, "iteration": iteration, "kind": kind, "seed": seed, "x": json.loads(x)}
+                batch = batch_of.get(number)
+                memo = {} if batch is None else batch.memo
+                data |= {"block": memo.get(BLOCK), "source": memo.get(SOURCE)}
+                found[number] = (query_from_plain(data, d), None if batch is None else batch.asked)
+        return found
 
-    def iterates(self) -> dict[int, Array]:
-        """The optimiser's iterate at each ask, by the id of the batch's first query."""
+    def evaluations(self) -> list[tuple[Evaluation, float]]:
+        """All evaluations with their times, in the order of arrival; values have the objective's sign."""
+        asked, found = self.queries(), []
+        details: dict[int, str] = dict(self._store.rows("details"))
         with sound(self.folder):
-            return {row[2]: np.array(json.loads(row[5]), dtype=np.float64) for row in self._store.rows("batches")}
+            for number, query, told, seconds, value, *texts, failure, traceback in self._store.rows("evaluations"):
+                gradient, gradient_noise, info = (None if text is None else json.loads(text) for text in texts)
+                known = json.loads(details.pop(number, "{}"))
+                if known.keys() - DETAILS:
+                    raise ValueError("an evaluation has unknown details")
+                known |= {"value": value, "gradient": gradient, "gradient_noise": gradient_noise, "info": info or {}}
+                known |= {"failure": failure, "traceback": traceback, "seconds": seconds}
+                of = asked[query][0]
+                found.append((Evaluation(of, outcome_from_plain(known, len(of.x))), float(told)))
+            if details:
+                raise ValueError("details of no evaluation")
+        return found
+
+    def pending(self) -> dict[int, Query]:
+        """The queries that were asked and not told, by id."""
+        told = {e.id for e, _ in self.evaluations()}
+        withdrawn = {number for each in self.new_starts() for number in each.body["withdrawn"]}
+        return {i: query for i, (query, _) in self.queries().items() if i not in told | withdrawn}
+
+    def attempts(self) -> dict[int, int]:
+        """The numbers of failed attempts that were repeated, by query."""
+        return Counter([row[1] for row in self._store.rows("attempts")])
 
     def last_belief(self) -> int:
         """The number of the last update with a belief; −1 if there is none."""
-        return max((number for number, *_ in self._store.rows("beliefs")), default=-1)
+        rows = self._store.rows("beliefs")
+        return rows[-1][0] if rows else -1
 
     def beliefs(self) -> dict[int, dict[str, Any]]:
         """The model's belief after each update, by the update's number; see `gibo.runs.views`."""
@@ -316,29 +338,21 @@ class Journal:
         with sound(self.folder):
             return {kind: (number, json.loads(body)) for kind, number, body in self._store.rows("views")}
 
-    def attempts(self) -> dict[int, int]:
-        """The numbers of failed attempts that were repeated, by query."""
-        counts: dict[int, int] = {}
-        for _, query, *_ in self._store.rows("attempts"):
-            counts[query] = counts.get(query, 0) + 1
-        return counts
+    def iterates(self) -> dict[int, Array]:
+        """The optimiser's iterate at each ask, by the id of the batch's first query."""
+        with sound(self.folder):
+            return {batch.first: np.array(json.loads(batch.iterate), dtype=float) for batch in self._batches()}
 
     def actions(self) -> list[Action]:
         """The actions of people, in order."""
+        found, most = [], len(self._store.rows("evaluations"))
         with sound(self.folder):
-            found = [
-                records.action(at, n, kind, json.loads(body)) for _, at, n, kind, body in self._store.rows("actions")
-            ]
-            most = self._store.count("evaluations") + sum(each.kind == "undo" for each in found)
-            if any(each.after > most for each in found):
+            for _, at, after, kind, body in self._store.rows("actions"):
+                found.append(records.action(at, after, kind, json.loads(body)))
+                most += kind == "undo"
+            if found and max(each.after for each in found) > most:
                 raise ValueError("an action after an evaluation that does not exist")
-            return found
-
-    def pending(self) -> dict[int, Query]:
-        """The queries that were asked and not told, by id."""
-        told = {e.id for e, _ in self.evaluations()}
-        withdrawn = {number for each in self.new_starts() for number in each.body["withdrawn"]}
-        return {i: query for i, (query, _) in self.queries().items() if i not in told | withdrawn}
+        return found
 
     def new_starts(self) -> list[Action]:
         """The starts that people gave the search, in their order."""
@@ -357,57 +371,46 @@ class Journal:
             raise InputError(f"{self.folder}: this run was aborted; set {what}. {to_go_on}")
 
     def events(self) -> list[Event]:
-        """The log of the run's optimiser, with values in the objective's sign."""
-        self.actions()  # a forged journal is refused as a whole
+        """The log of the run's optimiser, with values in the objective's sign.
+
+        After a value come the end of an iteration with pending queries, the step, new starts and batches.
+        """
+        found: list[tuple[tuple[int, ...], Event]] = []
+        queries, told, batches, d = (
+            self.queries(),
+            self.evaluations(),
+            self._batches(),
+            len(self.spec().arguments["x0"]),
+        )
         with sound(self.folder):
-            return list(self._events())
+            for after, _ in self._store.rows("moves"):
+                found.append(((after + 1, 0), Proceeded()))
+            for row in self._store.rows("iterations"):
+                data = dict(zip(COLUMNS["iterations"], row, strict=True))
+                data["x"] = data.pop("iterate")
+                data |= {name: json.loads(data[name]) for name in ("x", "gradient", "step", "lengthscale")}
+                step = iteration_from_plain(data, d)
+                found.append(((step.evaluations, 1), Stepped(step)))
+            for each in self.new_starts():
+                found.append(((each.after, 2, each.body["batches"], 0), started_from_plain(each.body, d)))
+            for i, batch in enumerate(batches):
+                asked = tuple(queries[batch.first + k][0] for k in range(batch.size))
+                is_last = batch is batches[-1]  # of the memos only the last one is of use
+                memo = {
+                    name: part for name, part in batch.memo.items() if is_last and name not in (AFTER, BLOCK, SOURCE)
+                }
+                found.append(((batch.memo[AFTER], 2, i, 1), Asked(asked, memo or None)))
+            for i, (e, _) in enumerate(told):
+                found.append(((i, 3), Told(e.query, e.outcome)))
+            found.sort(key=lambda pair: pair[0])
+        return [event for _, event in found]
 
-    def _events(self) -> Iterator[Event]:
-        asked, details = self._queries(), self._details()
-        rows = self._store.rows("evaluations")
-        told = [Told(asked[row[1]], outcome_of(row, details, len(asked[row[1]].x))) for row in rows]
-        steps = [Stepped(iteration_of(row)) for row in self._store.rows("iterations")]
-        starts = [NewStart.of(each, len(self.spec().arguments["x0"])) for each in self.new_starts()]
-        return events_of(asked, self._batches(asked), told, self._store.rows("moves"), steps, starts)
-
-    def _queries(self) -> dict[int, Query]:
-        spec = self.spec()
-        with sound(self.folder):
-            d = len(spec.arguments["x0"])
-            of_batch: dict[int, dict[str, Any]] = {}  # block and source of queries, by id
-            for _, _, first, size, _, _, thought in self._store.rows("batches"):
-                if f'"{BLOCK}"' in thought or f'"{SOURCE}"' in thought:
-                    memo = json.loads(thought)
-                    common = {"block": memo.get(BLOCK), "source": memo.get(SOURCE)}
-                    of_batch |= dict.fromkeys(range(first, first + min(size, self._store.count("queries"))), common)
-            found = {}
-            for number, iteration, kind, seed, x in self._store.rows("queries"):
-                data = {"id": number, "iteration": iteration, "kind": kind, "seed": seed, "x": json.loads(x)}
-                found[number] = query_from_plain({**data, **of_batch.get(number, {})}, d)
-            return found
-
-    def _batches(self, asked: dict[int, Query]) -> list[tuple[Any, ...]]:
-        rows = self._store.rows("batches")
-        if any(not 0 < row[3] <= len(asked) for row in rows):
+    def _batches(self) -> list[Batch]:
+        rows, queries = self._store.rows("batches"), len(self._store.rows("queries"))
+        found = [Batch._make((*row[:-1], json.loads(row[-1]))) for row in rows]
+        if any(not 0 < batch.size <= queries for batch in found):
             raise ValueError("a batch has more queries than exist")
-        return rows
-
-    def _details(self) -> dict[int, dict[str, Any]]:
-        """The details of evaluations that have some, by number."""
-        found = {number: dict(json.loads(body)) for number, body in self._store.rows("details")}
-        if any(not 0 <= n < self._store.count("evaluations") or each.keys() - DETAILS for n, each in found.items()):
-            raise ValueError("details of no evaluation")
         return found
-
-
-def _absolute(folder: Path | str) -> Path:
-    """The folder, wherever this process goes later."""
-    return as_path("folder", folder).absolute()
-
-
-def has_journal(folder: Path | str) -> bool:
-    """Whether a run has begun in this folder."""
-    return is_there(as_path("folder", folder))
 
 
 def _cell(value: Any) -> Any:

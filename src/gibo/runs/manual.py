@@ -27,9 +27,9 @@ from gibo.outcome import DETAILS, Evaluation, Outcome, Query, told_outcome
 from gibo.runs.advice import Advice
 from gibo.runs.description import Description
 from gibo.runs.interventions import refuse_normalized
-from gibo.runs.journal import Journal, NewAction
+from gibo.runs.journal import Journal
 from gibo.runs.lock import LOCK_PATIENCE
-from gibo.runs.records import BY_HAND, Start
+from gibo.runs.records import BY_HAND, NewAction, Start
 from gibo.runs.result import Result, Status
 from gibo.runs.session import Reparametrizer, Session
 from gibo.runs.spec import Naming, RunSpec, baseline_of, check_sources
@@ -232,7 +232,7 @@ def undo(
         raise InputError(f"count: expected at least 1, got {count}")
     instance("reason", reason, (str, NoneType), "a text")
     with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
-        taken = [row.query for row in journal.undo(count, reason)]
+        taken = journal.undo(count, reason)
         Session.of(journal).start_at_best()
         return taken
 

@@ -60,6 +60,9 @@ BODIES: dict[str, dict[str, type]] = {
 }
 
 
+NewAction = tuple[str, dict[str, Any]]  # kind and body of an action that is to be recorded
+
+
 class Start(NamedTuple):
     """A process that worked on the run."""
 
@@ -181,7 +184,7 @@ def other_versions(before: dict[str, str], spec: RunSpec) -> list[str]:
 # -- taken back or corrected ------------------------------------------------------------------------------------------
 
 
-class Row(NamedTuple):
+class EvaluationRow(NamedTuple):
     """A row of the journal's evaluations."""
 
     number: int
@@ -196,9 +199,9 @@ class Row(NamedTuple):
     traceback: str | None
 
 
-def undo(store: Store, count: int, reason: str | None) -> list[Row]:
-    """Take back the last `count` outcomes in a transaction; returns them, the last one first."""
-    rows = [Row(*row) for row in store.rows("evaluations")]
+def undo(store: Store, count: int, reason: str | None) -> list[int]:
+    """Take back the last `count` outcomes in a transaction; returns their queries, the last one first."""
+    rows = [EvaluationRow(*row) for row in store.rows("evaluations")]
     starts = (after for _, _, after, kind, _ in store.rows("actions") if kind == "start")
     since = max([_asked(store, rows), *(after + 1 for after, _ in store.rows("moves")), *starts])
     if count > len(rows) - since:
@@ -220,12 +223,12 @@ def undo(store: Store, count: int, reason: str | None) -> list[Row]:
         store.delete("evaluations", row.number)
         store.delete("details", row.number)
     _forget_steps(store, len(rows) - count)
-    return taken
+    return [row.query for row in taken]
 
 
 def correct(store: Store, query: int, value: float | None, failure: str | None, reason: str) -> None:
     """Correct the value of a query, or record that it failed, in a transaction."""
-    rows = [Row(*row) for row in store.rows("evaluations")]
+    rows = [EvaluationRow(*row) for row in store.rows("evaluations")]
     row = next((row for row in rows if row.query == query), None)
     if row is None:
         raise QueryError(f"query {query} was not told yet; tell it without a correction")
@@ -249,11 +252,11 @@ def correct(store: Store, query: int, value: float | None, failure: str | None, 
     record(store, "correction", {"id": query, **_outcome(changed), "was": _outcome(row), "reason": reason})
 
 
-def _outcome(row: Row) -> dict[str, Any]:
+def _outcome(row: EvaluationRow) -> dict[str, Any]:
     return {"value": row.value, "failure": row.failure and row.failure[:LONGEST_TEXT]}
 
 
-def _asked(store: Store, rows: list[Row]) -> int:
+def _asked(store: Store, rows: list[EvaluationRow]) -> int:
     """The number of evaluations when the last batch was asked."""
     batches = store.rows("batches")
     if not batches:

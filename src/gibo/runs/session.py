@@ -25,8 +25,9 @@ from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Event, Reparametrized, Told
 from gibo.outcome import EXTERNAL, SIMULATED, Evaluation, Query, as_point, checked
 from gibo.runs.fingerprint import differences
-from gibo.runs.journal import Journal, NewAction, has_journal
+from gibo.runs.journal import Journal, has_journal
 from gibo.runs.legacy import replay
+from gibo.runs.records import NewAction
 from gibo.runs.spec import ONCE, Naming, RunSpec, parameter_names, take_ungiven
 from gibo.runs.views import Update, belief_to_plain, views_of
 

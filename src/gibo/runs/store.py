@@ -16,10 +16,11 @@
 Vectors are JSON texts, which keep floats exactly. Times are seconds since 1970. Values have the objective's sign, also
 if it is minimised. `gibo.runs.legacy` converts rows of earlier versions.
 
-Each row has a checksum of its content and a tally counts the rows of each table, which detects damage that SQLite does
-not. SQLite's write-ahead log lets others read while a run is writing. Each transaction is on the disk when it returns,
-and in the main file soon after. Only regular files are opened, no link is followed, and a file with a foreign table,
-view, trigger or index is refused.
+A checksum per row and a tally of the rows detect damage that SQLite does not. SQLite's write-ahead log lets others read
+while a run is writing. Each transaction is on the disk when it returns, and in the main file soon after.
+
+A file may come from anywhere. Only regular files are opened and no link is followed. A file with a foreign table, view,
+trigger or index is refused, and SQLite makes a number of steps that is limited by the size of the file.
 """
 
 from __future__ import annotations
@@ -27,33 +28,25 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import stat
 import time
 import zlib
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from gibo.errors import InputError, JournalError
-from gibo.runs.database import (
-    FILE,
-    bounded,
-    check_files,
-    connect,
-    connect_to_read,
-    damaged,
-    explained,
-    is_there,
-    regular,
-    sound,
-)
+from gibo._checks import as_path
+from gibo.errors import GiboError, InputError, JournalError
 from gibo.runs.lock import folder_lock
 
+FILE = "journal.sqlite"
 APPLICATION = 0x6769626F  # "gibo", in the file's header
 # Bytes kept on the disk so that running evaluations can still be recorded when it fills up.
 RESERVE = 1 << 20
 CHECKPOINT_AFTER = 0.05  # seconds after which records are moved from the write-ahead log to the main file
-
+# Instructions of SQLite for a statement, per byte of the file, and between two counts.
+MOST_INSTRUCTIONS, INSTRUCTIONS_PER_BYTE, COUNTED_AT_ONCE = 10_000_000, 100, 100_000
 
 SCHEMA = 3
 
@@ -76,44 +69,72 @@ TABLES = {
     "details": "number INTEGER PRIMARY KEY, body TEXT",
     "views": "kind TEXT PRIMARY KEY, number INTEGER, body TEXT",
 }
-SINCE = {
-    "actions": 2,
-    "beliefs": 3,
-    "details": 3,
-    "views": 3,
-}  # the first version of the journal with a table; the other tables exist since version 1
+# The first version of the journal with a table; the other tables exist since version 1.
+SINCE = {"actions": 2, "beliefs": 3, "details": 3, "views": 3}
 MADE = {name: f"CREATE TABLE {name} ({columns}, crc INTEGER NOT NULL)" for name, columns in TABLES.items()}
 MADE["tally"] = "CREATE TABLE tally (content TEXT NOT NULL, crc INTEGER NOT NULL)"
 INDEXED = ("facts", "evaluations", "views")  # SQLite makes an index itself for a key that is no whole number
 COLUMNS = {table: [column.split()[0] for column in columns.split(", ")] for table, columns in TABLES.items()}
 
-
 Row = tuple[Any, ...]
 
 
-def tables_of(version: int) -> set[str]:
-    """The tables of a journal of this version, besides the tally."""
-    return {table for table in TABLES if SINCE.get(table, 1) <= version}
+def has_journal(folder: Path | str) -> bool:
+    """Whether a run has begun in this folder."""
+    path = as_path("folder", folder)
+    with explained(path):
+        found = regular(path / FILE)
+    return found is not None and found.st_size > 0
 
 
 class Store:
-    """Tables of rows in a folder's journal file; see the module's docstring. Use `read` or `write` to make one.
+    """Tables of rows in a folder's journal file; see the module's docstring. Use `create`, `read` or `write`."""
 
-    ``with store:`` is a transaction: at its end either all of its rows are on the disk, or none.
-    """
-
-    def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, stack: ExitStack, writing: bool) -> None:
+        self.folder, self._stack, self._writing = folder, stack, writing
+        self._connection = connect(folder, stack, writing)
+        self._paths = (folder / FILE, folder / f"{FILE}-wal")
         self._version = 0  # of the file
-        self._connection, self._closing = connection, ExitStack()
-        self._file: tuple[int, int] | None = None  # of a writer: device and inode
-        self._log_size = 0  # of the write-ahead log, which does not shrink while somebody writes
+        self._tally: dict[str, int] = {}  # rows of each table, those of the present transaction included
+        self._rows: dict[str, list[Row]] = {}  # tables that have not changed since they were read
+        self._files: dict[Path, os.stat_result] = {}  # after the last transaction
         self._checkpointed = 0.0
-        self._tally: dict[str, int] = dict.fromkeys(TABLES, 0)  # rows, those of the present transaction included
-        self._read: dict[str, list[Row]] = {}  # of a reader, or of a writer that has not written yet
-        self._before = (self._tally, self._read)  # at the beginning of the present transaction
 
     # -- open and close -----------------------------------------------------------------------------------------------
+
+    @classmethod
+    def create(cls, folder: Path, facts: Mapping[str, Any]) -> Store:
+        """Begin a journal with these facts, as its only writer. Its file is complete when it gets its name."""
+        with ExitStack() as stack, explained(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(folder_lock(folder))
+            if has_journal(folder):
+                raise InputError(f"{folder}: there is already a run; continue it, or name another folder")
+            new = folder / "new"
+            new.unlink(missing_ok=True)  # of a process that was killed
+            _make(new, facts)
+            new.replace(folder / FILE)
+            return cls._to_write(folder, stack)
+
+    @classmethod
+    def write(cls, folder: Path, patience: float = 0.0, waiting: Callable[[], None] | None = None) -> Store:
+        """Open for writing, as the only writer."""
+        with ExitStack() as stack, explained(folder):
+            _require_journal(folder)
+            stack.enter_context(folder_lock(folder, patience, waiting))
+            return cls._to_write(folder, stack)
+
+    @classmethod
+    def _to_write(cls, folder: Path, stack: ExitStack) -> Store:
+        store, path = cls(folder, stack, writing=True), folder / FILE
+        store._files = {path: path.lstat()}
+        if store._files[path].st_nlink > 1:  # SQLite would keep a write-ahead log for each of its names
+            raise JournalError(f"{path}: the file has a second name (a hard link); copy it instead")
+        store._check()
+        store._connection.execute("PRAGMA journal_mode = WAL")
+        _keep_reserve(folder / "reserve")
+        store._stack = stack.pop_all()
+        return store
 
     @classmethod
     def read(cls, folder: Path, whole: bool = True) -> Store:
@@ -121,140 +142,85 @@ class Store:
 
         With `whole`, all tables are checked at once; otherwise each table is checked when it is read.
         """
-        if not is_there(folder):
-            raise InputError(f"{folder}: there is no run; expected a folder with {FILE}")
-        with ExitStack() as closing, explained(folder):
-            connection = connect_to_read(folder, closing)
-            connection.execute("BEGIN")  # read the present state, even if a run writes meanwhile
-            store = cls(folder, connection)
+        with ExitStack() as stack, explained(folder):
+            _require_journal(folder)
+            store = cls(folder, stack, writing=False)
+            store._connection.execute("BEGIN")  # read the present state, even if a run writes meanwhile
             store._check(whole)
-            store._closing = closing.pop_all()
-        return store
-
-    @classmethod
-    def write(
-        cls, folder: Path, *, new: bool, patience: float = 0.0, waiting: Callable[[], None] | None = None
-    ) -> Store:
-        """Open for writing, as the only writer; the first transaction creates the tables of a new file."""
-        with ExitStack() as closing, explained(folder):
-            if new:
-                folder.mkdir(parents=True, exist_ok=True)
-            elif not is_there(folder):
-                raise InputError(f"{folder}: there is no run; expected a folder with {FILE}")
-            closing.enter_context(folder_lock(folder, patience, waiting))
-            if new and is_there(folder):
-                raise InputError(f"{folder}: there is already a run; continue it, or name another folder")
-            check_files(folder)
-            store = cls(folder, connect(folder, closing))
-            path = folder / FILE
-            found = path.lstat()
-            if found.st_nlink > 1:  # SQLite would keep a write-ahead log for each of its names
-                raise JournalError(f"{path}: the file has a second name (a hard link); copy it instead")
-            store._file = (found.st_dev, found.st_ino)
-            if new:
-                store._connection.execute("PRAGMA journal_mode = WAL")
-            else:
-                store._check()
-            store._keep_reserve()
-            store._closing = closing.pop_all()
-        return store
+            store._stack = stack.pop_all()
+            return store
 
     def close(self) -> None:
         """Close the file and release the lock."""
-        self._closing.close()
-
-    def _upgrade(self) -> None:
-        """Create the present tables with the rows of an earlier version, if any, in the transaction of a record."""
-        there = tables_of(self._version) if self._version else set()
-        upgraded = self._upgraded(there) if there else {}
-        for table in ([] if there else ["tally"]) + [table for table in TABLES if table not in there]:
-            self._connection.execute(MADE[table])
-        if not there:
-            self._connection.execute("INSERT INTO tally VALUES ('{}', ?)", (_checksum("tally", ["{}"]),))
-            self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        for table, rows in upgraded.items():
-            if rows != self._checked_rows(table):
-                self._connection.execute(f"DELETE FROM {table}")
-                self._tally[table] = 0
-                for row in rows:
-                    self.insert(table, *row)
-        self._connection.execute(f"PRAGMA user_version = {SCHEMA}")
-
-    def _upgraded(self, there: set[str]) -> dict[str, list[Row]]:
-        """The rows of an earlier version with these tables, as rows of the present version."""
-        from gibo.runs.legacy import upgraded  # here, because only old journals need it
-
-        with sound(self.folder):
-            return upgraded({table: self._checked_rows(table) if table in there else [] for table in TABLES})
+        self._stack.close()
 
     def _check(self, whole: bool = True) -> None:
         """Check that this is a journal of a known version, made by gibo only, and complete; reads every row."""
-        (application,) = self._connection.execute("PRAGMA application_id").fetchone()
-        (found,) = self._connection.execute("PRAGMA user_version").fetchone()
-        if application != APPLICATION:
-            raise JournalError(f"{self.folder / FILE}: not a journal of gibo")
-        if found > SCHEMA or found < 1:
+        path = self.folder / FILE
+        if self._select("PRAGMA application_id") != [(APPLICATION,)]:
+            raise JournalError(f"{path}: not a journal of gibo")
+        ((version,),) = self._select("PRAGMA user_version")
+        if not 1 <= version <= SCHEMA:
             raise JournalError(
-                f"{self.folder / FILE}: a journal of version {found}, but this gibo knows versions up to {SCHEMA}; "
-                "update gibo"
+                f"{path}: a journal of version {version}, but this gibo knows versions up to {SCHEMA}; update gibo"
             )
-        self._version = found
-        there = tables_of(found)
-        with bounded(self._connection, self.folder):
-            self._check_objects(there)
-            if whole:
-                (state,) = self._connection.execute("PRAGMA quick_check(1)").fetchone()
-                if state != "ok":
-                    raise damaged(self.folder, state)
-        with sound(self.folder):
-            self._read_tally()
-        if found < SCHEMA:
-            self._read = self._upgraded(there)
-        elif whole:
-            self._read = {table: self._checked_rows(table) for table in TABLES}
-
-    def _check_objects(self, tables: set[str]) -> None:
-        """Check that the file has only the tables of gibo, because views and triggers are programs."""
-        expected: set[tuple[str, str, str | None]] = {("table", name, MADE[name]) for name in (*tables, "tally")}
+        tables = tables_of(version)
+        # Views and triggers are programs.
+        expected: set[Row] = {("table", name, MADE[name]) for name in (*tables, "tally")}
         expected |= {("index", f"sqlite_autoindex_{name}_1", None) for name in INDEXED if name in tables}
-        found = set(self._connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall())
-        wrong = sorted(found - expected, key=lambda each: each[:2], reverse=True)
-        if wrong:
-            raise damaged(self.folder, f"gibo did not make its {wrong[0][0]} {wrong[0][1]}")
+        found = set(self._select("SELECT type, name, sql FROM sqlite_master"))
+        if wrong := sorted(f"{kind} {name}" for kind, name, _ in found - expected):
+            raise damaged(self.folder, f"gibo did not make its {wrong[-1]}")
+        if whole and (state := self._select("PRAGMA quick_check(1)")) != [("ok",)]:
+            raise damaged(self.folder, str(state))
+        self._read_tally()
+        for table in TABLES if whole else ():
+            self.rows(table)
 
     def _read_tally(self) -> None:
-        """Read the number of rows of each table."""
-        ((content, crc),) = self._connection.execute("SELECT content, crc FROM tally").fetchall()
-        if crc != _checksum("tally", [content]):
-            raise damaged(self.folder, "its tally does not match its checksum")
-        self._tally = dict.fromkeys(TABLES, 0) | {table: int(count) for table, count in json.loads(content).items()}
-
-    def _keep_reserve(self) -> None:
-        path = self.folder / "reserve"
-        found = regular(path)
-        if found is None or found.st_size < RESERVE:
-            path.unlink(missing_ok=True)  # replace it instead of writing to it: it may be a hard link of another file
-            with path.open("xb") as file:
-                file.write(b"\0" * RESERVE)
-                file.flush()
-                os.fsync(file.fileno())
+        """Read the version, and the number of rows of each table."""
+        with sound(self.folder):
+            ((self._version,),) = self._select("PRAGMA user_version")
+            ((content, crc),) = self._select("SELECT content, crc FROM tally")
+            if crc != _checksum("tally", [content]):
+                raise damaged(self.folder, "its tally does not match its checksum")
+            counts = json.loads(content).items()
+            self._tally = dict.fromkeys(TABLES, 0) | {table: int(count) for table, count in counts}
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
     def rows(self, table: str) -> list[Row]:
         """All rows of a table, by its first column, each with a correct checksum."""
-        return self._read[table] if table in self._read else self._checked_rows(table)
+        if table not in self._rows:
+            self._rows |= {table: self._checked(table)} if self._version == SCHEMA else self._upgraded()
+        return self._rows[table]
 
-    def _checked_rows(self, table: str) -> list[Row]:
-        with explained(self.folder), bounded(self._connection, self.folder):
-            found = self._connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall()
-        with sound(self.folder):
-            for row in found:
-                if row[-1] != _checksum(table, row[:-1]):
-                    raise damaged(self.folder, f"a row of {table} does not match its checksum")
-            if len(found) != self.count(table):
+    def _checked(self, table: str) -> list[Row]:
+        with explained(self.folder), sound(self.folder):
+            found = self._select(f"SELECT * FROM {table} ORDER BY 1")
+            if any(row[-1] != _checksum(table, row[:-1]) for row in found):
+                raise damaged(self.folder, f"a row of {table} does not match its checksum")
+            if len(found) != self._tally[table]:
                 raise damaged(self.folder, f"rows of {table} are missing")
         return [row[:-1] for row in found]
+
+    def _upgraded(self) -> dict[str, list[Row]]:
+        """The rows of a journal of an earlier version, as rows of the present version."""
+        from gibo.runs.legacy import upgraded  # here, because only old journals need it
+
+        there = tables_of(self._version)
+        with sound(self.folder):
+            return upgraded({table: self._checked(table) if table in there else [] for table in TABLES})
+
+    def _select(self, statement: str) -> list[Row]:
+        """The result of a statement, in a limited number of steps, because a tree of pages may contain a cycle."""
+        size = sum(path.stat().st_size for path in self._paths if path.exists())
+        left = iter(range((MOST_INSTRUCTIONS + INSTRUCTIONS_PER_BYTE * size) // COUNTED_AT_ONCE))
+        self._connection.set_progress_handler(lambda: next(left, None) is None, COUNTED_AT_ONCE)  # True ends it
+        try:
+            return self._connection.execute(statement).fetchall()
+        finally:
+            self._connection.set_progress_handler(None, 0)
 
     def count(self, table: str) -> int:
         """The number of rows."""
@@ -262,49 +228,55 @@ class Store:
 
     def insert(self, table: str, *values: Any) -> None:
         """Add a row, in a transaction."""
-        marks = ", ".join("?" * (len(values) + 1))
-        self._connection.execute(f"INSERT INTO {table} VALUES ({marks})", (*values, _checksum(table, values)))
+        _insert(self._connection, table, values)
         self._tally[table] += 1
+        self._rows.pop(table, None)
 
     def delete(self, table: str, key: Any) -> None:
         """Delete the row with this first column, if any, in a transaction."""
         deleted = self._connection.execute(f"DELETE FROM {table} WHERE {COLUMNS[table][0]} = ?", (key,)).rowcount
         self._tally[table] -= deleted
+        self._rows.pop(table, None)
 
-    def __enter__(self) -> None:
-        """Begin a transaction; roll back one that was left without an end."""
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """At the end of this block either all of its rows are on the disk, or none."""
         with explained(self.folder):
             self._still_there()
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            self._connection.execute("BEGIN IMMEDIATE")
-            if self._version:
-                self._read_tally()  # from the disk: an interrupt during the last commit may have hidden its success
-            self._before = (dict(self._tally), self._read)
-            self._read = {}
-            if self._version < SCHEMA:
-                self._upgrade()
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Commit the new rows and the row counts, which detect missing rows."""
-        with explained(self.folder):
             try:
-                if error is not None:
-                    raise error
-                row = (content := json.dumps(self._tally), _checksum("tally", [content]))
-                self._connection.execute("UPDATE tally SET content = ?, crc = ?", row)
+                self._connection.execute("BEGIN IMMEDIATE")
+                self._read_tally()  # an interrupt during the last commit may have hidden its success
+                if self._version < SCHEMA:
+                    self._upgrade()
+                yield
+                content = json.dumps(self._tally)
+                self._connection.execute(
+                    "UPDATE tally SET content = ?, crc = ?", (content, _checksum("tally", [content]))
+                )
                 self._connection.execute("COMMIT")
-                self._version = SCHEMA
             except BaseException:
-                with suppress(sqlite3.Error):  # after some errors SQLite has already rolled back
-                    self._connection.execute("ROLLBACK")
-                self._tally, self._read = self._before
+                self._rows.clear()
+                with suppress(sqlite3.Error, JournalError):
+                    if self._connection.in_transaction:  # after some errors SQLite has already rolled back
+                        self._connection.execute("ROLLBACK")
+                    self._read_tally()
                 raise
             if time.monotonic() - self._checkpointed > CHECKPOINT_AFTER:
                 with suppress(sqlite3.Error):  # for example a full disk; the record is complete nevertheless
                     self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
                 self._checkpointed = time.monotonic()
-            self._log_size = (self.folder / f"{FILE}-wal").lstat().st_size
+            self._files = {path: path.lstat() for path in self._paths}
+
+    def _upgrade(self) -> None:
+        """Convert a journal of an earlier version, in the transaction of a record."""
+        there, tables = tables_of(self._version), self._upgraded()
+        for table, rows in tables.items():
+            self._connection.execute(f"DELETE FROM {table}" if table in there else MADE[table])
+            self._tally[table] = 0
+            for row in rows:
+                self.insert(table, *row)
+        self._connection.execute(f"PRAGMA user_version = {SCHEMA}")
+        self._version = SCHEMA
 
     def use_reserve(self) -> None:
         """Release the space that was reserved for running evaluations."""
@@ -313,19 +285,136 @@ class Store:
             (self.folder / "reserve").unlink(missing_ok=True)
 
     def _still_there(self) -> None:
-        """Raise if the file was deleted or replaced, because records would be lost without a notice."""
-        if self._file is None:
+        """Raise if a file was deleted, replaced or truncated, because records would be lost without a notice."""
+        if not self._writing:
             raise JournalError(f"{self.folder}: the journal was opened for reading")
-        path, log = self.folder / FILE, self.folder / f"{FILE}-wal"
-        found, log_found = regular(path), regular(log)
-        if found is None or (found.st_dev, found.st_ino) != self._file:
-            raise JournalError(f"{path}: it was deleted or replaced during the run")
-        if self._log_size and log_found is None:
-            raise JournalError(f"{log}: it was deleted or replaced during the run")
-        if log_found is not None and log_found.st_size < self._log_size:
-            raise JournalError(f"{log}: it was truncated during the run; the last records may be lost")
+        for path, before in self._files.items():
+            now = regular(path)
+            if now is None or not os.path.samestat(now, before):
+                raise JournalError(f"{path}: it was deleted or replaced during the run")
+            if now.st_size < before.st_size:
+                raise JournalError(f"{path}: it was truncated during the run; the last records may be lost")
+
+
+def tables_of(version: int) -> set[str]:
+    """The tables of a journal of this version, besides the tally."""
+    return {table for table in TABLES if SINCE.get(table, 1) <= version}
+
+
+# -- the file ---------------------------------------------------------------------------------------------------------
+
+
+def connect(folder: Path, stack: ExitStack, writing: bool = False) -> sqlite3.Connection:
+    """Open the file of a journal; it may come from anywhere."""
+    for name in (FILE, *(f"{FILE}-{kind}" for kind in ("wal", "shm", "journal")), "reserve"):
+        regular(folder / name)
+    address, options = (folder / FILE).absolute().as_uri(), "mode=rw" if writing else "mode=ro"
+    is_mine = os.access(folder, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+    if not writing and not is_mine and not (folder / f"{FILE}-wal").exists():
+        options = "immutable=1"  # SQLite needs this on a disk that cannot be written to
+    connection = sqlite3.connect(
+        f"{address}?{options}", uri=True, isolation_level=None, timeout=10.0, check_same_thread=False
+    )
+    stack.callback(connection.close)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA synchronous = FULL")  # a commit is on the disk when it returns
+    return connection
+
+
+def regular(path: Path) -> os.stat_result | None:
+    """The status of a regular file; None if there is none. Raises for a link, a pipe or a folder."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        raise JournalError(f"{path}: expected a regular file, found a link, a folder or the like; nothing was written")
+    return found
+
+
+def _make(path: Path, facts: Mapping[str, Any]) -> None:
+    """A new file with all tables."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode = OFF")  # nobody knows the file yet
+        connection.execute("BEGIN")
+        for statement in MADE.values():
+            connection.execute(statement)
+        for name, value in facts.items():
+            _insert(connection, "facts", [name, json.dumps(value)])
+        _insert(connection, "tally", [json.dumps({"facts": len(facts)})])
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {SCHEMA}")
+        connection.execute("COMMIT")
+    finally:
+        connection.close()
+
+
+def _insert(connection: sqlite3.Connection, table: str, values: Sequence[Any]) -> None:
+    marks = ", ".join("?" * (len(values) + 1))
+    connection.execute(f"INSERT INTO {table} VALUES ({marks})", (*values, _checksum(table, values)))
 
 
 def _checksum(table: str, values: Sequence[Any]) -> int:
     # SQLite does not keep the sign of zero.
     return zlib.crc32(json.dumps([table, *(0.0 if value == 0.0 else value for value in values)]).encode())
+
+
+def _keep_reserve(path: Path) -> None:
+    if not path.exists() or path.stat().st_size < RESERVE:
+        path.unlink(missing_ok=True)  # replace it instead of writing to it: it may be a hard link of another file
+        with path.open("xb") as file:
+            file.write(b"\0" * RESERVE)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+# -- errors -----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def explained(folder: Path) -> Iterator[None]:
+    """Turn errors of SQLite and of the system into errors of gibo."""
+    try:
+        yield
+    except OSError as error:
+        raise JournalError(f"{error.filename or folder}: cannot be read or written: {error.strerror}") from None
+    except UnicodeDecodeError:  # in SQLite's own message
+        raise damaged(folder, "unreadable text") from None
+    except sqlite3.Error as error:
+        text = str(error)
+        if text.startswith("Could not decode"):  # the rest is the row's content with any words
+            text = "unreadable text"
+        if text == "interrupted":
+            text = "reading it does not end"
+        if "full" in text or "I/O" in text:
+            raise JournalError(f"{folder}: cannot be written, the disk may be full ({text})") from None
+        if "unable to open" in text:
+            advice = "check its permissions; if the disk cannot be written to, copy the folder"
+            raise JournalError(f"{folder / FILE}: {text}; {advice}") from None
+        if "locked" in text or "readonly" in text:
+            raise JournalError(f"{folder / FILE}: {text}") from None
+        raise damaged(folder, text) from None
+
+
+@contextmanager
+def sound(folder: Path, *otherwise: type[GiboError]) -> Iterator[None]:
+    """Report any exception in this block as damage, except these kinds, and those of `explained`."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, (JournalError, OSError, sqlite3.Error, *otherwise)):
+            raise
+        raise damaged(folder, f"{type(error).__name__}: {error}") from None
+
+
+def _require_journal(folder: Path) -> None:
+    if not has_journal(folder):
+        raise InputError(f"{folder}: there is no run; expected a folder with {FILE}")
+
+
+def damaged(folder: Path, how: str) -> JournalError:
+    """The error for a damaged journal."""
+    return JournalError(
+        f"{folder / FILE}: the journal is damaged ({' '.join(how.split())[:160]}); restore a copy of it"
+    )

@@ -58,13 +58,12 @@ from gibo.outcome import EXTERNAL, ITERATE, QUERY, SIMULATED
 from gibo.runs.advice import RECENT
 from gibo.runs.control import held_here
 from gibo.runs.curves import Curve, Row, learning_curve
-from gibo.runs.database import FILE, connect_to_read
 from gibo.runs.journal import Journal
 from gibo.runs.legacy import OLD_EXTERNAL
 from gibo.runs.pools import Underway
 from gibo.runs.records import BODIES, Action, Start, action, safe_point, state_of
 from gibo.runs.spec import RunSpec
-from gibo.runs.store import SINCE
+from gibo.runs.store import FILE, SINCE, connect
 from gibo.runs.views import checked_belief
 from gibo.web.advice import advice, next_step
 
@@ -127,7 +126,7 @@ class Reader:
         self._file = (self.folder / FILE).stat().st_ino if (self.folder / FILE).exists() else -1
         with Journal.read(self.folder) as journal:
             self.spec: RunSpec = journal.spec()
-        self._connection = connect_to_read(self.folder, self._closing)
+        self._connection = connect(self.folder, self._closing)
         x0, kinds = self.spec.arguments["x0"], self.spec.naming.parameters
         self._scale: Array = np.broadcast_to(np.array(self.spec.arguments["scale"], dtype=float), len(x0))
         self._plain = kinds is None or all(kinds[name].kind in ("linear", "free") for name in kinds)

@@ -25,8 +25,8 @@ import numpy as np
 from gibo._checks import as_path
 from gibo.errors import GiboError, InputError
 from gibo.runs.curves import NO_CURVE, Curve, Points
-from gibo.runs.database import FILE
 from gibo.runs.journal import has_journal
+from gibo.runs.store import FILE
 from gibo.web.snapshot import FORMAT, Reader
 
 DEPTH = 3  # folders below the given one

@@ -106,38 +106,28 @@ def positive(name: str, value: Any, or_zero: bool = False) -> float:
     return number
 
 
-def positive_int(name: str, value: Any) -> int:
-    """An integer from 1 to 2**63 − 1, which a database can hold."""
-    number = whole(name, value, least=1)
-    if number >= 1 << 63:
-        raise InputError(f"{name}: expected a whole number below 2**63, got {shown(value)}")
-    return number
-
-
-def whole(name: str, value: Any, least: int | None = None) -> int:
-    """An integer, at least `least` if given."""
+def natural(name: str, value: Any, least: int = 0, bits: int = 128) -> int:
+    """An integer of at least `least` and below 2**bits."""
     try:
         wrong = isinstance(value, (bool, np.timedelta64)) or not isinstance(value, numbers.Integral)
         number = 0 if wrong else int(value)
     except Exception:  # the methods of a foreign object may raise anything
         wrong, number = True, 0
-    if wrong or (least is not None and number < least):
-        least_of = "" if least is None else f" of at least {least}"
-        raise InputError(f"{name}: expected a whole number{least_of}, got {shown(value)}")
+    if wrong or number < least:
+        raise InputError(f"{name}: expected a whole number of at least {least}, got {shown(value)}")
+    if number >= 1 << bits:
+        raise InputError(f"{name}: expected a whole number below 2**{bits}, got {shown(value)}")
     return number
 
 
-def natural(name: str, value: Any) -> int:
-    """An integer from 0 to 2**128 − 1."""
-    number = whole(name, value, least=0)
-    if number >= 1 << 128:
-        raise InputError(f"{name}: expected a whole number below 2**128, got {shown(value)}")
-    return number
+def positive_int(name: str, value: Any) -> int:
+    """An integer from 1 to 2**63 − 1, which a database can hold."""
+    return natural(name, value, least=1, bits=63)
 
 
 def batch_size(name: str, value: Any) -> int:
     """An integer from 1 to 10,000: more queries at once are a mistake."""
-    number = positive_int(name, value)
+    number = natural(name, value, least=1)
     if number > LARGEST_BATCH:
         raise InputError(f"{name}: expected at most {LARGEST_BATCH}, got {shown(value)}")
     return number

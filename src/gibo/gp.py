@@ -331,19 +331,15 @@ class GaussianProcess:
             return data.targets(self.prior_mean)
         return np.concatenate([(data.g - m.gradient(data.G)).ravel(), data.y - m(data.X)])
 
-    def cross(self, x: Array) -> Array:
-        """Covariance (N, p) of the observations with the objective's values at x (p, d)."""
-        return self._with_target(x, x[:0])
+    def cross(self, X: Array, G: Array | None = None) -> Array:
+        """Covariance (N, m·d + p) of the observations with the objective's gradients G (m, d) and values X (p, d)."""
+        data, G = conditioned(self)[0], X[:0] if G is None else G
+        K = self.kernel.joint(data.X, data.G, X, G)
+        return K if self.blocks is None else self.blocks.add_target(K, data.row_blocks, data.g.size, G.size)
 
     def cross_gradient(self, t: Array) -> Array:
         """``D``: covariance (N, d) of the observations with the objective's gradient at t (d,)."""
-        return self._with_target(t[None][:0], t[None])
-
-    def _with_target(self, X: Array, G: Array) -> Array:
-        """The covariance of the observations with the objective's values at X and gradients at G."""
-        data, _ = conditioned(self)
-        K = self.kernel.joint(data.X, data.G, X, G)
-        return K if self.blocks is None else self.blocks.add_target(K, data.row_blocks, data.g.size, G.size)
+        return self.cross(t[None][:0], t[None])
 
     @cached_property
     def log_likelihood(self) -> float:

@@ -12,7 +12,7 @@ from every_optimizer import OPTIMIZERS, X0, D, every_class, every_optimizer
 from gibo import GIBO, InputError, Optimizer
 from gibo._serialize import Serializable
 from gibo.optimizers.log import Asked, Proceeded, Reparametrized, Stepped, Told
-from gibo.optimizers.replay import repeat
+from gibo.optimizers.state import repeat
 from optimizer_helpers import advance, as_data, noisy, same_from_here_on, snapshot
 
 

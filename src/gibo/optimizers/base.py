@@ -12,7 +12,6 @@ pending queries of a batch; only then does the time of arrival matter.
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
@@ -28,11 +27,10 @@ from gibo._checks import (
     natural,
     not_too_many,
     one_per_parameter,
-    positive_int,
     shown,
 )
 from gibo._linalg import Array, single_thread
-from gibo._serialize import check_plain, register, to_plain
+from gibo._serialize import register, to_plain
 from gibo.errors import InputError, QueryError
 from gibo.gp import Jacobian
 from gibo.optimizers.log import (
@@ -48,8 +46,7 @@ from gibo.optimizers.log import (
     moved_points,
 )
 from gibo.optimizers.model import Model
-from gibo.optimizers.replay import replay
-from gibo.optimizers.state import STATE_FORMAT, arguments_of, events_from_plain, events_to_plain, make, understood
+from gibo.optimizers.state import arguments_of, from_state, make, replay, state_of
 from gibo.outcome import BASELINE, EXTERNAL, Best, Evaluation, Outcome, Query, as_point, read_only, told_outcome
 
 
@@ -301,9 +298,7 @@ class Optimizer(ABC):
 
     def state(self) -> dict[str, Any]:
         """The optimiser with its random generator as plain JSON data: the log; see `from_state`."""
-        name, events = type(self).__name__, events_to_plain(self.log.events)
-        own = {} if self.baseline is None else {"baseline": self.baseline}
-        return {"optimizer": name, "format": STATE_FORMAT, "arguments": self.arguments(), "events": events, **own}
+        return state_of(self)
 
     @classmethod
     def from_state(cls, state: dict[str, Any] | str) -> Self:
@@ -316,16 +311,7 @@ class Optimizer(ABC):
             >>> (again.ask()[0].x == opt.ask()[0].x).all()
             np.True_
         """
-        with understood("state: not what state() gives"):
-            data = json.loads(state) if isinstance(state, str) else state
-            check_plain("state", data)
-            if data["format"] != STATE_FORMAT:
-                raise InputError(f"state: format {shown(data['format'])} is not known to this version of gibo")
-            optimizer = cls.from_arguments(data["optimizer"], data["arguments"])
-            if "baseline" in data:
-                optimizer.baseline = positive_int("baseline", data["baseline"])
-            optimizer.replay(events_from_plain(data["events"], optimizer.d))
-        return optimizer
+        return from_state(cls, state)
 
     def arguments(self) -> dict[str, Any]:
         """The constructor's arguments as plain data, from the attributes of the same names."""

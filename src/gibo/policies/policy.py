@@ -24,10 +24,10 @@ from gibo._checks import (
     as_vector,
     describe_error,
     instance,
+    natural,
     one_of,
     positive_int,
     shown,
-    whole,
 )
 from gibo._linalg import Array
 from gibo._serialize import Serializable, from_plain, to_plain
@@ -111,7 +111,7 @@ class DiscreteActions(Serializable):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", positive_int("n", self.n))
-        object.__setattr__(self, "start", whole("start", self.start))
+        object.__setattr__(self, "start", natural("start", self.start, least=-(1 << 62)))
 
     @property
     def outputs(self) -> int:

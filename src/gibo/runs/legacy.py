@@ -22,8 +22,8 @@ from gibo._serialize import from_plain, to_plain
 from gibo.errors import GiboError, InputError
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Asked, Event, last_whole
-from gibo.optimizers.replay import load, repeat
 from gibo.optimizers.settings import Settings
+from gibo.optimizers.state import load, repeat
 from gibo.outcome import EXTERNAL
 from gibo.runs.spec import AFTER, start_again
 

@@ -24,7 +24,7 @@ class Terminal(io.StringIO):
 def clock(monkeypatch):
     """A clock that goes as the test says."""
     now = types.SimpleNamespace(seconds=1000.0)
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now.seconds)
+    monkeypatch.setattr("tqdm.std.time", lambda: now.seconds)
     return now
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -63,21 +62,24 @@ def _best_and_failures(standing: Standing) -> list[str]:
 
 
 @contextmanager
-def bar_over(total: int, unit: str) -> Iterator[TqdmBar | LogLines]:
+def bar_over(total: int, unit: str) -> Iterator[Bar]:
     """A bar that is always closed at the end."""
-    shown = getattr(sys.stderr, "isatty", bool)() or "ipykernel" in sys.modules
-    bar = TqdmBar(total, unit) if shown else LogLines(total, unit)
+    bar = Bar(total, unit)
     try:
         yield bar
     finally:
         bar.close()
 
 
-class TqdmBar:
-    """A bar of tqdm; evaluations before the first call do not count for its speed."""
+class Bar:
+    """tqdm's bar on a terminal or in a notebook; elsewhere lines, at most one every 10 seconds and one at the end.
+
+    What was done before the first call does not count for its speed.
+    """
 
     def __init__(self, total: int, unit: str) -> None:
         self.total, self.unit = total, unit
+        self.as_lines = not (getattr(sys.stderr, "isatty", bool)() or "ipykernel" in sys.modules)
         self._bar: Any = None
 
     def show(self, done: int, parts: Sequence[str] = (), refresh: bool = False) -> None:
@@ -86,10 +88,15 @@ class TqdmBar:
 
         with _whoever_looks():
             if self._bar is None:
-                bar = type("Bar", (tqdm,), {"monitor_interval": 0})  # without a thread: workers may be forked later
-                form = f"{_FORMAT} {{bar}}"
-                self._bar = bar(total=self.total, initial=done, unit=self.unit, bar_format=form, dynamic_ncols=True)
-            self._bar.set_description_str(_text(parts), refresh=False)
+                own: dict[str, Any] = {"monitor_interval": 0}  # without a thread: workers may be forked later
+                options: dict[str, Any] = {"bar_format": f"{_FORMAT} {{bar}}", "dynamic_ncols": True}
+                if self.as_lines:
+                    own["display"] = _write_line
+                    options = {"bar_format": _FORMAT, "mininterval": LOG_INTERVAL, "miniters": 1, "smoothing": 0.0}
+                    options |= {"leave": False, "delay": 1e-9}  # no line at the beginning, and none by tqdm at the end
+                self._bar = type("Bar", (tqdm,), own)(total=self.total, initial=done, unit=self.unit, **options)
+            text = "".join(f" · {printable(part)}" for part in parts)
+            self._bar.set_description_str(text, refresh=False)
             self._bar.update(done - self._bar.n)
             if refresh:
                 self._bar.refresh()
@@ -99,52 +106,25 @@ class TqdmBar:
         from tqdm.auto import tqdm
 
         with _whoever_looks():
-            tqdm.write(text, file=sys.stderr)
+            if self.as_lines:
+                sys.stderr.write(f"{text}\n")
+            else:
+                tqdm.write(text, file=sys.stderr)
 
     def close(self) -> None:
         """Show the end."""
-        with _whoever_looks():
-            if self._bar is not None:
+        if self._bar is not None:
+            with _whoever_looks():
+                self._bar.refresh()
+            with _whoever_looks():
                 self._bar.close()
 
 
-class LogLines:
-    """Progress as lines, at most one every 10 seconds and one at the end; tqdm would write one long line."""
-
-    def __init__(self, total: int, unit: str) -> None:
-        self.total, self.unit = total, unit
-        self._began: tuple[float, int] | None = None
-        self._written = 0.0
-        self._last: tuple[int, str] | None = None  # not written yet
-
-    def show(self, done: int, parts: Sequence[str] = (), refresh: bool = False) -> None:
-        """So much is done; parts of a text, the most important one first."""
-        now = time.monotonic()
-        if self._began is None:
-            self._began, self._written = (now, done), now
-        self._last = (done, _text(parts))
-        if refresh or now - self._written >= LOG_INTERVAL:
-            self.close()
-
-    def above(self, text: str) -> None:
-        """Print a line."""
-        with _whoever_looks():
-            sys.stderr.write(f"{text}\n")
-
-    def close(self) -> None:
-        """Write the last line if it is not written yet."""
-        if self._last is None or self._began is None:
-            return
-        from tqdm import tqdm
-
-        (done, text), self._last, self._written = self._last, None, time.monotonic()
-        began, before = self._began
-        line = {"unit": self.unit, "prefix": text, "bar_format": _FORMAT}
-        self.above(tqdm.format_meter(done, self.total, self._written - began, initial=before, **line))
-
-
-def _text(parts: Sequence[str]) -> str:
-    return "".join(f" · {printable(part)}" for part in parts)
+def _write_line(bar: Any, msg: str | None = None, pos: int | None = None) -> None:
+    """In place of `tqdm.display`: a line, if it says something new."""
+    if msg is None and (bar.n, bar.desc) != getattr(bar, "written", (bar.initial, "")):
+        bar.written = (bar.n, bar.desc)
+        bar.fp.write(f"{bar}\n")
 
 
 def _whoever_looks() -> suppress:

@@ -52,14 +52,6 @@ def test_a_value_that_is_taken_back_takes_the_belief_with_it(tmp_path):
         assert journal.beliefs() == before
 
 
-def test_an_optimiser_without_steps_says_what_its_model_believes(tmp_path):
-    gibo.run(gibo.VanillaBO([0.0, 0.0], bounds=(-1.0, 1.0)), bowl, budget=6, journal=tmp_path / "model")
-    gibo.run(gibo.RandomSearch([0.0, 0.0]), bowl, budget=6, journal=tmp_path / "none")
-    with Journal.read(tmp_path / "model") as with_model, Journal.read(tmp_path / "none") as without:
-        assert with_model.beliefs()
-        assert without.beliefs() == {}
-
-
 @pytest.mark.parametrize("age", [0.0, 1000.0])
 def test_each_kind_of_view_is_kept_once_and_made_when_due_and_at_the_end(age, tmp_path, monkeypatch):
     made = []
@@ -105,9 +97,7 @@ def test_the_end_of_a_run_records_what_its_result_says(tmp_path):
         assert (believed["best"]["value"], believed["start"]["value"]) == (result.value, result.start.value)
 
 
-@pytest.mark.parametrize(
-    "body", ["[]", "{}", '{"units": {}, "x": [1, 2]}', '{"units": {}, "x": "<b>", "value": 1}'], ids=repr
-)
+@pytest.mark.parametrize("body", ["[]", '{"units": {}, "x": "<b>", "value": 1}'], ids=repr)
 def test_a_belief_that_is_none_is_refused(tmp_path, body):
     climb(tmp_path, budget=9)
     tamper(tmp_path, "beliefs", "body", body)

@@ -1,14 +1,11 @@
 """Limits in runs: as options, in a file of parameters, told by hand and by programs."""
 
-import json
-
 import numpy as np
 import pytest
 
 import gibo
 from gibo import InputError, Journal, Outcome
 from gibo.cli import main
-from gibo.web.bench import ManualBench
 from gibo.web.snapshot import snapshot
 
 FILE = """
@@ -59,13 +56,6 @@ def by_hand(tmp_path):
     return run
 
 
-def test_a_file_of_parameters_has_limits(tmp_path):
-    with Journal.read(by_hand(tmp_path)) as journal:
-        arguments = journal.spec().fresh_optimizer()
-    assert arguments.limits == gibo.Limits({"load": (None, 0.5)}, careful=True)
-    assert arguments.largest_step == 2.0
-
-
 def test_measured_quantities_are_told_by_hand(tmp_path, capsys):
     run = by_hand(tmp_path)
     assert main(["ask", run]) == 0
@@ -77,15 +67,6 @@ def test_measured_quantities_are_told_by_hand(tmp_path, capsys):
         assert [e.measured for e, _ in journal.evaluations()] == [{"load": 0.2}]
     assert main(["tell", run, "0", "1.5", "--measured", "load=0.2"]) == 0  # the same again
     assert main(["tell", run, "0", "1.5", "--measured", "load=0.3"]) == 2
-
-
-def test_measured_quantities_are_told_by_programs(tmp_path):
-    with ManualBench(by_hand(tmp_path)) as bench:
-        (query,) = bench.ask()["queries"]
-        with pytest.raises(InputError, match="'load' has a limit"):
-            bench.tell({"id": query["id"], "value": 1.0})
-        bench.tell(json.loads(json.dumps({"id": query["id"], "value": 1.0, "measured": {"load": 0.1}})))
-        assert bench.ask()["queries"][0]["kind"] == "query"
 
 
 @pytest.mark.parametrize(
@@ -102,8 +83,7 @@ def test_a_mistake_of_the_objective_is_said_before_anything_is_spent(outcome, te
         assert journal.evaluations() == []
 
 
-@pytest.mark.parametrize("options", [{}, {"workers": 2}], ids=["here", "workers"])
-def test_later_in_a_run_it_is_a_failed_evaluation(options):
+def test_later_in_a_run_it_is_a_failed_evaluation():
     def sometimes(x, seed):
         value = -float(((x - 1.0) ** 2).sum())
         if x.any() and seed % 3 == 0:
@@ -111,7 +91,7 @@ def test_later_in_a_run_it_is_a_failed_evaluation(options):
         return Outcome(value, measured={"load": np.nan if x.any() and seed % 3 == 1 else 0.1})
 
     with pytest.warns(gibo.FailedEvaluationWarning):
-        result = gibo.maximize(sometimes, [0.0, 0.0], budget=20, limits={"load": (None, 0.5)}, **options)
+        result = gibo.maximize(sometimes, [0.0, 0.0], budget=20, limits={"load": (None, 0.5)})
     assert result.evaluations == 20
     reasons = {e.failure.partition(";")[0] for e in result.failures}
     assert reasons == {
@@ -135,15 +115,3 @@ def test_a_start_that_violates_is_said_at_once_and_until_a_better_point_is_recom
     whole = run(60)
     assert whole.limits["load"] > 0.95
     assert "start_violates" not in [advice.code for advice in whole.advice]
-
-
-def test_the_page_has_the_limits(tmp_path):
-    gibo.maximize(machine, [0.0, 0.0], budget=12, scale=0.3, limits={"load": (None, 0.5)}, journal=tmp_path)
-    (limit,) = snapshot(tmp_path)["limits"]
-    assert (limit["name"], limit["lower"], limit["upper"]) == ("load", None, 0.5)
-    with Journal.read(tmp_path) as journal:
-        result = gibo.resume(tmp_path, machine, budget=12)
-        assert limit["probability"] == pytest.approx(result.limits["load"])
-        assert journal.spec().baseline is None
-    gibo.maximize(lambda x: -float(x @ x), [0.0], budget=5, journal=tmp_path / "plain")
-    assert snapshot(tmp_path / "plain")["limits"] == []

@@ -1,9 +1,7 @@
 """Where evaluations run makes no difference to a run."""
 
 import functools
-import os
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -17,7 +15,6 @@ from pool_helpers import (
     expected,
     fork,
     hill,
-    is_gone,
     quiet,
     seeds_of,
     tell_seed,
@@ -25,7 +22,7 @@ from pool_helpers import (
 )
 
 import gibo
-from gibo import GIBO, InputError, Journal, Outcome, RandomSearch
+from gibo import GIBO, InputError, Journal, RandomSearch
 from gibo.optimizers.log import Proceeded
 from gibo.runs.session import Session
 
@@ -73,9 +70,8 @@ class Callable:
     [Callable(), Callable().method, Callable.of_class, functools.partial(Callable.of_class, other=2)],
     ids=["object", "method", "classmethod", "partial"],
 )
-@pytest.mark.parametrize("options", [{}, {"workers": 2}], ids=str)
-def test_a_parameter_named_seed_is_found_in_anything_that_can_be_called(objective, options):
-    assert everything(climb(objective, **options)) == expected("hill")
+def test_a_parameter_named_seed_is_found_in_anything_that_can_be_called(objective):
+    assert everything(climb(objective)) == expected("hill")
 
 
 def test_an_objective_without_a_seed_gets_none():
@@ -83,16 +79,6 @@ def test_an_objective_without_a_seed_gets_none():
     climb(lambda x, **others: seen.append(others) or 0.0, budget=3)
     climb(lambda x, /: seen.append({}) or 0.0, budget=3)
     assert seen == [{}] * 6
-
-
-@pytest.mark.parametrize("workers", [1, 3])
-def test_workers_are_as_many_other_processes(workers, tmp_path):
-    climb(tell_seed, budget=20, workers=workers, journal=tmp_path)
-    with Journal.read(tmp_path) as journal:
-        processes = {t.outcome.info["process"] for t, _ in journal.evaluations()}
-    assert os.getpid() not in processes
-    assert 1 <= len(processes) <= workers
-    assert all(is_gone(pid) for pid in processes)
 
 
 def test_workers_run_at_the_same_time():
@@ -104,13 +90,6 @@ def test_workers_run_at_the_same_time():
 
     optimizer = RandomSearch(X0, batch=3)
     assert gibo.run(optimizer, together, budget=3, workers=3).failures == ()
-
-
-def test_an_answer_may_be_large(tmp_path):
-    """Larger than what fits into a pipe at once."""
-    climb(lambda x: Outcome(1.0, info={"log": "x" * 300_000}), budget=5, workers=2, journal=tmp_path)
-    with Journal.read(tmp_path) as journal:
-        assert [len(t.outcome.info["log"]) for t, _ in journal.evaluations()] == [300_000] * 5
 
 
 # -- the next iteration starts before all of one is there -------------------------------------------------------------
@@ -158,24 +137,6 @@ def test_with_a_quorum_the_next_iteration_starts_before_a_late_value_and_the_jou
     with Journal.read(tmp_path) as journal:
         assert journal.spec().quorum == 0.8
         assert sorted(t.query.id for t, _ in journal.evaluations()) == list(range(30))
-
-
-def test_with_a_quorum_and_workers_every_journal_replays_to_where_the_run_was(tmp_path):
-    def objective(x, seed):
-        time.sleep(0.02 if seed % 5 == 0 else 0.0)
-        if seed % 7 == 1:
-            raise RuntimeError("it broke")
-        return hill(x, seed)
-
-    early = 0
-    for seed in range(2):
-        optimizer = GIBO(X0, seed=seed, settings=SETTINGS)
-        with quiet():
-            gibo.run(optimizer, objective, budget=33, workers=3, quorum=0.5, journal=tmp_path / f"{seed}")
-        with Journal.read(tmp_path / f"{seed}") as journal:
-            assert Session.of(journal).optimizer.state() == optimizer.state()
-            early += sum(isinstance(event, Proceeded) for event in journal.events())
-    assert early >= 2
 
 
 @pytest.mark.parametrize("kind", [gibo.ARS, gibo.CMAES, gibo.VanillaBO])

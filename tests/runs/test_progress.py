@@ -64,18 +64,6 @@ def test_a_log_has_a_line_every_ten_seconds_and_the_last_one(capsys, clock):
     assert err.splitlines()[-1] == "135/300 evaluations · 02:45 left · best seen 1"  # the speed is that of this start
 
 
-def test_what_was_shown_last_is_in_the_log_when_it_ends_early(capsys, clock):
-    def interrupted():
-        with bar_over(300, "evaluations") as bar:
-            bar.show(0)
-            bar.show(7, ["best seen 1"])
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert capsys.readouterr().err.startswith("7/300 evaluations")
-
-
 def test_a_standard_error_that_cannot_be_written_is_no_reason_to_stop(monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")

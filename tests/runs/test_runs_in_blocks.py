@@ -8,8 +8,6 @@ import pytest
 import gibo
 from gibo import InputError, Journal, Outcome, Settings
 from gibo.cli import main
-from gibo.runs.manual import ask, status, tell
-from gibo.web.bench import ManualBench
 
 FILE = """
 minimize = false
@@ -74,17 +72,6 @@ def test_by_hand_a_query_says_its_block_and_its_value_gets_it(bench, capsys):
     assert blocks_in(bench)[-1] == "friday"
 
 
-def test_a_program_sees_and_tells_blocks(bench):
-    with ManualBench(bench) as served:
-        for query, day in zip(served.ask()["queries"], ("monday", 2, "tuesday"), strict=True):
-            assert "block" not in query
-            served.tell({"id": query["id"], "value": 1.0 + query["id"], "block": day})
-        (first, *_) = served.ask()["queries"]
-        assert first["block"] == "tuesday"
-        served.tell({"id": first["id"], "value": 1.0})
-    assert blocks_in(bench) == ["monday", 2, "tuesday", "tuesday"]
-
-
 def test_the_start_of_a_drift_in_given_times_and_clear_errors(tmp_path):
     times = Settings(drift=True, blocks="given")
     result = gibo.maximize(lambda x: machine(x, 2.0), [0.0, 0.0], budget=9, scale=0.3, settings=times)
@@ -116,12 +103,3 @@ def test_a_failure_with_a_penalty_has_the_time_of_its_query(tmp_path):
             settings=Settings(drift=True, blocks="given"),
         )
     assert np.isfinite(result.value)
-
-
-def test_a_value_of_a_correction_keeps_its_block(bench):
-    ask(bench)
-    for number, day in enumerate(("monday", "monday", "tuesday")):
-        tell(bench, number, 1.0 + number, block=day)
-    gibo.runs.manual.correct(bench, 1, 5.0, reason="a slip")
-    assert blocks_in(bench) == ["monday", "monday", "tuesday"]
-    assert status(bench).result.evaluations == 3

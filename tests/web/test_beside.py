@@ -12,7 +12,6 @@ import pytest
 
 import gibo
 from gibo.cli import main
-from gibo.errors import InputError
 from gibo.web.watch import Watch
 
 
@@ -85,14 +84,6 @@ def test_the_page_hears_how_the_run_ended(tmp_path, capfd, tab):
     tab.wait_for_selector("#trouble >> text=The page shows the final state")
     tab.goto("about:blank")
     tab.problems.clear()  # the browser has said that nobody listens any more
-
-
-@pytest.mark.parametrize("options", [{"watch": True}, {"watch": "yes", "journal": "run"}])
-def test_mistakes(options, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="watch: "):
-        gibo.maximize(lambda x: 0.0, [1.0], budget=3, **options)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_child_does_not_keep_the_port(tmp_path):

@@ -3,9 +3,7 @@
 import ast
 import json
 import re
-from importlib.resources import files
 
-import numpy as np
 import pytest
 from watching import HOSTILE, PARAMETERS, Deeds, until
 
@@ -257,43 +255,6 @@ def test_another_start_and_an_abort_from_the_page(tmp_path, tab):
         until(tab, "document.querySelector('.next').textContent.startsWith('Next: Set gain = ')")
         assert tab.locator("#actions button").count() == 0
     assert list(manual.status(folder).aborted.values()) == best
-
-
-def test_names_that_are_long_or_hostile_fit_a_telephone(tmp_path, tab):
-    names = [*(f"p{i}" for i in range(11)), HOSTILE, "a" * 150]
-    manual.create(tmp_path / "run", manual.Description(names, [1 / 3] * 13, [1.0] * 13, [-5.0] * 13, [5.0] * 13))
-    manual.ask(tmp_path / "run")
-    with Watch(tmp_path / "run", control=control_of) as watch:
-        tab.set_viewport_size({"width": 360, "height": 700})
-        tab.goto(watch.address_with_token)
-        row = tab.locator("#pending tbody tr").first
-        row.locator("input").wait_for()
-        shown = [each.inner_text().replace("\xa0", " ") for each in row.locator(".set:visible").all()]
-        assert shown == [f"{name} 0.33333333" for name in names]
-        tab.click("details:not(#model) summary")
-        until(tab, "document.documentElement.scrollWidth <= 360")
-
-
-@pytest.mark.parametrize("theme", [":root {", ':root[data-theme="dark"] {'])
-def test_colours_stand_out(theme):
-    """By WCAG 2: text by 4.5 to 1, what is drawn by 3 to 1."""
-    block = files("gibo.web").joinpath("page/page.css").read_text(encoding="utf-8").split(theme)[1].split("}")[0]
-    colors = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))
-
-    def light(name):
-        parts = np.array([int(colors[name][i : i + 2], 16) / 255.0 for i in (1, 3, 5)])
-        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
-        return 0.05 + float(linear @ [0.2126, 0.7152, 0.0722])
-
-    def contrast(a, b):
-        return max(light(a) / light(b), light(b) / light(a))
-
-    on_cards = ("text", "muted", "iterate", "good", "warn", "bad")
-    texts = [*((name, "card") for name in on_cards), ("text", "back"), ("muted", "back")]
-    texts += [("warn", "warn-back"), ("bad", "bad-back")]
-    assert [pair for pair in texts if contrast(*pair) < 4.5] == []
-    marks = ("iterate", "query", "failure", "belief", "second", "focus")
-    assert [name for name in marks if contrast(name, "card") < 3.0] == []
 
 
 def test_parameters_are_copied_in_forms_that_read_back(finished, tab):

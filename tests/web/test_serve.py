@@ -257,18 +257,6 @@ def test_a_gigabyte_is_refused_before_it_is_read(server):
     assert call(server, "GET", "/status")[0] == 200
 
 
-def test_a_client_that_leaves_before_the_answer(server, folder):
-    call(server, "POST", "/ask", {})
-    body = b'{"id": 0, "value": 1.5}'
-    head = f"POST /tell HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Type: application/json\r\n"
-    for data in (body, body[:9]):  # whole, and cut off in the middle
-        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as client:
-            client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + data)
-            client.shutdown(socket.SHUT_WR)
-            client.recv(1)
-    assert call(server, "POST", "/tell", {"id": 0, "value": 1.5}) == (200, {"id": 0, "recorded": False})
-
-
 def test_an_error_of_ours_ends_one_request_alone(folder, capfd):
     class Broken(ManualBench):
         def best(self):

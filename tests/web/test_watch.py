@@ -6,10 +6,8 @@ import json
 import math
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +19,7 @@ from gibo.cli import main
 from gibo.errors import InputError
 from gibo.parameters import Parameters, integer, linear, log
 from gibo.runs import manual
-from gibo.runs.control import ANY_TIME, control_of
+from gibo.runs.control import control_of
 from gibo.runs.journal import Journal
 from gibo.runs.store import FILE
 from gibo.web.advice import advice
@@ -276,21 +274,3 @@ def test_the_usual_port_or_a_free_one(finished):
     finally:
         for server in servers:
             server.server_close()
-
-
-def test_the_watch_command(finished):
-    code = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from gibo.cli import entry; entry()"
-    )
-    command = [sys.executable, "-c", code, "watch", str(finished), "--port=0", "--control"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            address = process.stdout.readline().split()[-1]
-            assert "#token=" in address
-            with urllib.request.urlopen(address.split("#")[0] + "api/snapshot", timeout=10) as answer:
-                assert json.load(answer)["control"] == sorted(ANY_TIME)  # no process runs it
-            process.send_signal(signal.SIGINT)
-            process.wait(30)
-        finally:
-            process.kill()
-    assert process.returncode == 0

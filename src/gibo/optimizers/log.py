@@ -139,13 +139,9 @@ class Started:
 Event = Asked | Told | Proceeded | Reparametrized | Stepped | Started
 
 
-def last_whole(events: Sequence[Event]) -> int:
-    """The position of the last batch with a complete memo; −1 if there is none.
-
-    (A memo of the first version of the journal has no iterate, so that earlier events must be computed again.)
-    """
-    whole = (i for i, e in enumerate(events) if isinstance(e, Asked) and e.memo is not None and "iterate" in e.memo)
-    return max(whole, default=-1)
+def last_memo(events: Sequence[Event]) -> int:
+    """The position of the last batch with a memo; −1 if there is none."""
+    return max((i for i, e in enumerate(events) if isinstance(e, Asked) and e.memo is not None), default=-1)
 
 
 class Log:

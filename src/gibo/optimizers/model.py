@@ -36,8 +36,7 @@ from gibo.optimizers.units import InUnits, Units
 from gibo.outcome import Best, Evaluation
 from gibo.priors import Prior
 
-# The scale is corrected by at most a factor of ten in either direction. Memos of earlier versions may have more.
-LARGEST_LOG_FACTOR, LARGEST_IN_MEMOS = math.log(10.0), 4.6
+LARGEST_LOG_FACTOR = math.log(10.0)  # the scale is corrected by at most a factor of ten in either direction
 # Number of values from which on warps are tried.
 LEAST_VALUES = 4
 # An entry of a gradient is ignored if its noise variance is this many times its prior variance. A gradient without any
@@ -357,7 +356,7 @@ class Surrogate:
         if not (warning is None or isinstance(warning, str)):
             raise InputError("memo: expected a text or None as the warning")
         log_factor = finite("memo: log_factor", memo.get("log_factor", 0.0))
-        if abs(log_factor) > LARGEST_IN_MEMOS or (log_factor and not self.can_be_rescaled):
+        if abs(log_factor) > 2.0 * LARGEST_LOG_FACTOR or (log_factor and not self.can_be_rescaled):
             raise InputError("memo: its log_factor does not fit the settings")
         uses_mean = as_flag("memo: uses_mean", memo.get("uses_mean", self.uses_mean))
         simulator = as_flag("memo: uses_simulator", memo.get("uses_simulator", self.uses_simulator))

@@ -22,7 +22,7 @@ from gibo._checks import as_vector, instance, natural, positive_int, shown
 from gibo._linalg import single_thread
 from gibo._serialize import check_plain, from_plain, to_plain
 from gibo.errors import GiboError, InputError
-from gibo.optimizers.log import Asked, Event, Iteration, Proceeded, Reparametrized, Started, Stepped, Told, last_whole
+from gibo.optimizers.log import Asked, Event, Iteration, Proceeded, Reparametrized, Started, Stepped, Told, last_memo
 from gibo.outcome import EXTERNAL, Outcome, Query, as_block, as_name, checked, read_only
 
 STATE_FORMAT = 2
@@ -119,7 +119,7 @@ def events_to_plain(events: Sequence[Event]) -> list[list[Any]]:
     Only the last memo is kept, values between two updates are sorted, and durations and infos of evaluations are
     omitted.
     """
-    last = last_whole(events)
+    last = last_memo(events)
     kept = [replace(e, memo=None) if isinstance(e, Asked) and i < last else e for i, e in enumerate(events)]
     return [_event_to_plain(event) for event in _ordered(kept)]
 
@@ -249,7 +249,7 @@ def iteration_from_plain(data: dict[str, Any], d: int) -> Iteration:
 def replay(optimizer: Optimizer, events: Iterable[Event]) -> None:
     """Replay events; see the module's docstring."""
     events = list(events)
-    last = last_whole(events)
+    last = last_memo(events)
     for i, event in enumerate(events):
         if i < last:
             load(optimizer, event)
@@ -285,8 +285,7 @@ def recall(optimizer: Optimizer, asked: Asked) -> None:
     optimizer._iteration = asked.queries[0].iteration
     with understood(f"memo: not what {type(optimizer).__name__} leaves"):
         optimizer._rng.bit_generator.state = memo["generator"]
-        if "iterate" in memo:
-            optimizer._iterate = as_vector("iterate", memo["iterate"], optimizer.d)
+        optimizer._iterate = as_vector("iterate", memo["iterate"], optimizer.d)
         optimizer._recall(memo)
 
 

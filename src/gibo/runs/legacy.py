@@ -21,7 +21,7 @@ from gibo._checks import as_vector
 from gibo._serialize import from_plain, to_plain
 from gibo.errors import GiboError, InputError
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.log import Asked, Event, last_whole
+from gibo.optimizers.log import Asked, Event, last_memo
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.state import load, repeat
 from gibo.outcome import EXTERNAL
@@ -154,7 +154,7 @@ def replay_roughly(optimizer: Optimizer, events: Sequence[Event]) -> None:
 
     An optimiser without memos takes the recorded queries as its own.
     """
-    last = last_whole(events)
+    last = last_memo(events)
     for i, event in enumerate(events):
         if i < last:
             load(optimizer, event)

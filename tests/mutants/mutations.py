@@ -197,7 +197,7 @@ MUTATIONS: list[Mutation] = [
             "gp.prior_covariance(Z, Z) - W.T @ W)",
             "np.diag(np.diag(gp.prior_covariance(Z, Z) - W.T @ W)))",
         ),
-        scale_corrected_by_thirty=("= math.log(10.0), 4.6", "= math.log(30.0), 4.6"),
+        scale_corrected_by_thirty=("LARGEST_LOG_FACTOR = math.log(10.0)", "LARGEST_LOG_FACTOR = math.log(30.0)"),
         prior_stays_when_rescaled=("ell.median * math.exp(self.log_factor)", "ell.median"),
         jacobian_in_units_of_scale=("slope = spread / self.scale\n", "slope = spread\n"),
         warp_of_any_likelihood=(

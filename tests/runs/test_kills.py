@@ -14,7 +14,7 @@ from run_helpers import SETTINGS, forked, state_of, told_in
 import gibo
 import gibo.runs.api
 from gibo import GIBO, Journal
-from gibo.runs import interventions, manual
+from gibo.runs import manual
 
 pytestmark = pytest.mark.usefixtures("known_versions")
 
@@ -135,6 +135,6 @@ def test_a_run_by_hand_that_was_killed_as_it_began_goes_on(in_memory):
     manual.tell(in_memory, queries[0].id, 1.0)
     assert manual.status(in_memory).state == "waiting"
     with Journal.open(in_memory) as journal:
-        assert interventions.abort(journal) == {"a": 0.0}
-        interventions.go_on(journal)
+        assert manual.abort(journal) == {"a": 0.0}
+        manual.go_on(journal)
     assert [query.id for query in manual.ask(in_memory).queries] == [query.id for query in queries[1:]]

@@ -11,7 +11,7 @@ from gibo.cli import main
 from gibo.optimizers.log import Asked, Started
 from gibo.runs import manual
 from gibo.runs.control import control_of, held_here
-from gibo.runs.interventions import abort, start_at
+from gibo.runs.manual import abort, start_at
 from gibo.runs.session import Session
 from gibo.web.bench import ManualBench
 from optimizer_helpers import snapshot
@@ -170,7 +170,7 @@ def test_each_command_is_a_process_and_the_run_is_that_of_one_optimiser(bench, c
     assert manual.status(bench).result.start.x.tolist() == [0.2, 0.2]
     with Journal.read(bench) as journal:
         kinds = [(each.kind, each.body["x"], each.body["withdrawn"]) for each in journal.actions()]
-        pending = journal.pending()
+        pending = Session.of(journal).optimizer.log.pending
     assert [x for _, x, _ in kinds] == [ELSEWHERE, [0.1, 0.1], [0.2, 0.2]]
     assert kinds[0][2] == [4, 5]
     assert [query.id for query in manual.status(bench).pending] == sorted(pending)

@@ -320,7 +320,7 @@ def _import(arguments: argparse.Namespace) -> int:
 
 
 def _start(arguments: argparse.Namespace) -> int:
-    from gibo.runs.interventions import start_at
+    from gibo.runs.manual import start_at
 
     point = _point(arguments.at)
     with _opened(arguments.folder) as journal:
@@ -331,7 +331,7 @@ def _start(arguments: argparse.Namespace) -> int:
 
 
 def _abort(arguments: argparse.Namespace) -> int:
-    from gibo.runs.interventions import abort, go_on
+    from gibo.runs.manual import abort, go_on
 
     point = None if arguments.at is None else _point(arguments.at)
     with _opened(arguments.folder) as journal:

@@ -18,15 +18,12 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-import numpy as np
-
 from gibo._checks import as_path, describe, instance
 from gibo.errors import InputError, InUseError, RunError
-from gibo.outcome import DETAILS, Evaluation, Outcome, Query, checked, told_outcome
-from gibo.runs.interventions import abort, aborted_because, abortion, start_at
+from gibo.outcome import Evaluation, Outcome, Query
 from gibo.runs.journal import Journal
 from gibo.runs.lock import at_fork, keep
-from gibo.runs.manual import is_to_be_told, record
+from gibo.runs.manual import abort, aborted_because, as_outcome, record, record_abort, session_of, start_at
 from gibo.runs.pools import Pool, Underway
 from gibo.runs.records import LONGEST_TEXT
 from gibo.runs.session import Session
@@ -94,14 +91,11 @@ class Requests(ABC):
         name = request.get("action")
         if not isinstance(name, str) or name not in KINDS:
             raise InputError(f"action: expected one of {', '.join(KINDS)}, got {describe(name)}")
-        return {"ok": True, "recorded": self._do(KINDS[name], _body(name, request))}
+        return {"ok": True, "recorded": self._do(KINDS[name], request)}
 
     @abstractmethod
-    def _do(self, kind: str, body: dict[str, Any]) -> bool:
-        """Record an action of `gibo.runs.records` and execute it; False if it is already recorded.
-
-        The body of an abort and of a start has a point by its names, "at".
-        """
+    def _do(self, kind: str, request: Mapping[str, Any]) -> bool:
+        """Execute and record a request as an action of this kind; False if it is already recorded."""
 
 
 class Control(Requests):
@@ -144,42 +138,36 @@ class Control(Requests):
         """The running evaluations."""
         return [] if self._closed else self._pool.underway()
 
-    def _do(self, kind: str, body: dict[str, Any]) -> bool:
+    def _do(self, kind: str, request: Mapping[str, Any]) -> bool:
         with self._alone():
             session, journal = self.session, self.session.journal
             assert journal is not None  # this object is found by the journal's folder
             if kind == "start":
                 pending = session.optimizer.pending
-                session.start_at(session.naming.point(body["at"]))
+                session.start_at(session.naming.point(_point(request, (Mapping,))))
                 self.withdrawn += pending
             elif kind == "abort":
-                journal.acted(abortion(journal, body["at"], body["reason"]))
-                self.aborted, self.stopping = aborted_because(body["reason"]), True
+                reason = _text("reason", request)
+                record_abort(journal, _point(request), reason)
+                self.aborted, self.stopping = aborted_because(reason), True
             elif kind in ("told", "failed"):
-                return self._tell(kind, body)
+                return self._tell(kind, request)
             elif kind in ("paused", "continued") and self.paused == (kind == "paused"):
                 return False
             else:
-                journal.acted((kind, body))
+                journal.acted((kind, _remark(request) if kind == "remark" else {}))
                 self.paused = kind == "paused" or (self.paused and kind != "continued")
                 self.stopping = self.stopping or kind == "stop"
             return True
 
-    def _tell(self, kind: str, body: dict[str, Any]) -> bool:
-        session, log, outcome = self.session, self.session.optimizer.log, _outcome(body)
-        known = log.evaluations.get(body["id"])
-        was = None if known is None else known.outcome.signed(session.sign)
-        if not is_to_be_told(body["id"], outcome, was, log.pending):
-            return False
-        query = log.pending[body["id"]]
-        session.optimizer.check_outcome(query, outcome)
-        told = Evaluation(query, outcome.penalized(session.penalty))
+    def _tell(self, kind: str, request: Mapping[str, Any]) -> bool:
+        number, outcome, body = _told(request, self.session)
+        query = self.session.optimizer.log.pending.get(number)
         try:
-            session.tell([told], update=False, actions=[(kind, body)])
+            return record(self.session, number, outcome, [(kind, body)])
         finally:
-            if query.id in log.evaluations:  # also if it could not be recorded
-                self.told.append(told)
-        return True
+            if query is not None and number in self.session.optimizer.log.evaluations:  # also if it was not recorded
+                self.told.append(Evaluation(query, outcome.penalized(self.session.penalty)))
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -212,18 +200,20 @@ class FolderControl(Requests):
         with self._journal():  # a run that is held is reported at once
             pass
 
-    def _do(self, kind: str, body: dict[str, Any]) -> bool:
+    def _do(self, kind: str, request: Mapping[str, Any]) -> bool:
         if kind in ("paused", "continued", "stop"):
             raise InputError(f"{kind}: no process works on this run")
         with self._journal() as journal:
             if kind == "start":
-                start_at(journal, body["at"])
+                start_at(journal, _point(request, (Mapping,)))
             elif kind == "abort":
-                abort(journal, body["at"], body["reason"])
+                abort(journal, _point(request), _text("reason", request))
             elif kind in ("told", "failed"):
-                return record(journal, body["id"], _outcome(body), [(kind, body)])
+                session = session_of(journal)
+                number, outcome, body = _told(request, session)
+                return record(session, number, outcome, [(kind, body)])
             else:
-                journal.acted((kind, body))
+                journal.acted((kind, _remark(request)))
         return True
 
     @contextmanager
@@ -238,57 +228,36 @@ class FolderControl(Requests):
 
 def _holder(folder: Path, error: InUseError) -> str:
     """The process that holds the run, from the journal."""
-    with Journal.read(folder, whole=False) as journal:
+    with Journal.read(folder) as journal:
         starts = journal.starts()
     if starts and starts[-1].ended is None:
         return f"{folder}: process {starts[-1].process} on {starts[-1].host} works on this run"
     return str(error).partition(";")[0]
 
 
-def _outcome(body: Mapping[str, Any]) -> Outcome:
-    """The outcome of an action of kind told or failed."""
-    if "value" not in body:
-        return Outcome.failed(body["reason"])
-    details = {name: part for name, part in body.items() if name in DETAILS}
-    return told_outcome(1, body["value"], None, None, False, **details)
+def _told(request: Mapping[str, Any], session: Session) -> tuple[int, Outcome, dict[str, Any]]:
+    """The number of a query, its outcome, and the body of the action."""
+    told = {name: part for name, part in request.items() if name not in ("action", "reason")}
+    if request["action"] == "mark_failed":
+        told["failed"] = _text("reason", request) or "marked as failed by hand"
+    number, outcome = as_outcome(told, session.optimizer.d)
+    if outcome.failure is not None:
+        return number, outcome, {"id": number, "reason": outcome.failure}
+    return number, outcome, {"id": number, "value": outcome.value, **outcome.details()}
 
 
-def _body(name: str, request: Mapping[str, Any]) -> dict[str, Any]:
-    """The body of a request's action; a point is by its names."""
-    if name == "abort":
-        point = instance("at", request.get("at"), (Mapping, NoneType), "numbers by name")
-        return {"reason": _text("reason", request.get("reason", "")), "at": point}
-    if name == "start":
-        return {"at": instance("at", request.get("at"), Mapping, "numbers by name")}
-    if name == "tell":
-        details = {name: request[name] for name in DETAILS & request.keys() if request[name] is not None}
-        outcome = told_outcome(1, _value(request.get("value")), None, None, False, **details)
-        return {"id": _number(request.get("id")), "value": outcome.value, **outcome.details()}
-    if name == "mark_failed":
-        reason = _text("reason", request.get("reason", "")) or "marked as failed by hand"
-        return {"id": _number(request.get("id")), "reason": reason}
-    if name == "remark":
-        if not _text("text", request.get("text", "")):
-            raise InputError("text: a remark needs one")
-        return {"text": _text("text", request.get("text", ""))}
-    return {}
+def _point(request: Mapping[str, Any], kinds: tuple[type, ...] = (Mapping, NoneType)) -> Any:
+    return instance("at", request.get("at"), kinds, "numbers by name")
 
 
-def _number(number: Any) -> int:
-    if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
-        raise InputError(f"id: expected the number of a query, got {describe(number)}")
-    return int(number)
+def _remark(request: Mapping[str, Any]) -> dict[str, str]:
+    if not _text("text", request):
+        raise InputError("text: a remark needs one")
+    return {"text": _text("text", request)}
 
 
-def _value(value: Any) -> float:
-    if isinstance(value, bool):
-        raise InputError(f"value: expected a number, got {value}")
-    outcome = checked(value, 1)
-    assert outcome.value is not None
-    return outcome.value
-
-
-def _text(name: str, text: Any) -> str:
+def _text(name: str, request: Mapping[str, Any]) -> str:
+    text = request.get(name, "")
     if not isinstance(text, str) or len(text) > LONGEST_TEXT:
         raise InputError(f"{name}: expected a text of at most {LONGEST_TEXT} characters, got {describe(text)}")
     return text.strip()

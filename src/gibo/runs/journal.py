@@ -75,13 +75,9 @@ class Journal:
         return cls(Store.write(as_path("folder", folder).absolute(), patience, waiting))
 
     @classmethod
-    def read(cls, folder: Path | str, whole: bool = True) -> Journal:
-        """Open a journal for reading, in its present state, also while a run is writing.
-
-        Each table is checked when it is read. With `whole` all tables are checked at once, which takes a second for
-        100,000 rows.
-        """
-        return cls(Store.read(as_path("folder", folder).absolute(), whole))
+    def read(cls, folder: Path | str) -> Journal:
+        """Open a journal for reading, in its present state, also while a run is writing."""
+        return cls(Store.read(as_path("folder", folder).absolute()))
 
     def __repr__(self) -> str:
         return f"Journal({str(self.folder)!r})"
@@ -311,12 +307,6 @@ class Journal:
             if details:
                 raise ValueError("details of no evaluation")
         return found
-
-    def pending(self) -> dict[int, Query]:
-        """The queries that were asked and not told, by id."""
-        told = {e.id for e, _ in self.evaluations()}
-        withdrawn = {number for each in self.new_starts() for number in each.body["withdrawn"]}
-        return {i: query for i, (query, _) in self.queries().items() if i not in told | withdrawn}
 
     def attempts(self) -> dict[int, int]:
         """The numbers of failed attempts that were repeated, by query."""

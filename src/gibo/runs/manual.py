@@ -5,28 +5,19 @@ Each function opens the run's journal, does one thing and closes it again, so th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibo._checks import (
-    as_flag,
-    as_number,
-    finite,
-    instance,
-    natural,
-    one_of,
-    positive_int,
-)
+from gibo._checks import as_flag, as_number, as_vector, describe, finite, instance, natural, positive_int, whole
 from gibo._linalg import Array
 from gibo.errors import InputError, QueryError
 from gibo.outcome import DETAILS, Evaluation, Outcome, Query, told_outcome
 from gibo.runs.advice import Advice
 from gibo.runs.description import Description
-from gibo.runs.interventions import refuse_normalized
 from gibo.runs.journal import Journal
 from gibo.runs.lock import LOCK_PATIENCE
 from gibo.runs.records import BY_HAND, NewAction, Start
@@ -61,12 +52,9 @@ class Overview(NamedTuple):
         """The state of a run with a journal."""
         journal = session.journal
         assert journal is not None
-        state = journal.state()
+        state, starts, aborted = journal.state(), journal.starts(), journal.aborted_at()
         result = Result.of(session, Status.WAITING if state == "waiting" else Status.CALLBACK, "")
-        stop = stopping(session) if state == "waiting" else None
-        return cls(
-            journal.spec(), result, session.optimizer.pending, journal.starts(), state, stop, journal.aborted_at()
-        )
+        return cls(journal.spec(), result, session.optimizer.pending, starts, state, stopping(session), aborted)
 
     def last_step(self) -> tuple[float, float] | tuple[None, None]:
         """The probability of ascent of the last step and its certainty, if there is a model."""
@@ -136,13 +124,26 @@ class Recorded(NamedTuple):
 def ask(folder: Path | str, waiting: Callable[[], None] | None = None) -> Batch:
     """The queries to evaluate next; the same ones until they are told."""
     with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
-        refuse_normalized(journal)
         journal.refuse_aborted()
-        session = Session.of(journal)
+        session = session_of(journal)
         if session.news:
             session.start(journal.last_options())
             journal.end(BY_HAND)
         return Batch(session.ask(), session.naming, stopping(session))
+
+
+def session_of(journal: Journal) -> Session:
+    """The session of a run by hand.
+
+    Without the states' statistics, which come with the episodes, a training would silently become another run.
+    """
+    training = journal.spec().training
+    if training is not None and training.get("normalize_states"):
+        raise InputError(
+            f"{journal.folder}: a run of gibo train with normalised states cannot be driven by hand; continue it with "
+            "the same command, gibo train ..."
+        )
+    return Session.of(journal)
 
 
 def tell(
@@ -164,58 +165,61 @@ def tell(
         **details: its noise, repeats, block and measured quantities, see `gibo.Outcome`.
     """
     number = natural("number", number)
-    _check_telling(value, failed)
     with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
-        is_new = record(journal, number, _outcome(journal, value, failed, details))
-        return Recorded(is_new, sorted(journal.pending()))
+        session = session_of(journal)
+        is_new = record(session, number, _outcome(session, value, failed, details))
+        return Recorded(is_new, sorted(session.optimizer.log.pending))
 
 
-def record(journal: Journal, number: int, outcome: Outcome, actions: Sequence[NewAction] = ()) -> bool:
-    """Record the outcome of a query, with what people did; False if the very same was told before."""
-    refuse_normalized(journal)
-    pending, told = journal.pending(), {e.id: e.outcome for e, _ in journal.evaluations()}
-    if not is_to_be_told(number, outcome, told.get(number), pending):
-        return False
-    journal.spec().fresh_optimizer().check_outcome(pending[number], outcome)
-    journal.told([Evaluation(pending[number], outcome.penalized(journal.spec().penalty))], actions)
-    return True
+def record(session: Session, number: int, outcome: Outcome, actions: Sequence[NewAction] = ()) -> bool:
+    """Record and tell the outcome of a query, with what people did; False if the very same was told before.
 
-
-def is_to_be_told(number: int, outcome: Outcome, known: Outcome | None, pending: Collection[int]) -> bool:
-    """Whether a query's outcome is new; False if the same is already recorded; raises if it cannot be told.
-
-    Args:
-        number: of the query.
-        outcome: of it.
-        known: its recorded outcome, or None.
-        pending: the numbers of the queries that wait for an outcome.
+    The update after the last value of a batch is left for the next `ask`.
     """
-    if known is not None:
-        if is_same(known, outcome):
+    log = session.optimizer.log
+    if (told := log.evaluations.get(number)) is not None:
+        known = told.outcome.signed(session.sign)
+        if _is_same(known, outcome):
             return False
         was = f"value {known.value!r}" if known.failure is None else f"failed, {known.failure[:80]!r}"
         raise QueryError(
             f"query {number} already has another value: {was}. To change it: gibo tell RUN {number} VALUE "
             "--correct REASON"
         )
-    if number not in pending:
-        which = ", ".join(map(str, sorted(pending)[:20]))
+    if number not in log.pending:
+        which = ", ".join(map(str, sorted(log.pending)[:20]))
         hint = f"pending: {which}" if which else "no query is pending; run gibo ask first"
         raise QueryError(f"query {number} is unknown; {hint}")
+    session.optimizer.check_outcome(log.pending[number], outcome)
+    session.tell([Evaluation(log.pending[number], outcome)], update=False, actions=actions)
     return True
 
 
-def is_same(a: Outcome, b: Outcome) -> bool:
+def _is_same(a: Outcome, b: Outcome) -> bool:
     """Whether two outcomes are equal; a failure may have the penalty as its value."""
-    values = (None, None) if a.failure is not None else (a.value, b.value)
-    return (
-        values[0] == values[1]
-        and (a.failure, a.details()) == (b.failure, b.details())
-        and all(
-            (one is None and other is None) or (one is not None and other is not None and np.array_equal(one, other))
-            for one, other in ((a.gradient, b.gradient), (a.gradient_noise, b.gradient_noise))
-        )
-    )
+    if (a.failure, a.details()) != (b.failure, b.details()) or (a.failure is None and a.value != b.value):
+        return False
+    pairs = ((a.gradient, b.gradient), (a.gradient_noise, b.gradient_noise))
+    return all(x is y if x is None or y is None else np.array_equal(x, y) for x, y in pairs)
+
+
+def as_outcome(request: Mapping[str, Any], d: int) -> tuple[int, Outcome]:
+    """The query's number and its outcome, from a client's request."""
+    known, details = ("id", "value", "gradient", "gradient_noise", "failed"), sorted(DETAILS)
+    check_names("tell", request, (*known, *details))
+    number, value, gradient, noise, failed = (request.get(name) for name in known)
+    if not failed and (value is None or isinstance(value, bool)):
+        raise InputError(f"value: expected a number, got {describe(value)}; or say failed")
+    given = {name: request[name] for name in details if name in request}
+    outcome = told_outcome(d, value, gradient, noise, False if failed is None else failed, **given)
+    return whole("id", number), outcome
+
+
+def check_names(what: str, request: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Check that a client's request has only these entries."""
+    unknown = [name for name in request if name not in known]
+    if unknown:
+        raise InputError(f"{what}: {unknown[0][:80]!r} is unknown; expected {', '.join(known)}")
 
 
 def undo(
@@ -228,8 +232,7 @@ def undo(
     Returns:
         The ids, the last one first.
     """
-    if natural("count", count) < 1:
-        raise InputError(f"count: expected at least 1, got {count}")
+    count = positive_int("count", count)
     instance("reason", reason, (str, NoneType), "a text")
     with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
         taken = journal.undo(count, reason)
@@ -252,31 +255,25 @@ def correct(
     Later queries stay as they are; the model uses the new value from now on.
     """
     number = natural("number", number)
-    _check_telling(value, failed)
     if not instance("reason", reason, str, "a text").strip():
         raise InputError("correct: give a reason for the record")
     with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
-        outcome = _outcome(journal, value, failed, details)
-        asked = journal.queries()
-        if number in asked:
-            journal.spec().fresh_optimizer().check_outcome(asked[number][0], outcome)
-        journal.correct(number, outcome.penalized(journal.spec().penalty), reason)
-        return Recorded(True, sorted(journal.pending()))
+        session = Session.of(journal)
+        outcome = _outcome(session, value, failed, details)
+        if (told := session.optimizer.log.evaluations.get(number)) is not None:
+            session.optimizer.check_outcome(told.query, outcome)
+        journal.correct(number, outcome.penalized(session.penalty), reason)
+        return Recorded(True, sorted(session.optimizer.log.pending))
 
 
-def _check_telling(value: Any, failed: str | None) -> None:
+def _outcome(session: Session, value: Any, failed: str | None, details: Mapping[str, Any]) -> Outcome:
     if value is None and failed is None:
         raise InputError("VALUE: expected the value of the evaluation; if it failed, use --failed REASON")
     if value is not None and failed is not None:
         raise InputError("VALUE, --failed: give only one of them; a failed evaluation has no value")
-    instance("failed", failed, (str, NoneType), "a reason")
-
-
-def _outcome(journal: Journal, value: Any, failed: str | None, details: Mapping[str, Any]) -> Outcome:
-    d, number = len(journal.spec().arguments["x0"]), None if value is None else as_number("value", value)
-    for name in details:
-        one_of("details", name, sorted(DETAILS))
-    return told_outcome(d, number, None, None, False if failed is None else failed or "failed", **details)
+    number = None if value is None else as_number("value", value)
+    reason = False if failed is None else instance("failed", failed, str, "a reason") or "failed"
+    return told_outcome(session.optimizer.d, number, None, None, reason, **details)
 
 
 def tell_elsewhere(
@@ -290,14 +287,13 @@ def tell_elsewhere(
     A value that the run already has at the same point is skipped, unless `again` is True.
     """
     with Journal.open(folder, LOCK_PATIENCE, waiting) as journal:
-        refuse_normalized(journal)
-        session = Session.of(journal)
-        new = data if again else unknown_values(session, data)
+        session = session_of(journal)
+        new = data if again else _unknown_values(session, data)
         session.tell_elsewhere(new)
         return len(new)
 
 
-def unknown_values(session: Session, data: Sequence[tuple[Mapping[str, Any], Any]]) -> list[tuple[Any, Any]]:
+def _unknown_values(session: Session, data: Sequence[tuple[Mapping[str, Any], Any]]) -> list[tuple[Any, Any]]:
     """The values that the run does not have; duplicates in the data count separately."""
     points: dict[Any, list[Array]] = {}  # points of the run, by their values
     for e in session.optimizer.evaluations:
@@ -344,3 +340,50 @@ def stopping(session: Session) -> Advice | None:
         conditions.append(f"the model's value has reached the target of {target:g}")
     conditions.append("the value is good enough for you, or the last steps were hardly better than a guess")
     return Advice("go_on", f"You may stop when {', or '.join(conditions)}.")
+
+
+# -- the whole run ----------------------------------------------------------------------------------------------------
+
+
+def abort(journal: Journal, point: Mapping[str, Any] | None = None, reason: str = "") -> dict[str, float]:
+    """End a run; returns what to set on the machine: a point that is safe, the start if none is named."""
+    record_abort(journal, point, reason)
+    journal.begin(journal.last_options())
+    journal.end(aborted_because(reason))
+    return journal.aborted_at() or {}
+
+
+def record_abort(journal: Journal, point: Mapping[str, Any] | None, reason: str) -> None:
+    """Record that a person ends a run; the process that holds it records the end."""
+    starts, spec = journal.new_starts(), journal.spec()
+    if point is not None:
+        x = spec.naming.point(point)
+    else:  # the start, or the last one that a person gave
+        with journal.explained():
+            x = as_vector("x0", starts[-1].body["x"] if starts else spec.arguments["x0"])
+    journal.acted(("abort", {"reason": instance("reason", reason, str, "a text"), "x": x.tolist()}))
+
+
+def aborted_because(reason: str) -> str:
+    """Why a run ended that was aborted."""
+    return f"aborted: {reason}" if reason else "aborted"
+
+
+def go_on(journal: Journal) -> None:
+    """Let a run go on that was aborted."""
+    if journal.aborted_at() is None:
+        raise InputError(f"{journal.folder}: this run was not aborted")
+    journal.acted(("continued", {}))
+    if any(start.reason == BY_HAND for start in journal.starts()):  # it waits for somebody to tell again
+        journal.begin(journal.last_options())
+        journal.end(BY_HAND)
+
+
+def start_at(journal: Journal, point: Mapping[str, Any]) -> dict[str, float]:
+    """Let a run go on from another start, by the names of its parameters; returns it as it can be set.
+
+    The queries that are pending are withdrawn. The new start is recommended until another point is surely better.
+    """
+    session = session_of(journal)
+    session.start_at(session.naming.point(instance("point", point, Mapping, "numbers by name")))
+    return session.naming(session.optimizer.start)

@@ -137,16 +137,13 @@ class Store:
         return store
 
     @classmethod
-    def read(cls, folder: Path, whole: bool = True) -> Store:
-        """Open for reading the present content, also while a run is writing; writes nothing.
-
-        With `whole`, all tables are checked at once; otherwise each table is checked when it is read.
-        """
+    def read(cls, folder: Path) -> Store:
+        """Open for reading the present content, also while a run is writing; writes nothing."""
         with ExitStack() as stack, explained(folder):
             _require_journal(folder)
             store = cls(folder, stack, writing=False)
             store._connection.execute("BEGIN")  # read the present state, even if a run writes meanwhile
-            store._check(whole)
+            store._check()
             store._stack = stack.pop_all()
             return store
 
@@ -154,7 +151,7 @@ class Store:
         """Close the file and release the lock."""
         self._stack.close()
 
-    def _check(self, whole: bool = True) -> None:
+    def _check(self) -> None:
         """Check that this is a journal of a known version, made by gibo only, and complete; reads every row."""
         path = self.folder / FILE
         if self._select("PRAGMA application_id") != [(APPLICATION,)]:
@@ -171,10 +168,10 @@ class Store:
         found = set(self._select("SELECT type, name, sql FROM sqlite_master"))
         if wrong := sorted(f"{kind} {name}" for kind, name, _ in found - expected):
             raise damaged(self.folder, f"gibo did not make its {wrong[-1]}")
-        if whole and (state := self._select("PRAGMA quick_check(1)")) != [("ok",)]:
+        if (state := self._select("PRAGMA quick_check(1)")) != [("ok",)]:
             raise damaged(self.folder, str(state))
         self._read_tally()
-        for table in TABLES if whole else ():
+        for table in TABLES:
             self.rows(table)
 
     def _read_tally(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from gibo._checks import as_flag, as_path, describe, instance
+from gibo._checks import as_flag, as_path, instance
 from gibo.errors import InputError, JournalError, NumericalError, QueryError
-from gibo.outcome import DETAILS, Evaluation, Outcome, Query, told_outcome
+from gibo.outcome import Outcome, Query
 from gibo.runs import manual
-from gibo.runs.interventions import abort, go_on
 from gibo.runs.journal import Journal
 from gibo.runs.lock import LOCK_PATIENCE, keep
 from gibo.runs.session import Session
@@ -104,22 +103,16 @@ class ManualBench:
         Returns ``{"id", "recorded"}``: false if the same value is already recorded, which is no error.
         """
         with self._run() as session:
-            number, outcome = as_outcome(request, len(self.naming.names))
+            number, outcome = manual.as_outcome(request, len(self.naming.names))
             log = session.optimizer.log
             known = log.evaluations.get(number)
             query = log.pending.get(number) if known is None else known.query
             outcome = outcome if query is None else self._by_entry(query, outcome)
-            was = None if known is None else known.outcome.signed(session.sign)
-            if not manual.is_to_be_told(number, outcome, was, log.pending):
-                return {"id": number, "recorded": False}
-            # The answer does not wait for the step after the last value of a batch; the next `ask` makes it.
-            session.optimizer.check_outcome(log.pending[number], outcome)
-            session.tell([Evaluation(log.pending[number], outcome)], update=False)
-        return {"id": number, "recorded": True}
+            return {"id": number, "recorded": manual.record(session, number, outcome)}
 
     def start(self, request: dict[str, Any]) -> dict[str, Any]:
         """Go on from another start, ``{"parameters"}``; returns it as it can be set, ``{"start"}``."""
-        _check_names("start", request, ("parameters",))
+        manual.check_names("start", request, ("parameters",))
         with self._run() as session:
             point: Any = request.get("parameters")
             session.start_at(self.naming.point(instance("parameters", point, Mapping, "numbers by name")))
@@ -130,14 +123,14 @@ class ManualBench:
 
         This is the start, or the safe ``"parameters"`` of the request. ``{"revoke": true}`` continues the run.
         """
-        _check_names("abort", request, ("parameters", "reason", "revoke"))
+        manual.check_names("abort", request, ("parameters", "reason", "revoke"))
         with self._run() as session:
             assert session.journal is not None
             if as_flag("revoke", request.get("revoke", False)):
-                go_on(session.journal)
+                manual.go_on(session.journal)
                 return {"set": None}
             point = instance("parameters", request.get("parameters"), (Mapping, NoneType), "numbers by name")
-            return {"set": abort(session.journal, point, request.get("reason", ""))}
+            return {"set": manual.abort(session.journal, point, request.get("reason", ""))}
 
     def status(self) -> dict[str, Any]:
         """The state of the run; see `gibo.runs.manual.Overview`."""
@@ -167,22 +160,3 @@ class ManualBench:
         factor = np.array([value if kinds[name].log else 1.0 for name, value in self.naming(query.x).items()])
         noise = None if outcome.gradient_noise is None else outcome.gradient_noise * factor**2
         return replace(outcome, gradient=outcome.gradient * factor, gradient_noise=noise)
-
-
-def as_outcome(request: dict[str, Any], d: int) -> tuple[int, Outcome]:
-    """The query's number and its outcome, from a client's request."""
-    known, details = ("id", "value", "gradient", "gradient_noise", "failed"), sorted(DETAILS)
-    _check_names("tell", request, (*known, *details))
-    number, value, gradient, noise, failed = (request.get(name) for name in known)
-    if isinstance(number, bool) or not isinstance(number, int):
-        raise InputError(f"id: expected the number of a query, got {describe(number)}")
-    if not failed and (value is None or isinstance(value, bool)):
-        raise InputError(f"value: expected a number, got {describe(value)}; or say failed")
-    given = {name: request[name] for name in details if name in request}
-    return number, told_outcome(d, value, gradient, noise, False if failed is None else failed, **given)
-
-
-def _check_names(what: str, request: dict[str, Any], known: Sequence[str]) -> None:
-    unknown = [name for name in request if name not in known]
-    if unknown:
-        raise InputError(f"{what}: {unknown[0][:80]!r} is unknown; expected {', '.join(known)}")

@@ -29,9 +29,8 @@ class Deeds(Requests):
     def __init__(self):
         self.done = []
 
-    def _do(self, kind, body):
-        name = {"paused": "pause", "continued": "continue", "told": "tell", "failed": "mark_failed"}.get(kind, kind)
-        self.done.append((name, *body.values()) if body else name)
+    def _do(self, kind, request):
+        self.done.append(dict(request))
         return True
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibo._checks import as_flag, as_number, as_vector, describe, finite, instance, natural, positive_int, whole
+from gibo._checks import as_flag, as_number, as_vector, describe, finite, instance, natural, positive_int
 from gibo._linalg import Array
 from gibo.errors import InputError, QueryError
 from gibo.outcome import DETAILS, Evaluation, Outcome, Query, told_outcome
@@ -211,8 +211,9 @@ def as_outcome(request: Mapping[str, Any], d: int) -> tuple[int, Outcome]:
     if not failed and (value is None or isinstance(value, bool)):
         raise InputError(f"value: expected a number, got {describe(value)}; or say failed")
     given = {name: request[name] for name in details if name in request}
-    outcome = told_outcome(d, value, gradient, noise, False if failed is None else failed, **given)
-    return whole("id", number), outcome
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise InputError(f"id: expected the number of a query, got {describe(number)}")
+    return number, told_outcome(d, value, gradient, noise, False if failed is None else failed, **given)
 
 
 def check_names(what: str, request: Mapping[str, Any], known: Sequence[str]) -> None:

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from gibo_studies.rivals.evolution import LRACMAES, LqCMAES
-from gibo_studies.rivals.model_based import COBYQA, PyBADS, PyBOBYQA
+from gibo_studies.rivals.foreign import COBYQA, LRACMAES, LqCMAES, PyBADS, PyBOBYQA
 
 
 def told(kind, values):

@@ -24,9 +24,7 @@ from gibo.optimizers.settings import Settings
 from gibo.optimizers.vanilla_bo import VanillaBO
 from gibo_studies.leaderboard.task import Task
 from gibo_studies.rivals import MPD, BestPracticeBO, LocalEntropySearch, MinUCB, TrustRegionBO
-from gibo_studies.rivals.evolution import LRACMAES, LqCMAES
-from gibo_studies.rivals.model_based import COBYQA, PyBADS, PyBOBYQA
-from gibo_studies.rivals.optuna import OptunaGP, OptunaTPE
+from gibo_studies.rivals.foreign import COBYQA, LRACMAES, LqCMAES, OptunaGP, OptunaTPE, PyBADS, PyBOBYQA
 from gibo_studies.study import choose
 
 REACH = 5.0

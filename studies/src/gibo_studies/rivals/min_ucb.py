@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import positive
 from gibo._linalg import Array
 from gibo.acquisition.climb import climb
 from gibo.acquisition.confidence import LowerConfidenceBound
@@ -28,7 +27,7 @@ class MinUCB(LocalModelSearch):
     """Local search by steps to the maximum of the lower confidence bound. It maximises.
 
     Args:
-        x0, scale, bounds, seed, settings: see `gibo_studies.rivals.local_model.LocalModelSearch`.
+        x0, scale, bounds, seed, settings: see `LocalModelSearch`.
         beta: how many standard deviations below the mean the bound is.
 
     Reference: Fan, Wang, Ng, Lee: Minimizing UCB: a better local search strategy in local Bayesian optimization,
@@ -39,7 +38,7 @@ class MinUCB(LocalModelSearch):
 
     def __init__(self, x0: npt.ArrayLike, *, beta: float = 1.0, **search: Any) -> None:
         super().__init__(x0, **search)
-        self.beta = positive("beta", beta, or_zero=True)
+        self.beta = beta
 
     def _queries(self, model: Model, lower: Array, upper: Array) -> Array:
         gi = GradientInformation(model.gp, at=self._iterate / self.scale)

@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from gibo import _linalg as linalg
-from gibo._checks import batch_size, positive
 from gibo._linalg import Array, single_thread
 from gibo.acquisition.expected_improvement import means_at_data
 from gibo.gp import Jacobian
@@ -67,9 +66,8 @@ class TrustRegionBO(Optimizer):
         half_width: float = 1.0,
     ) -> None:
         super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
-        self.batch = batch_size("batch", batch)
-        self.initial = min(max(self.d, 4), 20) if initial is None else batch_size("initial", initial)
-        self.half_width = positive("half_width", half_width)
+        self.batch, self.half_width = batch, half_width
+        self.initial = min(max(self.d, 4), 20) if initial is None else initial
         self._failures_allowed = math.ceil(max(4, self.d) / self.batch)
         self._champion: tuple[int, float] | None = None  # of earlier regions: its id, and what it was believed to give
         self._open_region(self.x0)
@@ -94,7 +92,6 @@ class TrustRegionBO(Optimizer):
         return Best(self.log.evaluations[self._champion[0]].x.copy(), self._champion[1])
 
     def jacobian(self) -> Jacobian:
-        """Posterior of the objective's gradient at the iterate, under the model of this region."""
         with single_thread():
             return self._model().jacobian(self._iterate)
 
@@ -105,10 +102,10 @@ class TrustRegionBO(Optimizer):
         if len(data) < self.initial or self._centre is None:
             lower, upper = self._box(self._start / self.scale)
             count = max(1, self.initial - len(data))
-            Z = lower + (upper - lower) * self._rng.random((count, self.d))
+            X = list((lower + (upper - lower) * self._rng.random((count, self.d))) * self.scale)
             if self._first == self.log.next_id:  # nothing of this region has been asked
-                return [(self._start, QUERY), *((z * self.scale, QUERY) for z in Z[1:])]
-            return [(z * self.scale, QUERY) for z in Z]
+                X[0] = self._start
+            return [(x, QUERY) for x in X]
         if len(data) >= max(1.1 * self._fitted, self._fitted + 1):
             self._surrogate, self._fitted = self._surrogate.fit(data), len(data)
         centre = self.log.evaluations[self._centre].x / self.scale

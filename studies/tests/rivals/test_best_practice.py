@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from gibo import GaussianProcess, InputError, SquaredExponential
+from gibo import GaussianProcess, SquaredExponential
 from gibo.acquisition.expected_improvement import LogExpectedImprovement
-from gibo_studies.rivals import noisy_improvement
-from gibo_studies.rivals.noisy_improvement import LogNoisyExpectedImprovement
+from gibo_studies.rivals import best_practice
+from gibo_studies.rivals.best_practice import LogNoisyExpectedImprovement
 
 
 def model(noise=0.1):
@@ -18,7 +18,7 @@ def model(noise=0.1):
 
 def test_it_is_the_expectation_over_the_joint_posterior(monkeypatch):
     gp, rng = model()
-    monkeypatch.setattr(noisy_improvement, "SAMPLES", 4000)
+    monkeypatch.setattr(best_practice, "SAMPLES", 4000)
     log_nei = LogNoisyExpectedImprovement(gp, np.random.default_rng(0))
     X = gp.observations.X
     K = gp.kernel.k(X, X) + gp.noise * np.eye(len(X))
@@ -30,7 +30,7 @@ def test_it_is_the_expectation_over_the_joint_posterior(monkeypatch):
         J = rng.multivariate_normal(mean, covariance, size=100_000)
         gain = np.maximum(J[:, -1] - J[:, :-1].max(axis=1), 0.0)
         error = gain.std() * (1 / np.sqrt(len(gain)) + 1 / np.sqrt(4000))
-        assert np.exp(log_nei(x)) == pytest.approx(gain.mean(), abs=4.0 * error)
+        assert np.exp(log_nei(x[None])[0]) == pytest.approx(gain.mean(), abs=4.0 * error)
 
 
 def test_without_noise_it_is_expected_improvement():
@@ -39,7 +39,7 @@ def test_without_noise_it_is_expected_improvement():
     points = [x for x in rng.uniform(0.0, 1.0, (200, 2)) if log_ei(x) > -20.0]  # lower, the jitter of 1e-6 decides
     assert len(points) > 3
     for x in points:
-        assert log_nei(x) == pytest.approx(log_ei(x), rel=1e-2)
+        assert log_nei(x[None])[0] == pytest.approx(log_ei(x), rel=1e-2)
 
 
 def test_the_gradient_and_the_batch():
@@ -47,13 +47,7 @@ def test_the_gradient_and_the_batch():
     log_nei = LogNoisyExpectedImprovement(gp, rng)
     for x in rng.uniform(0.0, 1.0, (5, 2)):
         value, gradient = log_nei.value_and_gradient(x)
-        assert log_nei(x) == pytest.approx(value, rel=1e-8)
         assert log_nei(np.array([x, x]))[1] == pytest.approx(value, rel=1e-8)
         h = 1e-5
-        differences = [(log_nei(x + h * e) - log_nei(x - h * e)) / (2 * h) for e in np.eye(2)]
-        assert gradient.tolist() == pytest.approx(differences, rel=1e-4, abs=1e-6)
-
-
-def test_it_needs_values():
-    with pytest.raises(InputError, match="no values yet"):
-        LogNoisyExpectedImprovement(GaussianProcess(SquaredExponential(), noise=0.1), np.random.default_rng(0))
+        differences = (log_nei(x + h * np.eye(2)) - log_nei(x - h * np.eye(2))) / (2 * h)
+        assert gradient.tolist() == pytest.approx(differences.tolist(), rel=1e-4, abs=1e-6)

@@ -1,11 +1,13 @@
 import math
 
+import gymnasium
 import numpy as np
 import pytest
 
 from gibo.errors import InputError
 from gibo_studies.paper.control import LQR
 from gibo_studies.paper.control.lqr import LIMIT
+from gibo_studies.paper.control.lqr_env import LQREnv
 
 PAPER = LQR.paper()
 
@@ -19,6 +21,7 @@ def other():
 
 
 INSTANCES = [PAPER, other()]
+BOTH = pytest.mark.parametrize("lqr", INSTANCES)
 
 
 def near(lqr, seed, size=0.01):
@@ -31,10 +34,9 @@ def near(lqr, seed, size=0.01):
 # -- exact costs ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lqr", INSTANCES)
-@pytest.mark.parametrize("seed", [0, 1])
-def test_cost_is_the_limit_of_the_expected_cost_of_a_step(lqr, seed):
-    K = near(lqr, seed)
+@BOTH
+def test_cost_is_the_limit_of_the_expected_cost_of_a_step(lqr):
+    K = near(lqr, 0)
     F, step_cost = lqr.A + lqr.B @ K, lqr.Q + K.T @ lqr.R @ K
     covariance = np.zeros((lqr.n, lqr.n))
     for _ in range(5000):  # Σ = W + F W Fᵀ + F² W F²ᵀ + …
@@ -42,37 +44,24 @@ def test_cost_is_the_limit_of_the_expected_cost_of_a_step(lqr, seed):
     assert lqr.cost(K) == pytest.approx(np.trace(step_cost @ covariance), rel=1e-10)
 
 
-@pytest.mark.parametrize("lqr", INSTANCES)
-def test_no_gain_is_better_than_the_optimal_one(lqr):
+@BOTH
+def test_no_gain_is_better_than_the_optimal_one_and_relative_cost_is_the_difference(lqr):
     best = lqr.cost(lqr.optimal_gain)
     assert best == pytest.approx(lqr.optimal_cost, rel=1e-10)
-    assert all(lqr.cost(near(lqr, seed, size)) > best for seed in range(20) for size in (1e-3, 0.01))
+    assert lqr.relative_cost(lqr.optimal_gain) == 0.0
     np.testing.assert_allclose(lqr.cost_gradient(lqr.optimal_gain), 0.0, atol=1e-9 * best)
-
-
-@pytest.mark.parametrize("lqr", INSTANCES)
-def test_the_riccati_equation_holds(lqr):
-    A, B, P = lqr.A, lqr.B, lqr._P
-    gain = -np.linalg.solve(lqr.R + B.T @ P @ B, B.T @ P @ A)
-    np.testing.assert_allclose(A.T @ P @ A + A.T @ P @ B @ gain + lqr.Q, P, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(gain, lqr.optimal_gain)
-
-
-@pytest.mark.parametrize("lqr", INSTANCES)
-def test_relative_cost_is_the_difference_of_costs(lqr):
     for seed in range(5):
         K = near(lqr, seed)
-        assert lqr.relative_cost(K) == pytest.approx((lqr.cost(K) - lqr.optimal_cost) / lqr.optimal_cost, rel=1e-7)
-    assert lqr.relative_cost(lqr.optimal_gain) == 0.0
-    close = lqr.optimal_gain + 1e-9  # the difference of costs itself would be rounding errors only
-    far = lqr.optimal_gain + 1e-4
+        assert lqr.cost(K) > best
+        assert lqr.relative_cost(K) == pytest.approx((lqr.cost(K) - best) / best, rel=1e-7)
+    close, far = lqr.optimal_gain + 1e-9, lqr.optimal_gain + 1e-4
+    # Close to it the difference of costs itself would be rounding errors only.
     assert lqr.relative_cost(close) == pytest.approx(1e-10 * lqr.relative_cost(far), rel=0.01)
 
 
-@pytest.mark.parametrize("lqr", INSTANCES)
-@pytest.mark.parametrize("seed", range(3))
-def test_gradient_against_differences(lqr, seed):
-    K, h = near(lqr, seed), 1e-6
+@BOTH
+def test_gradient_against_differences(lqr):
+    K, h = near(lqr, 0), 1e-6
     differences = np.empty_like(K)
     for index in np.ndindex(*K.shape):
         step = np.zeros_like(K)
@@ -95,64 +84,76 @@ def test_where_the_gain_does_not_stabilise():
 # -- episodes ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lqr", INSTANCES)
+@BOTH
 @pytest.mark.parametrize("factor", [0.0, 1.0, -3.0])  # unstable, stable, diverging fast
-@pytest.mark.parametrize("exploration", [0.0, 0.5])
-def test_fast_path_equals_the_slow_twin(lqr, factor, exploration):
-    K, x0 = factor * lqr.optimal_gain, np.arange(1.0, lqr.n + 1)
-    fast = lqr.simulate(K, 100, seed=4, exploration=exploration, x0=x0)
-    assert np.abs(fast.states).max() < LIMIT
-    start, w = lqr._disturbances(100, 4, x0)
-    e = fast.inputs - fast.states[:-1] @ K.T if exploration else None
-    states, inputs = lqr._roll_step_by_step(K, start, w, e)
-    size = np.abs(states).max(axis=1, keepdims=True)
-    np.testing.assert_allclose(fast.states / size, states / size, atol=1e-10)
-    np.testing.assert_allclose(fast.inputs / size[:-1], inputs / size[:-1], atol=1e-10)
+def test_fast_path_equals_the_slow_twin(lqr, factor):
+    K, x0, rng = factor * lqr.optimal_gain, np.arange(1.0, lqr.n + 1), np.random.default_rng(4)
+    w, e = rng.standard_normal((100, lqr.n)), rng.standard_normal((100, lqr.p))
+    fast, slow = lqr._roll(K, x0, w, e), lqr._roll_step_by_step(K, x0, w, e)
+    assert np.abs(fast[0]).max() < LIMIT
+    for quick, twin in zip(fast, slow, strict=True):
+        size = np.abs(twin).max(axis=1, keepdims=True)
+        np.testing.assert_allclose(quick / size, twin / size, atol=1e-10)
 
 
-@pytest.mark.parametrize("steps", [1, 2, 3, 17, 64, 65])
+@pytest.mark.parametrize("steps", [1, 2, 65])
 def test_an_episode_follows_the_dynamics(steps):
     lqr = INSTANCES[1]
     K = near(lqr, 0)
-    episode = lqr.simulate(K, steps, seed=2, exploration=0.3)
-    assert episode.states.shape == (steps + 1, 4)
-    assert episode.inputs.shape == (steps, 2)
-    quiet = lqr.simulate(K, steps, seed=2)
+    quiet, explored = lqr.simulate(K, steps, seed=2), lqr.simulate(K, steps, seed=2, exploration=0.3)
     rng, x, total = np.random.default_rng(2), np.zeros(4), 0.0
     for t in range(steps):
         w = lqr.disturbance(rng)
         np.testing.assert_allclose(quiet.states[t], x, atol=1e-10)
         u = K @ x
-        assert quiet.costs[t] == pytest.approx(x @ lqr.Q @ x + u @ lqr.R @ u)
-        total -= math.log(1.0 + quiet.costs[t])
+        total -= math.log(1.0 + x @ lqr.Q @ x + u @ lqr.R @ u)
         x = lqr.step(x, u, w)
         # With exploration, the same disturbance.
-        explored = lqr.A @ episode.states[t] + lqr.B @ episode.inputs[t] + w
-        np.testing.assert_allclose(episode.states[t + 1], explored, atol=1e-10)
+        after = lqr.A @ explored.states[t] + lqr.B @ explored.inputs[t] + w
+        np.testing.assert_allclose(explored.states[t + 1], after, atol=1e-10)
     np.testing.assert_allclose(quiet.states[-1], x, atol=1e-10)
     assert lqr.episode_return(K, steps, seed=2) == pytest.approx(total, rel=1e-10)
-    assert quiet.rewards.sum() == pytest.approx(total, rel=1e-10)
 
 
 def test_disturbances_and_exploration_have_their_covariances():
     lqr = INSTANCES[1]
-    w = lqr._disturbances(100_000, 1, None)[1]
-    np.testing.assert_allclose(np.cov(w.T), lqr.W, atol=0.02 * np.abs(lqr.W).max())
     K = lqr.optimal_gain
     episode = lqr.simulate(K, 100_000, seed=1, exploration=2.0)
     e = episode.inputs - episode.states[:-1] @ K.T
+    w = episode.states[1:] - episode.states[:-1] @ lqr.A.T - episode.inputs @ lqr.B.T
+    np.testing.assert_allclose(np.cov(w.T), lqr.W, atol=0.02 * np.abs(lqr.W).max())
     np.testing.assert_allclose(np.cov(e.T), 4.0 * np.eye(2), atol=0.08)
     assert abs(np.corrcoef(e[:, 0], w[:, 0])[0, 1]) < 0.02
 
 
-@pytest.mark.parametrize("scale", [1.0, 50.0, 1e10, 1e99])
+@pytest.mark.parametrize("scale", [1.0, 50.0, 1e99])
 def test_an_episode_that_diverges_stays_finite(scale):
-    for seed in range(3):
-        K = scale * np.clip(np.random.default_rng(seed).standard_normal((3, 3)), -1, 1)
-        episode = PAPER.simulate(K, seed=seed, exploration=1.0, x0=[1e119, -1e130, 0.0])
-        assert all(np.isfinite(part).all() for part in (episode.states, episode.inputs, episode.costs))
-        assert math.isfinite(PAPER.episode_return(K, seed=seed))
-        assert np.abs(episode.states).max() <= LIMIT
+    K = scale * np.clip(np.random.default_rng(0).standard_normal((3, 3)), -1, 1)
+    episode = PAPER.simulate(K, seed=0, exploration=1.0, x0=[1e119, -1e130, 0.0])
+    assert all(np.isfinite(part).all() for part in (episode.states, episode.inputs, episode.costs))
+    assert math.isfinite(PAPER.episode_return(K, seed=0))
+    assert np.abs(episode.states).max() <= LIMIT
+
+
+# -- the environment --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:.*(Box|action space|infinity|spec).*")  # that spaces are unbounded
+def test_gymnasiums_own_check():
+    from gymnasium.utils.env_checker import check_env
+
+    check_env(LQREnv(), skip_render_check=True)
+
+
+@pytest.mark.parametrize("factor", [1.0, -50.0])  # the last one at the limit
+def test_an_episode_of_the_environment_has_the_return_of_the_fast_path(factor):
+    environment, K = gymnasium.make("gibo/LQR-v0"), factor * PAPER.optimal_gain
+    x, total, steps, done = environment.reset(seed=7)[0], 0.0, 0, False
+    while not done:
+        x, reward, terminated, truncated, _ = environment.step(K @ x)
+        total, steps, done = total + reward, steps + 1, terminated or truncated
+    assert steps == 300
+    assert total == pytest.approx(PAPER.episode_return(K, seed=7), rel=1e-9)
 
 
 # -- wrong input ------------------------------------------------------------------------------------------------------
@@ -165,7 +166,8 @@ EYE = np.eye(2)
     [
         ({"A": np.eye(3)}, r"A: expected shape \(2, 2\), as B has shape \(2, 2\), got \(3, 3\)"),
         ({"Q": [[1.0, 1.0], [0.0, 1.0]]}, "Q: expected a symmetric matrix"),
-        ({"A": 2 * EYE, "B": [[1.0, 0.0], [0.0, 0.0]]}, "no gain can stabilise the mode of A with the eigenvalue 2"),
+        ({"R": 0 * EYE}, "R: expected a positive definite matrix"),
+        ({"A": 2 * EYE, "B": [[1.0, 0.0], [0.0, 0.0]]}, "no stabilising solution of the Riccati equation"),
         ({"A": EYE, "Q": 0 * EYE}, "no stabilising solution of the Riccati equation"),
     ],
 )

@@ -3,7 +3,7 @@ import pytest
 from scipy.linalg import solve_discrete_are, solve_discrete_lyapunov
 
 from gibo_studies.paper.control import LQR, LSPI
-from gibo_studies.paper.control.lspi import _at_least, _congruence, smat, svec, svec_of_points
+from gibo_studies.paper.control.lspi import smat, svec
 
 PAPER = LQR.paper()
 QUIET = LQR(PAPER.A, PAPER.B, PAPER.Q, PAPER.R, 0 * np.eye(3))
@@ -27,19 +27,15 @@ def discounted_optimum(lqr, discount):
     return -np.linalg.solve(lqr.R + B.T @ P @ B, B.T @ P @ A)
 
 
-def learner(lqr, episodes, steps=300, K=None, exploration=1.0, **options):
+def learner(lqr, episodes, steps=300, **options):
     lspi = LSPI(lqr.n, lqr.p, lqr.Q, lqr.R, **options)
     for seed in range(episodes):
-        gain = np.zeros((lqr.p, lqr.n)) if K is None else K
-        episode = lqr.simulate(gain, steps, seed=seed, exploration=exploration)
+        episode = lqr.simulate(np.zeros((lqr.p, lqr.n)), steps, seed=seed, exploration=1.0)
         lspi.add(episode.states, episode.inputs)
     return lspi
 
 
-# -- evaluation -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("discount", [0.8, 0.98, 1.0])
+@pytest.mark.parametrize("discount", [0.8, 1.0])
 def test_without_noise_the_q_function_is_exact(discount):
     lspi = learner(QUIET, 3, steps=40)
     K = PAPER.optimal_gain + 0.005  # not the gain that acted
@@ -61,10 +57,7 @@ def test_sums_over_transitions_against_lstd_transition_by_transition():
     np.testing.assert_allclose(lspi.q_function(K, discount), smat(np.linalg.solve(M, v)[:-1]), rtol=1e-6, atol=1e-9)
 
 
-# -- policy iteration -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("discount", [0.9, 0.98, 1.0])
+@pytest.mark.parametrize("discount", [0.9, 1.0])
 def test_without_noise_the_optimal_gain_is_found_from_little_data(discount):
     gain = learner(QUIET, 3, steps=40, discount=discount).gain()
     np.testing.assert_allclose(gain, discounted_optimum(PAPER, discount), atol=1e-6)
@@ -81,28 +74,3 @@ def test_huge_states_leave_everything_finite():
     assert np.abs(episode.states).max() > 1e100
     lspi.add(episode.states, episode.inputs)
     assert np.isfinite(lspi.gain()).all()
-
-
-# -- the parts --------------------------------------------------------------------------------------------------------
-
-
-def test_svec_keeps_inner_products():
-    rng = np.random.default_rng(0)
-    S, T = (a + a.T for a in rng.standard_normal((2, 4, 4)))
-    assert svec(S) @ svec(T) == pytest.approx(np.trace(S @ T))
-    np.testing.assert_allclose(smat(svec(S)), S)
-    Z = rng.standard_normal((5, 4))
-    np.testing.assert_allclose(svec_of_points(Z), [svec(np.outer(z, z)) for z in Z])
-    T = rng.standard_normal((6, 4))
-    np.testing.assert_allclose(svec_of_points(Z) @ _congruence(T), svec_of_points(Z @ T.T))
-
-
-def test_the_q_function_is_at_least_the_cost_of_the_step():
-    rng = np.random.default_rng(1)
-    root = rng.standard_normal((3, 3))
-    cost, more = root @ root.T, np.diag([2.0, 1.0, 3.0])
-    np.testing.assert_allclose(_at_least(cost + more, cost), cost + more)
-    np.testing.assert_allclose(_at_least(cost - more, cost), cost, atol=1e-12)
-    np.testing.assert_allclose(
-        _at_least(cost + np.diag([2.0, -1.0, 0.0]), cost), cost + np.diag([2.0, 0, 0]), atol=1e-12
-    )

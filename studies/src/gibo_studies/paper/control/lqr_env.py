@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from gibo._linalg import Array
 from gibo.errors import missing_extra
-from gibo_studies.paper.control.lqr import LQR
+from gibo_studies.paper.control.lqr import LQR, limited
 
 try:
     import gymnasium
@@ -30,7 +30,7 @@ class LQREnv(gymnasium.Env[Array, Array]):
     ``LQR.episode_return(K, seed=seed)`` after ``reset(seed=seed)``, but for rounding errors.
 
     Args:
-        A, B, Q, R, W: as in `LQR`; those not given are the paper's.
+        matrices: A, B, Q, R, W, as in `LQR`; those not given are the paper's.
 
     Example:
         >>> environment = gymnasium.make("gibo/LQR-v0")
@@ -42,18 +42,9 @@ class LQREnv(gymnasium.Env[Array, Array]):
 
     metadata = {"render_modes": []}  # noqa: RUF012 - Gymnasium's own declaration
 
-    def __init__(
-        self,
-        A: npt.ArrayLike | None = None,
-        B: npt.ArrayLike | None = None,
-        Q: npt.ArrayLike | None = None,
-        R: npt.ArrayLike | None = None,
-        W: npt.ArrayLike | None = None,
-    ) -> None:
-        given = {"A": A, "B": B, "Q": Q, "R": R, "W": W}
+    def __init__(self, **matrices: npt.ArrayLike) -> None:
         paper = LQR.paper()
-        matrices: dict[str, Any] = {name: getattr(paper, name) if m is None else m for name, m in given.items()}
-        self.lqr = LQR(**matrices)
+        self.lqr = LQR(**{name: np.asarray(matrices.get(name, getattr(paper, name))) for name in "ABQRW"})
         self.observation_space = spaces.Box(-np.inf, np.inf, (self.lqr.n,), np.float64)
         self.action_space = spaces.Box(-np.inf, np.inf, (self.lqr.p,), np.float64)
         self._x = np.zeros(self.lqr.n)
@@ -64,7 +55,7 @@ class LQREnv(gymnasium.Env[Array, Array]):
         return self._x.copy(), {}
 
     def step(self, action: Array) -> tuple[Array, float, bool, bool, dict[str, Any]]:
-        u = self.lqr.limited(np.asarray(action, dtype=np.float64))
+        u = limited(np.asarray(action, dtype=np.float64))
         cost = float(self.lqr.step_costs(self._x, u))
         self._x = self.lqr.step(self._x, u, self.lqr.disturbance(self.np_random))
         return self._x.copy(), -float(np.log1p(cost)), False, False, {"cost": cost}

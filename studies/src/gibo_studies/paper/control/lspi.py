@@ -25,32 +25,26 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_finite, as_number, moderate, positive_int
 from gibo._linalg import Array
-from gibo.errors import InputError
-from gibo_studies.paper.control.lqr import _check_definite
+from gibo_studies.paper.control.lqr import check_definite
 
-# The evaluations over which the discount rises.
-_RISE = 10
+ITERATIONS = 50  # of policy iteration, at most
+FIRST_DISCOUNT, RISE = 0.9, 10  # the discount of the first evaluation, and the evaluations over which it rises
 
 
 class LSPI:
     """Learns a gain from transitions of a linear system that it does not know.
 
-    Policy iteration on all the data: evaluate K by LSTD-Q, make it ``K = −H_uu⁻¹ H_ux``, and again. A K can be
-    evaluated only if ``√γ (A + B K)`` is stable, and of K0 this is known for a small discount at most. So the first
-    evaluation takes `first_discount`, and γ rises to `discount` over the next ten.
+    Policy iteration on all the data: evaluate K by LSTD-Q, make it ``K = −H_uu⁻¹ H_ux``, and again, from K = 0. A K can
+    be evaluated only if ``√γ (A + B K)`` is stable, and of the first K this is known for a small discount at most. So
+    γ rises to `discount` over the first evaluations.
 
     The data are kept as sums over the transitions, which do not grow with their number.
 
     Args:
-        n: number of states.
-        p: number of inputs.
+        n, p: numbers of states and inputs.
         Q, R: (n, n), (p, p) the cost ``xᵀQx + uᵀRu`` of a step; symmetric, Q positive semi-definite, R definite.
         discount: γ, above 0 and at most 1, for the average cost.
-        K0: (p, n) where policy iteration begins; zeros by default.
-        first_discount: for the first evaluation; at most `discount`.
-        iterations: of policy iteration, at most.
 
     Example:
         >>> from gibo_studies.paper.control import LQR
@@ -63,47 +57,25 @@ class LSPI:
         True
     """
 
-    def __init__(
-        self,
-        n: int,
-        p: int,
-        Q: npt.ArrayLike,
-        R: npt.ArrayLike,
-        discount: float = 1.0,
-        K0: npt.ArrayLike | None = None,
-        *,
-        first_discount: float = 0.9,
-        iterations: int = 50,
-    ) -> None:
-        self.n, self.p = positive_int("n", n), positive_int("p", p)
-        self.m = self.n + self.p
-        Q, R = _shaped("Q", Q, (self.n, self.n)), _shaped("R", R, (self.p, self.p))
-        _check_definite("Q", Q, definite=False)
-        _check_definite("R", R, definite=True)
+    def __init__(self, n: int, p: int, Q: Array, R: Array, discount: float = 1.0) -> None:
+        self.n, self.p, self.m, self.discount = n, p, n + p, discount
+        check_definite("Q", Q, definite=False)
+        check_definite("R", R, definite=True)
         self._cost = np.zeros((self.m, self.m))
-        self._cost[: self.n, : self.n] = Q
-        self._cost[self.n :, self.n :] = R
-        self.discount = _discount("discount", discount)
-        self.first_discount = min(_discount("first_discount", first_discount), self.discount)
-        self.K0 = np.zeros((self.p, self.n)) if K0 is None else _shaped("K0", K0, (self.p, self.n))
-        self.iterations = positive_int("iterations", iterations)
+        self._cost[:n, :n] = Q
+        self._cost[n:, n:] = R
         self.transitions = 0
         size = self.m * (self.m + 1) // 2 + 1
         # Sums over the transitions: of φφᵀ and of φ svec(x')ᵀ. The costs are linear in φ.
         self._here = np.zeros((size, size))
         self._next = np.zeros((size, self.n * (self.n + 1) // 2))
 
-    def add(self, states: npt.ArrayLike, inputs: npt.ArrayLike) -> None:
-        """Learn from a trajectory: states (T + 1, n) and inputs (T, p).
+    def add(self, X: Array, U: Array) -> None:
+        """Learn from a trajectory: states X (T + 1, n) and inputs U (T, p).
 
         Each transition counts with weight 1/(1 + ‖z‖²)². Without it, the few largest states of an episode that
         diverges, and their few directions, would be all that counts.
         """
-        X, U = as_finite("states", states, ndim=2), as_finite("inputs", inputs, ndim=2)
-        if X.shape[1] != self.n or U.shape[1] != self.p or len(X) != len(U) + 1:
-            raise InputError(
-                f"states, inputs: expected shapes (T + 1, {self.n}) and (T, {self.p}), got {X.shape} and {U.shape}"
-            )
         Z = np.hstack([X[:-1], U])
         root = 1.0 / np.sqrt(1.0 + (Z**2).sum(axis=1, keepdims=True))
         phi = np.hstack([svec_of_points(root * Z), root**2])
@@ -111,12 +83,8 @@ class LSPI:
         self._next += phi.T @ svec_of_points(root * X[1:])
         self.transitions += len(U)
 
-    def q_function(self, K: npt.ArrayLike, discount: float | None = None) -> Array:
+    def q_function(self, K: Array, gamma: float) -> Array:
         """(m, m) the estimated H of the gain K, which need not be the one that acted in the data."""
-        K = moderate("K", _shaped("K", K, (self.p, self.n)))
-        gamma = self.discount if discount is None else _discount("discount", discount)
-        if not self.transitions:
-            raise InputError("there are no transitions yet; add a trajectory first")
         coefficients = self._here.copy()
         # svec([x'; Kx']) = svec of the congruence of x'x'ᵀ with [I; K]: linear in svec(x').
         coefficients[:, :-1] -= gamma * self._next @ _congruence(np.vstack([np.eye(self.n), K]))
@@ -125,13 +93,13 @@ class LSPI:
         return smat(np.asarray(solution[:-1], dtype=np.float64))
 
     def gain(self) -> Array:
-        """(p, n) policy iteration from K0 on everything added so far; K0 itself if nothing was."""
-        K = self.K0.copy()
+        """(p, n) policy iteration on everything added so far; zeros if nothing was."""
+        K = np.zeros((self.p, self.n))
         if not self.transitions:
             return K
-        for i in range(self.iterations):
-            rise = min(1.0, i / _RISE)
-            gamma = (1.0 - rise) * self.first_discount + rise * self.discount
+        for i in range(ITERATIONS):
+            rise = min(1.0, i / RISE)
+            gamma = (1.0 - rise) * min(FIRST_DISCOUNT, self.discount) + rise * self.discount
             H = _at_least(self.q_function(K, gamma), self._cost)
             before, K = K, -np.asarray(np.linalg.solve(H[self.n :, self.n :], H[self.n :, : self.n]), dtype=np.float64)
             if rise == 1.0 and np.abs(K - before).max() <= 1e-9 * (1.0 + np.abs(K).max()):
@@ -187,17 +155,3 @@ def _at_least(H: Array, cost: Array) -> Array:
     """The symmetric matrix nearest to H (Frobenius) for which H − cost is positive semi-definite, as it must be."""
     values, vectors = np.linalg.eigh(H - cost)
     return np.asarray(cost + (vectors * np.maximum(values, 0.0)) @ vectors.T, dtype=np.float64)
-
-
-def _shaped(name: str, value: npt.ArrayLike, shape: tuple[int, int]) -> Array:
-    array = as_finite(name, value)
-    if array.size != math.prod(shape) or array.shape not in (shape, (math.prod(shape),)):
-        raise InputError(f"{name}: expected shape {shape}, got {array.shape}")
-    return array.reshape(shape)
-
-
-def _discount(name: str, value: float) -> float:
-    number = as_number(name, value)
-    if not 0.0 < number <= 1.0:
-        raise InputError(f"{name}: expected a number above 0 and at most 1, got {number}")
-    return number

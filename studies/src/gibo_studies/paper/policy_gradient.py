@@ -8,7 +8,8 @@ theta (d,)  the policy's parameters;  a(s) (m,) what it computes in the state s
 sd (m,)     standard deviation of the noise on each output
 e_t (m,)    ~ N(0, I); the action taken is ``u_t = a(s_t) + sd·e_t``, and only then clipped to the environment's bounds
 r_t, R_t    the shaped reward of a step; the reward to go, ``R_t = r_t + r_{t+1} + …``
-b_t         the baseline, which does not depend on the episode's own actions
+b_t         the baseline: what R_t was on average in the other episodes that were still running; so it does not depend
+            on the episode's own actions, and the estimate is unbiased
 
 The noisy policy has the density ``π(u|s) = N(u; a(s), sd²)``, clipping being part of the environment, and the gradient
 of its expected return is (Williams 1992; Sutton and Barto 2018, chapter 13)
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +36,6 @@ from gibo.policies.normalizer import Normalization
 from gibo.policies.policy import Act, ContinuousActions
 from gibo.policies.task import Task, unbounded
 
-BASELINES = ("time", "none")
 KINDS = ("iterate", "query")
 # With fewer episodes, their spread says too little about the variance of their mean.
 FEWEST_EPISODES = 4
@@ -80,9 +80,6 @@ class PolicyGradient:
         noise: standard deviation of the noise on the policy's outputs, before they are clipped: a number, or one per
             output.
         episodes: n, for a gradient; at least 4.
-        baseline: ``"time"``: what the reward to go from this step on was on average in the other episodes that were
-            still running. It depends on nothing that the episode itself did, so the estimate stays unbiased.
-            ``"none"``: nothing is subtracted.
         at: the kinds of queries that get a gradient; see `gibo.maximize`. By default the iterates alone.
 
     The variance of each entry is estimated from the spread of the n episodes' own estimates, s²/n, times
@@ -91,37 +88,23 @@ class PolicyGradient:
     taken for exactly known: it gets the largest variance of all entries. If they differ in no entry (all rewards
     alike), or the variance is beyond the largest float, the outcome has no gradient.
 
-    Raises:
-        InputError: the task's actions are discrete.
-
     Example:
         >>> from gibo.policies import Task
         >>> objective = PolicyGradient(Task("Pendulum-v1", policy="affine"), noise=0.3, episodes=4)
         >>> outcome = objective([0.0, 0.0, 0.0, 0.0], seed=1)
         >>> outcome.gradient.shape, outcome.info["episodes"], outcome.info["steps"]
         ((4,), 4, 800)
-        >>> objective([0.0, 0.0, 0.0, 0.0], seed=1, kind="query").gradient is None
-        True
         >>> objective.close()
     """
 
     def __init__(
-        self,
-        task: Task,
-        *,
-        noise: npt.ArrayLike,
-        episodes: int = 8,
-        baseline: Literal["time", "none"] = "time",
-        at: Collection[str] = ("iterate",),
+        self, task: Task, *, noise: npt.ArrayLike, episodes: int = 8, at: Collection[str] = ("iterate",)
     ) -> None:
         instance("task", task, Task, "a gibo.policies.Task")
-        if not isinstance(task.actions, ContinuousActions):
+        if not isinstance(task.actions, ContinuousActions) or task.action_noise:
             raise InputError(
-                "task: a likelihood-ratio gradient needs continuous actions, to which noise can be added; "
-                "this environment's are discrete"
+                "task: expected continuous actions, to which noise is added, and no action_noise of the task's own"
             )
-        if task.action_noise:
-            raise InputError("task: the noise on its actions is given here; leave its action_noise at 0")
         self.task = task
         m = task.architecture.outputs
         sd = as_finite("noise", noise)
@@ -131,9 +114,7 @@ class PolicyGradient:
         self.episodes = positive_int("episodes", episodes)
         if self.episodes < FEWEST_EPISODES:
             raise InputError(f"episodes: a gradient's variance needs at least {FEWEST_EPISODES}, got {episodes}")
-        one_of("baseline", baseline, BASELINES)
-        self.baseline = baseline
-        self.at = tuple(instance("at", at, (list, tuple, set, frozenset), 'kinds of queries, as in ("iterate",)'))
+        self.at = tuple(at)
         for kind in self.at:
             one_of("at", kind, KINDS)
 
@@ -154,19 +135,11 @@ class PolicyGradient:
         kind: str = "iterate",
         normalization: Normalization | None = None,
     ) -> Outcome:
-        """Evaluate parameters, with a gradient if queries of this kind get one.
+        """Evaluate parameters (d,), with a gradient if queries of this kind get one; ``info`` also counts the episodes.
 
-        Args:
-            theta: (d,) the parameters.
-            seed: of this evaluation. The environment of episode e gets what `Task` gives it, ``SeedSequence((seed,
-                e))``, and the noise on its actions ``SeedSequence((seed, e, 2))``.
-            kind: of the query.
-            normalization: of the states; None for none.
-
-        Returns:
-            An `Outcome`; its info is that of `Task`, and ``episodes``, how many there were.
+        The environment of episode e gets the seed that `Task` gives it, and the noise on its actions one of its own.
         """
-        wanted = instance("kind", kind, str, "the kind of a query") in self.at
+        wanted = kind in self.at
         n = self.episodes if wanted else self.task.episodes
         traces = self.traces(theta, n, seed, normalization)
         outcome = self.task.outcome([trace.episode for trace in traces])
@@ -228,8 +201,6 @@ class PolicyGradient:
     def _advantages(self, traces: list[Trace]) -> list[Array]:
         """``R_t − b_t`` (T,) of each episode."""
         to_go = [np.cumsum(trace.rewards[::-1])[::-1] for trace in traces]
-        if self.baseline == "none":
-            return to_go
         longest = max(map(len, to_go))
         total, running = np.zeros(longest), np.zeros(longest)
         for R in to_go:

@@ -40,15 +40,10 @@ class Columns(NamedTuple):
 
 
 class CurveStudy(Study):
-    """Base of studies whose cells give curves.
+    """Base of studies whose cells give curves."""
 
-    Attributes:
-        data: the name of the file of all curves.
-        columns: of all files.
-    """
-
-    data: ClassVar[str]
-    columns: ClassVar[Columns]
+    data: ClassVar[str]  # the name of the file of all curves
+    columns: ClassVar[Columns]  # of all files
 
     @abstractmethod
     def grid(self, arm: Arm) -> Sequence[int]:

@@ -87,13 +87,10 @@ def choose(names: Sequence[str], known: Iterable[str], study: str, what: str = "
 
 
 def iterates(optimizer: Optimizer, evaluate: Callable[[Any, int], Outcome], budget: int) -> Iterator[tuple[int, Array]]:
-    """What was spent after each finished iteration, and the iterate then; first of all the start.
+    """What was spent after each finished iteration of a fresh optimiser, and the iterate then; first of all the start.
 
-    Args:
-        optimizer: a fresh one.
-        evaluate: from a query and what was spent before it to its outcome. ``info["episodes"]`` says what it
-            costs; 1 if nothing does.
-        budget: no evaluation begins once this is spent, and an iteration that went beyond it is left out.
+    `evaluate` makes of a query and what was spent before it its outcome; ``info["episodes"]`` says what it costs, 1 if
+    nothing does. No evaluation begins once the budget is spent, and an iteration that went beyond it is left out.
     """
     yield 0, optimizer.iterate
     spent = 0

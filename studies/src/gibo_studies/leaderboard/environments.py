@@ -23,23 +23,14 @@ JUDGING_SEED = 77
 
 @dataclass(frozen=True)
 class Environment:
-    """A policy in an environment.
+    """A policy in an environment."""
 
-    Attributes:
-        id: Gymnasium's name.
-        reference: the best known return, about.
-        episodes: by which a policy is judged.
-        policy: its kind.
-        make: the environment from its name; Gymnasium's own if None.
-        shuffled: an instance draws the order in which a method sees the parameters, and its start.
-    """
-
-    id: str
-    reference: float
-    episodes: int = 20
+    id: str  # Gymnasium's name
+    reference: float  # the best known return, about
+    episodes: int = 20  # by which a policy is judged
     policy: str = "linear"
-    make: Callable[[str], Any] | None = None
-    shuffled: bool = False
+    make: Callable[[str], Any] | None = None  # the environment from its name; Gymnasium's own if None
+    shuffled: bool = False  # an instance draws the order in which a method sees the parameters, and its start
 
     def __call__(self, number: int) -> Problem:
         task = policy_task(self.id, self.policy, self.make)

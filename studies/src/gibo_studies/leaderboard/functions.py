@@ -52,19 +52,14 @@ def plateau(z: Array) -> float:
 
 @dataclass(frozen=True)
 class Shifted:
-    """Instances of a function of z in d parameters, with noise of a level.
-
-    Attributes:
-        best: the function's best value, at z = 0.
-        rotated: whether Q is a random rotation.
-    """
+    """Instances of a function of z in d parameters, with noise of a level."""
 
     name: str
     function: Function
     d: int
     noise: str
-    best: float = 0.0
-    rotated: bool = False
+    best: float = 0.0  # at z = 0
+    rotated: bool = False  # whether Q is a random rotation
 
     def __call__(self, number: int) -> Problem:
         rng = generator(self.name, number)

@@ -38,17 +38,12 @@ Maker = Callable[[Task, float, int], Optimizer]
 
 @dataclass(frozen=True)
 class Method:
-    """A method as the leaderboard knows it.
-
-    Attributes:
-        make: a fresh optimiser.
-        needs: modules that it needs.
-        luckiest: it recommends the point with the highest value seen. Before a judge it is then also shown with the
-            best of a few such points by the mean of new evaluations, under its name and `REEVALUATED`.
-    """
+    """A method as the leaderboard knows it."""
 
     make: Maker
-    needs: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()  # modules
+    # It recommends the point with the highest value seen. Before a judge it is then also shown with the best of a few
+    # such points by the mean of new evaluations, under its name and `REEVALUATED`.
     luckiest: bool = False
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,38 +25,22 @@ REEVALUATION = 10**6  # where the seeds of these evaluations begin
 
 @dataclass(frozen=True)
 class Look:
-    """A recommended point.
+    """A recommended point."""
 
-    Attributes:
-        spent: evaluations before it.
-        truth: its value without noise.
-        share: that value as a share of the way from the start's to the best known one.
-        mean: the mean of what an evaluation gives there; None where there is none.
-        believed: the value that the method reports.
-        interval: the 90 % interval that it reports.
-        at_start: whether it is the start.
-    """
-
-    spent: int
-    truth: float
-    share: float
-    mean: float | None
-    believed: float | None
-    interval: tuple[float, float] | None
-    at_start: bool
+    spent: int  # evaluations before it
+    truth: float  # its value without noise
+    share: float  # that value as a share of the way from the start's to the best known one
+    mean: float | None  # of what an evaluation gives there; None where there is none
+    believed: float | None  # the value that the method reports
+    interval: tuple[float, float] | None  # the 90 % interval that it reports
+    at_start: bool  # whether it is the start
 
 
-@dataclass(frozen=True, eq=False)
-class Looked:
-    """A run as it was looked at.
-
-    Attributes:
-        looks: in their order.
-        reevaluated: looks at the best of `CANDIDATES` points by the mean of new evaluations, if asked for.
-    """
+class Looked(NamedTuple):
+    """A run as it was looked at."""
 
     looks: list[Look]
-    reevaluated: list[Look]
+    reevaluated: list[Look]  # at the best of `CANDIDATES` points by the mean of new evaluations, if asked for
 
 
 def look_at_a_run(

@@ -22,48 +22,31 @@ NOISE: Mapping[str, float] = {"small": 0.01, "middle": 0.05, "large": 0.2}
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """An instance of a task.
+    """An instance of a task."""
 
-    Attributes:
-        evaluate: one noisy value of x (d,), from ``(x, seed)``; the same for the same arguments.
-        truth: the value of x without noise, or the mean of many episodes with seeds of their own.
-        reference: the best known value.
-        optimum: (d,) a point that has it, where one is known.
-        told_mean: the mean of what `evaluate` gives, from x, where that is not the truth; None where there is no mean.
-        start: (d,) where this instance starts, if not where the task does.
-        finish: called when a run is over, before its recommended points are judged.
-        observe: from a new folder and the name of a method: have the run written there in the format of the suite.
-    """
-
+    # One noisy value of x (d,), from ``(x, seed)``; the same for the same arguments.
     evaluate: Callable[..., float | Outcome]
-    truth: Callable[..., float]
-    reference: float
-    optimum: Array | None = None
+    truth: Callable[..., float]  # the value without noise, or the mean of many episodes with seeds of their own
+    reference: float  # the best known value
+    optimum: Array | None = None  # (d,) a point that has it, where one is known
+    # The mean of what `evaluate` gives, where that is not the truth; None where there is no mean.
     told_mean: Callable[[Array], float | None] | None = None
-    start: Array | None = None
-    finish: Callable[[], None] = field(default=lambda: None)
+    start: Array | None = None  # (d,) where this instance starts, if not where the task does
+    finish: Callable[[], None] = field(default=lambda: None)  # called before recommended points are judged
+    # From a new folder and the name of a method: have the run written there in the format of the suite.
     observe: Callable[[Path, str], None] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A task.
-
-    Attributes:
-        start: (d,) where every method starts.
-        scale: by how much a parameter must change to matter, roughly: the right one, for all parameters.
-        make: the instance of a number.
-        marks: the evaluations after which the recommended point is judged; the last is the budget.
-        bounds: None, or (lower, upper) for all parameters.
-        trials: by default.
-    """
+    """A task."""
 
     name: str
-    start: Array
-    scale: float
-    make: Callable[[int], Problem]
-    marks: tuple[int, ...]
-    bounds: tuple[float, float] | None = None
+    start: Array  # (d,) where every method starts
+    scale: float  # by how much a parameter must change to matter, roughly: the right one, for all parameters
+    make: Callable[[int], Problem]  # the instance of a number
+    marks: tuple[int, ...]  # evaluations after which the recommended point is judged; the last is the budget
+    bounds: tuple[float, float] | None = None  # of all parameters
     trials: int = 20
 
     @property

@@ -26,18 +26,11 @@ FIRST, FIRST_GP = 50, 20  # the numbers of the first instances
 
 @dataclass(frozen=True)
 class Shuffled:
-    """Instances with the parameters in a random order, with random signs, or both: x is given, the problem sees theta.
-
-    Attributes:
-        make: the instance of a number.
-        start: (d,) of theta.
-        first: the number of the first instance.
-        order, signs: what is drawn.
-    """
+    """Instances with the parameters in a random order, random signs, or both: x is given, the problem sees theta."""
 
     make: Callable[[int], Problem]
-    start: Array
-    first: int = 0
+    start: Array  # (d,) of theta
+    first: int = 0  # the number of the first instance
     order: bool = True
     signs: bool = False
 

@@ -1,4 +1,4 @@
-"""What these studies share: functions of random shape, options, and rows to a CSV file."""
+"""What these studies share: a hill of random shape, how a budget is spent, options, and rows to a CSV file."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import argparse
 import csv
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gibo._linalg import Array
+from gibo.optimizers.base import Optimizer
+from gibo.outcome import Query
 
 
 class Hill:
     """``10·exp(−q/(2·d))`` with ``q = Σ_j a_j·(x_j − c_j)²``: a hill of random place and widths, 10 high.
 
-    Args:
-        d: number of parameters.
-        rng: for c, uniform in [−1, 1], and a, log-normal.
+    In d parameters; c is uniform in [−1, 1], a log-normal.
     """
 
     def __init__(self, d: int, rng: np.random.Generator) -> None:
@@ -29,6 +29,15 @@ class Hill:
     def __call__(self, x: Array, shift: Array | float = 0.0) -> float:
         """Its height at x (d,), where the hill stands at ``c + shift``."""
         return 10.0 * float(np.exp(-((x - self.centre - shift) ** 2 @ self.a) / (2.0 * self.d)))
+
+
+def queries(optimizer: Optimizer, budget: int) -> Iterator[tuple[int, Query]]:
+    """A budget of queries, each with the number of those before it; each must be told before the next one is taken."""
+    told = 0
+    while told < budget:
+        for query in optimizer.ask()[: budget - told]:
+            yield told, query
+            told += 1
 
 
 def arguments(description: str, **defaults: int | list[int] | list[str]) -> argparse.Namespace:

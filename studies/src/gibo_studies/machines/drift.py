@@ -11,6 +11,7 @@ recommended point reaches now, as a share of what can be gained over the start n
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from scipy.optimize import minimize
 import gibo
 from gibo._linalg import Array
 from gibo.errors import InputError
-from gibo_studies.machines.common import Hill, arguments, write
+from gibo_studies.machines.common import Hill, arguments, queries, write
 
 NOISE, WAY, LEVEL = 0.1, 1.5, 3.0
 # Of the reactor: zones, the share of the catalyst's activity that is left at the end, and what a unit of product earns.
@@ -73,41 +74,30 @@ OBJECTIVES: dict[str, Any] = {"hill": MovingHill, "reactor": Reactor}
 
 def rows(runs: int, d: int, budget: int) -> Iterator[dict[str, Any]]:
     """A row per run."""
-    for name in OBJECTIVES:
-        for run in range(runs):
-            for moves in (True, False):
-                for option in (False, True):
-                    found = one(name, run, d, budget, moves, option)
-                    yield {"objective": name, "run": run, "moves": moves, "drift": option, **found}
+    for name, run, moves, option in product(OBJECTIVES, range(runs), (True, False), (False, True)):
+        found = one(name, run, d, budget, moves, option)
+        yield {"objective": name, "run": run, "moves": moves, "drift": option, **found}
 
 
 def one(name: str, run: int, d: int, budget: int, moves: bool, option: bool) -> dict[str, Any]:
     rng = np.random.default_rng(run)
     objective = OBJECTIVES[name](d, rng, moves)
     optimizer = gibo.GIBO(np.zeros(d), scale=objective.scale, seed=run, settings=gibo.Settings(drift=option))
-    told = 0
-    while told < budget:
-        for query in optimizer.ask()[: budget - told]:
-            optimizer.tell(query, objective(query.x, told / budget) + NOISE * rng.normal())
-            told += 1
+    for told, query in queries(optimizer, budget):
+        optimizer.tell(query, objective(query.x, told / budget) + NOISE * rng.normal())
     best = optimizer.best
     assert best is not None
     assert best.interval is not None
     now = objective(best.x, 1.0)
-    best_now, start = highest(objective, best.x), objective(np.zeros(d), 1.0)
-    holds = best.interval[0] <= now <= best.interval[1]
-    reached = (now - start) / (best_now - start)
-    return {"reached": reached, "holds": holds, "width": best.interval[1] - best.interval[0]}
-
-
-def highest(objective: Any, x: Array) -> float:
-    """The highest value now, climbed to from x and from the start."""
+    start = objective(np.zeros(d), 1.0)
 
     def loss(x: Any) -> float:
         return -float(objective(x, 1.0))
 
-    climbs = [minimize(loss, start, method="BFGS") for start in (x, np.zeros(len(x)))]
-    return -min(float(climb.fun) for climb in climbs)
+    climbs = [minimize(loss, begin, method="BFGS") for begin in (best.x, np.zeros(d))]
+    highest = -min(float(climb.fun) for climb in climbs)
+    low, high = best.interval
+    return {"reached": (now - start) / (highest - start), "holds": low <= now <= high, "width": high - low}
 
 
 if __name__ == "__main__":

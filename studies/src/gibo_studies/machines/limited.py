@@ -20,27 +20,20 @@ EPISODES = 10
 
 
 class Limited(ABC):
-    """Base of these problems; it counts evaluations that truly violate a limit.
+    """Base of these problems; it counts evaluations that truly violate a limit."""
 
-    Attributes:
-        x0: (d,) the start.
-        scale: by how much a parameter must change to matter.
-        bounds: of each parameter.
-        violated: the number of evaluations so far at points that truly violate a limit.
-    """
-
-    x0: Array
-    scale: float
-    bounds: tuple[float, float]
-    violated = 0
+    x0: Array  # (d,) the start
+    scale: float  # by how much a parameter must change to matter
+    bounds: tuple[float, float]  # of each parameter
+    violated = 0  # evaluations so far at points that truly violate a limit
 
     @abstractmethod
     def truth(self, x: Array) -> tuple[float, Array]:
         """The value and the quantities (m,) at x (d,) without noise."""
 
-    @abstractmethod
     def measured(self, x: Array) -> tuple[float, Array]:
-        """The same with noise."""
+        """The same with noise, if there is any."""
+        return self.truth(x)
 
     def __call__(self, x: Array) -> tuple[float, Array]:
         self.violated += not self.satisfies(x)
@@ -86,9 +79,6 @@ class Coco(Limited):
 
     def truth(self, x: Array) -> tuple[float, Array]:
         return -float(self._problem(x)), np.array(self._problem.constraint(x))
-
-    def measured(self, x: Array) -> tuple[float, Array]:
-        return self.truth(x)
 
 
 class Controller(Limited):

@@ -25,7 +25,7 @@ import numpy as np
 
 from gibo import GIBO, Limits, Outcome
 from gibo._linalg import Array
-from gibo_studies.machines.common import arguments, write
+from gibo_studies.machines.common import arguments, queries, write
 from gibo_studies.machines.limited import Coco, Limited, Pid, Quadratic, Quadrotor
 
 PENALTY, NEAR = 10.0, 50
@@ -54,14 +54,11 @@ def by_gibo(problem: Limited, budget: int, seed: int, way: str) -> Array:
     names = [f"c{j}" for j in range(len(problem.truth(problem.x0)[1]))]
     limits = None if way == "penalty" else Limits(dict.fromkeys(names, (None, 0.0)), careful=way == "careful")
     optimizer = GIBO(problem.x0, scale=problem.scale, seed=seed, bounds=problem.bounds, limits=limits)
-    told = 0
-    while told < budget:
-        for query in optimizer.ask()[: budget - told]:
-            value, c = problem(query.x)
-            if way == "penalty":
-                value -= weight * float((np.maximum(c, 0.0) / units).sum())
-            optimizer.tell(query, Outcome(value, measured=dict(zip(names, c.tolist(), strict=True))))
-            told += 1
+    for _, query in queries(optimizer, budget):
+        value, c = problem(query.x)
+        if way == "penalty":
+            value -= weight * float((np.maximum(c, 0.0) / units).sum())
+        optimizer.tell(query, Outcome(value, measured=dict(zip(names, c.tolist(), strict=True))))
     return problem.x0 if optimizer.best is None else optimizer.best.x
 
 

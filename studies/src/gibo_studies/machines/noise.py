@@ -10,36 +10,33 @@ and ignored. The hill is 10 high; a row has the height of the recommended point.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 import gibo
-from gibo_studies.machines.common import Hill, arguments, write
+from gibo_studies.machines.common import Hill, arguments, queries, write
 
 SINGLE, REPEATS = 2.0, 25
 
 
 def rows(runs: int, d: int, budget: int) -> Iterator[dict[str, Any]]:
     """A row per run."""
-    for run in range(runs):
-        for kind in ("repeats", "noise"):
-            for told in (False, True):
-                yield {"run": run, "kind": kind, "told": told, "height": height(run, d, budget, kind, told)}
+    for run, kind, told in product(range(runs), ("repeats", "noise"), (False, True)):
+        yield {"run": run, "kind": kind, "told": told, "height": height(run, d, budget, kind, told)}
 
 
 def height(run: int, d: int, budget: int, kind: str, told: bool) -> float:
     rng = np.random.default_rng(run)
     hill = Hill(d, rng)
-    optimizer, count = gibo.GIBO(np.zeros(d), scale=0.5, seed=run), 0
-    while count < budget:
-        for query in optimizer.ask()[: budget - count]:
-            repeats = REPEATS if count % 2 else 1
-            variance = SINGLE**2 / repeats if kind == "repeats" else float(10.0 ** rng.uniform(-2.0, 1.0))
-            value = hill(query.x) + variance**0.5 * rng.normal()
-            details = {"repeats": repeats} if kind == "repeats" else {"noise": variance}
-            optimizer.tell(query, gibo.Outcome(value, **(details if told else {})))
-            count += 1
+    optimizer = gibo.GIBO(np.zeros(d), scale=0.5, seed=run)
+    for count, query in queries(optimizer, budget):
+        repeats = REPEATS if count % 2 else 1
+        variance = SINGLE**2 / repeats if kind == "repeats" else float(10.0 ** rng.uniform(-2.0, 1.0))
+        value = hill(query.x) + variance**0.5 * rng.normal()
+        details = {"repeats": repeats} if kind == "repeats" else {"noise": variance}
+        optimizer.tell(query, gibo.Outcome(value, **(details if told else {})))
     assert optimizer.best is not None
     return hill(optimizer.best.x)
 

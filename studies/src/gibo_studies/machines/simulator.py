@@ -123,18 +123,16 @@ CASES: dict[str, Callable[[int], tuple[Plant, Plant]]] = {
 def search(plant: Plant, start: Array, budget: int, seed: int, mean: Any = None) -> tuple[gibo.GIBO, list[float]]:
     """A search, and the regret of the recommended point after each evaluation."""
     settings = gibo.Settings() if mean is None else gibo.Settings(mean=mean)
-    optimizer, regrets = gibo.GIBO(start, scale=plant.scale, seed=seed, settings=settings), list[float]()
-    while len(regrets) < budget:
-        for query in optimizer.ask()[: budget - len(regrets)]:
+    optimizer, regrets = gibo.GIBO(start, scale=plant.scale, seed=seed, settings=settings), [plant.regret(start)]
+    while len(regrets) <= budget:
+        batch = optimizer.ask()[: budget + 1 - len(regrets)]
+        for query in batch:
             optimizer.tell(query, plant.value(query.x, query.id))
-            regrets.append(np.nan)
         best = optimizer.best
         assert best is not None
-        regrets[-1] = plant.regret(best.x)
-    known = [plant.regret(start)]
-    for regret in regrets:  # within an iteration the recommended point is that of the one before
-        known.append(known[-1] if np.isnan(regret) else regret)
-    return optimizer, known[1:]
+        # Within an iteration the recommended point is that of the one before.
+        regrets += [regrets[-1]] * (len(batch) - 1) + [plant.regret(best.x)]
+    return optimizer, regrets[1:]
 
 
 def rows(trials: int) -> Iterator[dict[str, Any]]:

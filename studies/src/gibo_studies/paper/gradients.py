@@ -79,20 +79,12 @@ ARMS: dict[str, dict[int, tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class GradientStudy(report.CurveStudy):
-    """Each arm of `ARMS`, `trials` trials of the regulator and `functions` functions.
-
-    Attributes:
-        trials: of the regulator.
-        episodes: per trial.
-        functions: of the within-model comparison.
-        budget: values per function.
-        seed: of trials and functions.
-    """
+    """Each arm of `ARMS`: trials of the regulator and functions of the within-model comparison."""
 
     trials: int = 20
-    episodes: int = 130
+    episodes: int = 130  # per trial
     functions: int = 20
-    budget: int = 300
+    budget: int = 300  # values per function
     seed: int = 0
     name: str = "gradients"
 

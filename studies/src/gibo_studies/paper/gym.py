@@ -88,17 +88,12 @@ STUDIES: dict[str, dict[str, Comparison]] = {
 
 @dataclass(frozen=True)
 class GymStudy(report.CurveStudy):
-    """A study by name: its methods, `trials` trials each, in each of its environments.
-
-    Attributes:
-        folder: where the trials' journals are kept; a trial that was stopped goes on where it was.
-        budget: episodes per trial; None for the study's own.
-    """
+    """A study by name: its methods, `trials` trials each, in each of its environments."""
 
     name: str
-    folder: Path
+    folder: Path  # where the trials' journals are kept; a trial that was stopped goes on where it was
     trials: int = 10
-    budget: int | None = None
+    budget: int | None = None  # episodes per trial; None for the study's own
     methods: tuple[str, ...] = ()
     seed: int = 0
 

@@ -24,11 +24,6 @@ class GPFunction:
     It is the interpolating posterior mean ``f(x) = k(x, X) K⁻¹ f(X)`` of an exact joint sample f(X) at 1000 Sobol
     points X, with unit variance. (d, seed) gives it fully.
 
-    Attributes:
-        d, seed: what the function was made from.
-        lengthscale: (d,) the true lengthscales, drawn from ``ℓ(d)`` with γ = 0.3.
-        x_best, f_best: the global maximum, found by local optimisation from the best samples.
-
     Example:
         >>> function = gp_function(d=4, seed=0)
         >>> 0.0 < function.regret(np.full(4, 0.5)) < 2.0
@@ -37,10 +32,10 @@ class GPFunction:
 
     d: int
     seed: int
-    lengthscale: Array
+    lengthscale: Array  # (d,) the true ones, drawn from ``ℓ(d)`` with γ = 0.3
     X: Array
     weights: Array
-    x_best: Array
+    x_best: Array  # the global maximum, found by local optimisation from the best samples
     f_best: float
 
     def __call__(self, x: npt.ArrayLike) -> float:

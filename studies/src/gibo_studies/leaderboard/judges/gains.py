@@ -97,12 +97,8 @@ def _setpoint_control(
 ) -> Episode:
     """A plant with one input and one output, which is its state's first entry, under a PID controller.
 
-    Args:
-        plant: the state's derivative, from the state, the delayed input and the load.
-        state: its length.
-        delay: of the input, in steps.
-        dt: the integrator's step (Euler).
-        fixed: what is not tuned of the controller.
+    The plant is the state's derivative from the state, the input, which comes so many steps later, and the load. The
+    integrator (Euler) has the step dt. Not all options of the controller are tuned.
     """
 
     def episode(gains: Sequence[float], rng: np.random.Generator, steps: int) -> Simulation:
@@ -217,21 +213,15 @@ def two_mass(gains: Sequence[float], rng: np.random.Generator, steps: int) -> Si
 
 @dataclass(frozen=True)
 class Plant:
-    """A plant with its controller.
-
-    Attributes:
-        episode: from the gains, a generator and its steps.
-        weight: of the input's squared changes.
-        ranges: (low, high) of each gain.
-        best: the highest mean value known over the judging episodes, found by a long search with differential evolution
-            and Nelder-Mead on that mean itself.
-    """
+    """A plant with its controller."""
 
     name: str
     episode: Episode
     steps: int
-    weight: float
-    ranges: tuple[tuple[float, float], ...]
+    weight: float  # of the input's squared changes
+    ranges: tuple[tuple[float, float], ...]  # (low, high) of each gain
+    # The highest mean value known over the judging episodes, found by a long search with differential evolution and
+    # Nelder-Mead on that mean itself.
     best: float
 
     def value(self, gains: Sequence[float], rng: np.random.Generator) -> float:

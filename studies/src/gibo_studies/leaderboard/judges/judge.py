@@ -38,23 +38,14 @@ DIGITS = 6
 
 @dataclass(frozen=True)
 class Judge:
-    """See the module's text.
+    """See the module's text."""
 
-    Attributes:
-        rule: that made the list, in a sentence.
-        tasks: all of them.
-        trials: per task.
-        needs: modules that it needs.
-        extra: of gibo-studies that installs these.
-        apart: how the names of the tasks end that have tables of their own, because fewer runs are made of them.
-    """
-
-    rule: str
+    rule: str  # that made the list, in a sentence
     tasks: Callable[[], tuple[Task, ...]]
-    trials: int
-    needs: tuple[str, ...] = ()
-    extra: str = "judges"
-    apart: str = ""
+    trials: int  # per task
+    needs: tuple[str, ...] = ()  # modules
+    extra: str = "judges"  # of gibo-studies that installs these
+    apart: str = ""  # how the names of the tasks end that have tables of their own, because fewer runs are made of them
 
 
 JUDGES = {
@@ -92,22 +83,14 @@ JUDGES = {
 
 @dataclass(frozen=True)
 class JudgeStudy(Study):
-    """Methods before a judge.
+    """Methods before a judge."""
 
-    Attributes:
-        folder: where the cells are.
-        methods: names, or ``module:Class``.
-        tasks: some of its tasks by their names; all by default.
-        dimensions: only the tasks with so many parameters; all by default.
-        trials: fewer than the judge's own; None for these.
-    """
-
-    folder: Path
+    folder: Path  # where the cells are
     judge: str = ""
-    methods: tuple[str, ...] = ()
-    tasks: tuple[str, ...] = ()
-    dimensions: tuple[int, ...] = ()
-    trials: int | None = None
+    methods: tuple[str, ...] = ()  # names, or ``module:Class``
+    tasks: tuple[str, ...] = ()  # some of its tasks by their names; all by default
+    dimensions: tuple[int, ...] = ()  # only the tasks with so many parameters; all by default
+    trials: int | None = None  # fewer than the judge's own; None for these
     seed: int = 0
     name: str = "judge"
 

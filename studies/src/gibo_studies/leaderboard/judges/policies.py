@@ -55,9 +55,7 @@ def with_policies(
 ) -> tuple[Task, ...]:
     """All environments with a linear policy, then with a perceptron, of those with `FEWEST` to `MOST` parameters.
 
-    Args:
-        environments: numbers in a state, outputs of a policy, and the best known return, by names.
-        make: an environment from its name; Gymnasium's own if None.
+    An environment has the numbers in a state, the outputs of a policy, and the best known return.
     """
 
     def task(name: str, policy: str, d: int) -> Task:

@@ -12,6 +12,7 @@ import pytest
 
 from gibo.cli import main
 
+ILLUSTRATIONS = ("jacobian-model", "sampling-process", "lengthscales")
 TINY = ["--dimensions", "2", "--functions", "2", "--budget", "6", "--workers", "1"]
 
 
@@ -28,6 +29,9 @@ def gibo(*words, cwd, **options):
 
 
 def test_a_study_gives_data_and_figures_and_a_second_start_changes_nothing(tmp_path, capsys):
+    assert main(["reproduce", "illustrations", "--out", str(tmp_path / "drawn")]) == 0
+    assert {path.stem for path in (tmp_path / "drawn").glob("*.png")} == {*ILLUSTRATIONS}
+    capsys.readouterr()
     words = ["reproduce", "ablation-sampling", *TINY, "--out", str(tmp_path / "out")]
     assert main(words) == 0
     first = capsys.readouterr().out
@@ -51,11 +55,6 @@ def test_a_study_gives_data_and_figures_and_a_second_start_changes_nothing(tmp_p
     assert main(words) == 0
     assert (out / "cells.jsonl").read_bytes() == cells
     assert set(first.splitlines()[:8]) <= set(capsys.readouterr().out.splitlines())
-
-
-def test_illustrations_are_drawn(tmp_path, capsys):
-    assert main(["reproduce", "illustrations", "--out", str(tmp_path)]) == 0
-    assert {path.stem for path in tmp_path.glob("*.png")} == {"jacobian-model", "sampling-process", "lengthscales"}
 
 
 @pytest.mark.parametrize(

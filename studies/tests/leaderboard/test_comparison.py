@@ -38,18 +38,6 @@ def test_a_paired_difference_is_over_what_both_ran():
     assert (found.low, found.high) == (2.0, 4.0)
 
 
-@pytest.mark.parametrize("n", [30, 100])
-def test_intervals_hold_95_percent(n):
-    """Of a mean: 1.96 standard errors; of a probability between equal methods: about 1.96·√(1/(6n))."""
-    rng = np.random.default_rng(n)
-    a, b = rng.standard_normal(n), rng.standard_normal(n)
-    by_task = {(str(i), 0): float(value) for i, value in enumerate(a)}
-    found = paired_difference(by_task, dict.fromkeys(by_task, 0.0))
-    assert (found.high - found.low) / 2 == pytest.approx(1.96 * a.std() / np.sqrt(n), rel=0.1)
-    found = probability_of_improvement({"t": a}, {"t": b})
-    assert (found.high - found.low) / 2 == pytest.approx(1.96 * np.sqrt(1 / (6 * n)), rel=0.25)
-
-
 def test_with_one_trial_per_task_tasks_are_drawn():
     """A bootstrap within tasks of one trial each would have no width."""
     a = {str(i): np.array([float(i % 2)]) for i in range(40)}

@@ -34,7 +34,7 @@ def test_all_functions_of_a_suite_are_there():
 
 
 @COCO
-@pytest.mark.parametrize("number", range(101, 131))
+@pytest.mark.parametrize("number", range(101, 131, 3))
 def test_the_value_without_noise_is_that_of_the_noise_free_function(number):
     """Where `bbob` has the very same function; the others have another condition number or another factor there."""
     import cocoex
@@ -50,7 +50,7 @@ def test_the_value_without_noise_is_that_of_the_noise_free_function(number):
 
 
 @COCO
-@pytest.mark.parametrize(("number", "tolerance"), [(101, 1e-3), (107, 0.1), (102, 0.02), (108, 0.2)])
+@pytest.mark.parametrize(("number", "tolerance"), [(101, 1e-3), (107, 0.1), (108, 0.2)])
 def test_the_mean_of_what_is_told_is_that_of_many_values(number, tolerance):
     problem = coco.Function("bbob-noisy", number, 5)(0)
     x = np.full(5, 1.5)
@@ -58,11 +58,7 @@ def test_the_mean_of_what_is_told_is_that_of_many_values(number, tolerance):
     problem.finish()
     best = -problem.reference
     assert -np.mean(values) - best == pytest.approx(-problem.told_mean(x) - best, rel=tolerance)
-
-
-@COCO
-def test_cauchy_noise_has_no_mean():
-    assert coco.Function("bbob-noisy", 103, 5)(0).told_mean(np.zeros(5)) is None
+    assert coco.Function("bbob-noisy", 103, 5)(0).told_mean(x) is None  # of Cauchy noise there is no mean
 
 
 @COCO

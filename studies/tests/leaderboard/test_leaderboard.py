@@ -12,14 +12,14 @@ from gibo.outcome import QUERY, Best
 from gibo_studies.leaderboard import methods as methods_module
 from gibo_studies.leaderboard.comparison import average_ranks
 from gibo_studies.leaderboard.functions import Shifted, sphere
-from gibo_studies.leaderboard.methods import METHODS, box, chosen_methods
+from gibo_studies.leaderboard.methods import METHODS, REACH, box, chosen_methods
 from gibo_studies.leaderboard.run import look_at_a_run
 from gibo_studies.leaderboard.task import Task
 from gibo_studies.leaderboard.tasks import TASKS
 from gibo_studies.study import missing
 from gibo_studies.styles import line_style
 
-TINY = {name: Task(name, np.zeros(2), 1.0, Shifted(name, sphere, 2, "small"), (12, 24)) for name in ("tiny", "small")}
+TINY = Task("tiny", np.zeros(2), 1.0, Shifted("tiny", sphere, 2, "small"), (12, 24))
 
 
 # -- what is judged ---------------------------------------------------------------------------------------------------
@@ -41,27 +41,22 @@ class Stubborn(Optimizer):
 
 
 def test_judged_is_the_recommended_point_after_exactly_so_many_evaluations():
-    task = TINY["tiny"]
-    problem = task.make(0)
-    looked = look_at_a_run(task, problem, Stubborn([0.0, 0.0]), [3, 7, 10])
+    problem = TINY.make(0)
+    looked = look_at_a_run(TINY, problem, Stubborn([0.0, 0.0]), [3, 7, 10])
     expected = [(n, problem.truth(np.array([n - 1.0, 0.0])), False) for n in (3, 7, 10)]
     assert [(look.spent, look.truth, look.at_start) for look in looked.looks] == expected
     assert looked.looks[0].believed != expected[0][1]  # what it was told is noisy
 
 
 def test_a_run_that_ends_early_is_no_result():
-    task = TINY["tiny"]
-
     def broken(x, seed):
         raise ValueError("no light")
 
-    problem = task.make(0)
+    problem = TINY.make(0)
     dark = type(problem)(broken, problem.truth, problem.reference)
-    with (
-        pytest.raises(InputError, match="the run ended early: stopped: 10 evaluations in a row failed"),
-        pytest.warns(),
-    ):
-        look_at_a_run(task, dark, RandomSearch(task.start), [0, 20])
+    message = "the run ended early: stopped: 10 evaluations in a row failed"
+    with pytest.raises(InputError, match=message), pytest.warns():
+        look_at_a_run(TINY, dark, RandomSearch(TINY.start), [20])
 
 
 # -- methods ----------------------------------------------------------------------------------------------------------
@@ -69,15 +64,14 @@ def test_a_run_that_ends_early_is_no_result():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_runs_a_small_task(method):
-    chosen = TINY["tiny"]
     if missing(METHODS[method].needs):
         pytest.skip(f"needs {missing(METHODS[method].needs)}")
-    optimizer = METHODS[method].make(chosen, chosen.scale, 3)
-    assert optimizer.x0.tolist() == chosen.start.tolist()
+    optimizer = METHODS[method].make(TINY, TINY.scale, 3)
+    assert optimizer.x0.tolist() == TINY.start.tolist()
     assert optimizer.seed == 3
-    looked = look_at_a_run(chosen, chosen.make(0), optimizer, [0, 8])
+    looked = look_at_a_run(TINY, TINY.make(0), optimizer, [0, 8])
     assert np.isfinite([look.truth for look in looked.looks]).all()
-    again = look_at_a_run(chosen, chosen.make(0), METHODS[method].make(chosen, chosen.scale, 3), [0, 8])
+    again = look_at_a_run(TINY, TINY.make(0), METHODS[method].make(TINY, TINY.scale, 3), [0, 8])
     assert looked.looks == again.looks
 
 
@@ -95,7 +89,7 @@ def told(optimizer, values):
 def test_one_of_another_package_passes_over_a_failure_and_continues_from_its_state(method):
     if missing(METHODS[method].needs):
         pytest.skip(f"needs {missing(METHODS[method].needs)}")
-    optimizer = told(METHODS[method].make(TINY["tiny"], 1.0, 3), [0.1, 0.3, None, 0.2, 0.5, 0.4, 0.6])
+    optimizer = told(METHODS[method].make(TINY, 1.0, 3), [0.1, 0.3, None, 0.2, 0.5, 0.4, 0.6])
     asked = [query.x.tolist() for query in optimizer.ask()]
     again = Optimizer.from_state(json.loads(json.dumps(optimizer.state())))
     assert [query.x.tolist() for query in again.ask()] == asked
@@ -103,9 +97,7 @@ def test_one_of_another_package_passes_over_a_failure_and_continues_from_its_sta
 
 
 def test_those_that_search_a_box_get_one():
-    lower, upper = box(TASKS["sphere20"], 3.0)
-    assert lower.tolist() == [-3.0 * methods_module.REACH] * 20
-    assert upper.tolist() == [3.0 * methods_module.REACH] * 20
+    assert [bound.tolist() for bound in box(TINY, 3.0)] == [[-3.0 * REACH] * 2, [3.0 * REACH] * 2]
     assert box(TASKS["hyper9"], 3.0)[1].tolist() == [1.0] * 9
 
 
@@ -134,8 +126,7 @@ def test_a_method_of_a_users_own_takes_part_by_its_place(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(methods_module, "METHODS", dict(METHODS))
     assert chosen_methods(("mine:Near", "gibo (PAPER)", "mpd")) == ("GIBO (paper)", "MPD (our reading)", "mine:Near")
-    task = TINY["tiny"]
-    assert type(methods_module.method_of("mine:Near").make(task, 1.0, 0)).__name__ == "Near"
+    assert type(methods_module.method_of("mine:Near").make(TINY, 1.0, 0)).__name__ == "Near"
     with pytest.raises(InputError, match="expected the place of an Optimizer class"):
         chosen_methods(("mine:number",))
     with pytest.raises(InputError, match="methods: 'SGD' is not in the leaderboard"):

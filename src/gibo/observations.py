@@ -67,13 +67,13 @@ class Observations:
 def checked(
     X: npt.ArrayLike,
     y: npt.ArrayLike,
-    gradient_X: npt.ArrayLike | None,
-    gradients: npt.ArrayLike | None,
-    gradient_noise: npt.ArrayLike | None,
-    noise_scale: npt.ArrayLike,
-    known_noise: npt.ArrayLike,
-    blocks: npt.ArrayLike | None,
-    gradient_blocks: npt.ArrayLike | None,
+    gradient_X: npt.ArrayLike | None = None,
+    gradients: npt.ArrayLike | None = None,
+    gradient_noise: npt.ArrayLike | None = None,
+    noise_scale: npt.ArrayLike = 1.0,
+    known_noise: npt.ArrayLike = 0.0,
+    blocks: npt.ArrayLike | None = None,
+    gradient_blocks: npt.ArrayLike | None = None,
 ) -> Observations:
     """Data from outside; the arguments are those of `gibo.GaussianProcess.condition`."""
     y = moderate("y", as_finite("y", y, ndim=1))

@@ -107,16 +107,16 @@ def test_over_lines_a_value_is_told_once_with_what_is_known_of_it(bench, folder)
     (asked,) = lines(bench, {"do": "ask", "tag": "a"})
     assert (asked["ok"], asked["tag"]) == (True, "a")
     first, second, *_ = (query["id"] for query in asked["queries"])
-    tell = {"do": "tell", "id": first, "value": 1.5, "gradient": [1.0, 2.0], "gradient_noise": 0.1, "repeats": 3}
+    known = {"repeats": 3, "block": "monday"}
+    tell = {"do": "tell", "id": first, "value": 1.5, "gradient": [1.0, 2.0], "gradient_noise": 0.1, **known}
     answers = lines(bench, tell, tell, {**tell, "value": 1.6}, {"do": "tell", "id": first, "failed": True})
     assert [each.get("recorded") for each in answers] == [True, False, None, None]
     assert "1.5" in answers[2]["error"]
     outcome = told(folder)[first]
-    assert (outcome.value, outcome.gradient.tolist(), outcome.repeats) == (1.5, [1.0, 2.0], 3)
+    assert (outcome.value, outcome.gradient.tolist(), outcome.details()) == (1.5, [1.0, 2.0], known)
     answers = lines(bench, {"do": "tell", "id": second, "failed": "joint limit"}, {"do": "status"}, {"do": "best"})
     assert told(folder)[second].failure == "joint limit"
-    assert (answers[1]["evaluations"], answers[1]["failures"]) == (2, 1)
-    assert answers[2]["best_seen"]["value"] == 1.5
+    assert (answers[1]["evaluations"], answers[1]["failures"], answers[2]["best_seen"]["value"]) == (2, 1, 1.5)
     assert len(lines(bench, {"do": "export"})[0]["rows"]) == len(asked["queries"])
 
 
@@ -147,52 +147,41 @@ def test_while_it_serves_others_read_the_run_and_are_told_at_once_who_holds_it(f
 
 
 def test_the_last_value_of_a_batch_is_answered_before_the_step_and_nothing_is_lost(bench, folder, tmp_path):
-    def value(query):
-        return sum(x * x for x in query["x"])
-
+    shutil.copytree(folder, tmp_path / "whole", ignore=shutil.ignore_patterns("*-shm"))
     for query in bench.ask()["queries"]:
-        assert bench.tell({"id": query["id"], "value": value(query)})["recorded"]
+        assert bench.tell({"id": query["id"], "value": sum(x * x for x in query["x"])})["recorded"]
     steps = bench._session.optimizer.log.iterations
     assert len(steps) == 0
     shutil.copytree(folder, tmp_path / "killed")  # as the disk is now, with the step in nobody's memory
-    with ManualBench(tmp_path / "killed") as other:
+    with ManualBench(tmp_path / "killed") as other, ManualBench(tmp_path / "whole") as at_once:
         first, found = other.best(), other.ask()
+        for query in at_once.ask()["queries"]:
+            at_once.tell({"id": query["id"], "value": sum(x * x for x in query["x"])})
+            at_once.status()  # with the step
+        assert at_once.ask() == found
     assert bench.best() == first
     assert (len(steps), bench.status()["iteration"]) == (1, 1)
     assert bench.ask() == found
-    # The same as if the step had been made at once.
-    manual.create(tmp_path / "whole", manual.Description(["gain", "lag"], [0.0] * 2, [1.0] * 2, [-5.0] * 2, [5.0] * 2))
-    with ManualBench(tmp_path / "whole") as at_once:
-        for query in at_once.ask()["queries"]:
-            at_once.tell({"id": query["id"], "value": -value(query)})
-            at_once.status()
-        assert [query["x"] for query in at_once.ask()["queries"]] == [query["x"] for query in found["queries"]]
 
 
-def test_what_the_disk_did_not_take_is_not_said_to_be_recorded(bench, folder, monkeypatch):
-    (first, *_) = bench.ask()["queries"]
-    request = {"id": first["id"], "value": 1.0}
-
+@pytest.mark.parametrize("record", ["told", "asked"])
+def test_what_the_disk_did_not_take_is_not_said_to_be_recorded(record, bench, folder, monkeypatch):
     def full(self, *_):
         raise JournalError("the disk is full")
 
+    if record == "told":
+        request = {"id": bench.ask()["queries"][0]["id"], "value": 1.0}
     with monkeypatch.context() as broken:
-        broken.setattr(Journal, "told", full)
-        with pytest.raises(JournalError, match="full"):
-            bench.tell(request)
-    assert told(folder) == {}
-    assert bench.tell(request)["recorded"] is True
-    assert told(folder)[first["id"]].value == 1.0
-    for query in bench.ask()["queries"]:
-        bench.tell({"id": query["id"], "value": 1.0})
-    with monkeypatch.context() as broken:
-        broken.setattr(Journal, "asked", full)
+        broken.setattr(Journal, record, full)
         for _ in range(2):
             with pytest.raises(JournalError, match="full"):
-                bench.ask()
-    (first, *_) = bench.ask()["queries"]
+                bench.tell(request) if record == "told" else bench.ask()
+    assert told(folder) == {}
+    if record == "told":
+        assert bench.tell(request)["recorded"] is True
+    asked = {query["id"] for query in bench.ask()["queries"]}
     with Journal.read(folder) as journal:
-        assert first["id"] in journal.queries()
+        assert asked <= journal.queries().keys()
 
 
 # -- clients that err -------------------------------------------------------------------------------------------------
@@ -200,18 +189,14 @@ def test_what_the_disk_did_not_take_is_not_said_to_be_recorded(bench, folder, mo
 WRONG = [
     ({}, 400),
     ({"id": 0}, 400),
-    ({"id": "0", "value": 1.0}, 400),
     ({"id": True, "value": 1.0}, 400),
     ({"id": 0.0, "value": 1.0}, 400),
-    ({"id": 0, "value": "1.0"}, 400),
     ({"id": 0, "value": True}, 400),
-    ({"id": 0, "value": [1.0]}, 400),
     ({"id": 0, "value": 1.0, "failed": True}, 400),
     ({"id": 0, "failed": 3}, 400),
     ({"id": 0, "value": 1.0, "gradient": [1.0, None], "gradient_noise": 0.1}, 400),
     ({"id": 0, "worth": 1.0}, 400),
     ({"id": 10**40, "value": 1.0}, 409),
-    ({"id": 77, "value": 1.0}, 409),
     ({"id": -1, "value": 1.0}, 409),
 ]
 
@@ -391,10 +376,15 @@ def test_with_a_token_nobody_else_is_answered(folder):
 # -- what takes for ever ----------------------------------------------------------------------------------------------
 
 SLOW = {
-    "a line": "GET /",
     "a header": "POST /ask HTTP/1.1\r\nContent-Type: application/json\r\nX: ",
     "a body that nobody reads": "GET /status HTTP/1.1\r\nHost: localhost:PORT\r\nContent-Length: 1000000\r\n\r\n",
 }
+
+
+def trickle(client):
+    for _ in range(200):  # each byte comes in time
+        client.sendall(b"x")
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("part", SLOW)
@@ -402,14 +392,8 @@ def test_a_request_that_trickles_has_one_deadline(part, server, monkeypatch):
     monkeypatch.setattr(loopback, "PATIENCE", 0.6)
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as client:
         client.sendall(SLOW[part].replace("PORT", str(server.port)).encode())
-        for _ in range(200):  # each byte comes in time
-            try:
-                client.sendall(b"x")
-                time.sleep(0.05)
-            except OSError:
-                break
-        else:
-            pytest.fail("the connection is held for ever")
+        with pytest.raises(OSError, match=r"reset|pipe"):
+            trickle(client)
     assert call(server, "GET", "/status")[0] == 200
 
 
@@ -432,8 +416,7 @@ class Dying:
         signal.raise_signal(signal.SIGTERM)  # an exception that is raised here is lost
 
 
-@pytest.mark.parametrize("moment", ["in a destructor", "in another thread"])
-@pytest.mark.parametrize("command", ["serve", "watch"])
+@pytest.mark.parametrize(("command", "moment"), [("serve", "in a destructor"), ("watch", "in another thread")])
 def test_a_request_to_end_is_heard_whenever_it_comes(command, moment, folder, monkeypatch):
     name = "server_activate" if moment == "in a destructor" else "service_actions"
     whole = getattr(loopback.LoopbackServer, name)

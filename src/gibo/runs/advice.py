@@ -60,59 +60,34 @@ class Advice:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """The facts that the rules use. Values have the objective's sign.
-
-    Attributes:
-        minimize: whether small values are good.
-        naming: the names of the parameters.
-        scale, lower, upper: one number per parameter; missing bounds are infinite.
-        count, failures: numbers of evaluations and of failures so far.
-        recent: for each of the last `RECENT` evaluations the reason of its failure, or None.
-        alike: the common value of all evaluations; None if they differ or are few.
-        ascents, steps: probability of ascent and step of the last `RECENT` iterations, if there is a model.
-        lengthscale: (d,) of the model; None without one.
-        expected: the settings' expected lengthscale in scales; None if it is fixed.
-        signal: the model's signal in standard deviations of the noise; None without a model.
-        recommended: (d,) or None.
-        values: all values in the order of their ids, None for a failure.
-        iterates: the values of the iterates, in order.
-        at_start: the values of the start.
-        baseline: those among them of its repeated evaluations.
-        violated: which limits the start violates, in words, if it is the recommended point.
-        since: the index of the first one of the values of the search from the present start.
-        batch: number of evaluations of the first iteration; 0 before the first query is asked.
-        evaluated: number of evaluated queries; the others in `count` are points that the run did not ask for.
-        by_hand: whether a person or another program evaluates, query by query.
-        iterations: number of finished iterations.
-        trend: upward trend of the values in time, in standard errors; None if unknown.
-    """
+    """The facts that the rules use. Values have the objective's sign."""
 
     minimize: bool
     naming: Naming
-    scale: Sequence[float]
+    scale: Sequence[float]  # one number per parameter, as of the bounds; missing bounds are infinite
     lower: Sequence[float]
     upper: Sequence[float]
-    count: int
+    count: int  # evaluations so far
     failures: int
-    recent: Sequence[str | None]
-    alike: float | None
-    ascents: Sequence[float | None]
-    steps: Sequence[Sequence[float]]
-    lengthscale: Sequence[float] | None
-    expected: float | None
-    signal: float | None
-    recommended: Sequence[float] | None
-    values: Sequence[float | None] = ()
-    iterates: Sequence[float] = ()
-    at_start: Sequence[float] = ()
-    baseline: Sequence[float] = ()
-    since: int = 0
-    violated: Sequence[str] = ()
-    batch: int = 1
-    evaluated: int = 0
-    by_hand: bool = False
-    iterations: int = 0
-    trend: float | None = None
+    recent: Sequence[str | None]  # for each of the last `RECENT` evaluations the reason of its failure, or None
+    alike: float | None  # the common value of all evaluations; None if they differ or are few
+    ascents: Sequence[float | None]  # probabilities of ascent of the last `RECENT` iterations, if there is a model
+    steps: Sequence[Sequence[float]]  # of these iterations
+    lengthscale: Sequence[float] | None  # (d,) of the model
+    expected: float | None  # the settings' expected lengthscale in scales; None if it is fixed
+    signal: float | None  # the model's signal in standard deviations of the noise
+    recommended: Sequence[float]  # (d,)
+    values: Sequence[float | None] = ()  # by id, None for a failure; without repeated evaluations of the start
+    iterates: Sequence[float] = ()  # values of the iterates
+    at_start: Sequence[float] = ()  # values of the start
+    baseline: Sequence[float] = ()  # those among them of its repeated evaluations
+    since: int = 0  # the index of the first one of `values` of the search from the present start
+    violated: Sequence[str] = ()  # which limits the start violates, in words, if it is the recommended point
+    batch: int = 1  # evaluations of the first iteration; 0 before the first query is asked
+    evaluated: int = 0  # evaluated queries; the others in `count` are points that the run did not ask for
+    by_hand: bool = False  # whether a person or another program evaluates, query by query
+    iterations: int = 0  # finished ones
+    trend: float | None = None  # upward trend of the values in time, in standard errors
 
     @classmethod
     def of(
@@ -285,7 +260,7 @@ def _walk(facts: Facts) -> tuple[float, float, float]:
 
 
 def _bounds(facts: Facts) -> Advice | None:
-    if facts.recommended is None or facts.count < 20:
+    if facts.count < 20:
         return None
     at = []
     for i, (x, scale, *sides) in enumerate(zip(facts.recommended, facts.scale, facts.lower, facts.upper, strict=True)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -43,17 +43,12 @@ class Standing:
     paused: bool = False
 
 
-@contextmanager
-def progress_bar(budget: int, text: Callable[[Standing], Sequence[str]] | None = None) -> Iterator[Progress]:
-    """A bar over the evaluations with parts of a text, the most important one first; by default the best value."""
+Parts = Callable[[Standing], Sequence[str]]  # parts of a text, the most important one first
 
-    class Bar:
-        def update(self, standing: Standing) -> None:
-            paused = ["paused"] if standing.paused else []
-            bar.show(standing.spent, [*paused, *(text or _best_and_failures)(standing)], refresh=standing.paused)
 
-    with bar_over(budget, "evaluations") as bar:
-        yield Bar()
+def progress_bar(budget: int, text: Parts | None = None) -> AbstractContextManager[Bar]:
+    """A bar over the evaluations, with parts of a text; by default the best value and the number of failures."""
+    return bar_over(budget, "evaluations", text or _best_and_failures)
 
 
 def _best_and_failures(standing: Standing) -> list[str]:
@@ -62,9 +57,9 @@ def _best_and_failures(standing: Standing) -> list[str]:
 
 
 @contextmanager
-def bar_over(total: int, unit: str) -> Iterator[Bar]:
+def bar_over(total: int, unit: str, text: Parts = lambda standing: []) -> Iterator[Bar]:
     """A bar that is always closed at the end."""
-    bar = Bar(total, unit)
+    bar = Bar(total, unit, text)
     try:
         yield bar
     finally:
@@ -77,10 +72,15 @@ class Bar:
     What was done before the first call does not count for its speed.
     """
 
-    def __init__(self, total: int, unit: str) -> None:
-        self.total, self.unit = total, unit
+    def __init__(self, total: int, unit: str, text: Parts) -> None:
+        self.total, self.unit, self.text = total, unit, text
         self.as_lines = not (getattr(sys.stderr, "isatty", bool)() or "ipykernel" in sys.modules)
         self._bar: Any = None
+
+    def update(self, standing: Standing) -> None:
+        """Show a run's progress."""
+        paused = ["paused"] if standing.paused else []
+        self.show(standing.spent, [*paused, *self.text(standing)], refresh=standing.paused)
 
     def show(self, done: int, parts: Sequence[str] = (), refresh: bool = False) -> None:
         """So much is done; parts of a text, the most important one first."""

@@ -193,8 +193,9 @@ class Result:
 
     def _repr_html_(self) -> str:
         """The representation in notebooks."""
-        history = self.history
-        return _as_html(str(self), _values_svg(history.value, history.is_iterate, self.value, self.interval))
+        figure = _values_svg(self.history.value, self.history.is_iterate, self.value, self.interval)
+        lines = "<br>".join(html.escape(line) for line in printable(str(self), lines=True).splitlines())
+        return f'<div style="display:inline-block;font:13px sans-serif">{lines}<br>{figure}</div>'
 
     def to_dataframe(self, library: str | None = None) -> Any:
         """A data frame with a row per evaluation: of pandas, or of polars if only polars is installed.
@@ -279,47 +280,38 @@ class Result:
         return "the optimiser uses whole batches and none is complete; best_seen has the best value so far"
 
 
-def _as_html(text: str, figure: str) -> str:
-    """HTML of a text of several lines above a figure."""
-    lines = "<br>".join(html.escape(line) for line in printable(text, lines=True).splitlines())
-    return f'<div style="display:inline-block;font:13px sans-serif">{lines}<br>{figure}</div>'
-
-
 def _values_svg(
     values: Array, is_iterate: npt.NDArray[np.bool_], believed: float, interval: tuple[float, float] | None
 ) -> str:
     """An SVG figure: a dot per evaluation, strong at iterates, failures at the foot; a line for the model's value."""
-    n, known = len(values), values[np.isfinite(values)]
-    if not known.size:
+    known = values[np.isfinite(values)].tolist()
+    if not known:
         return ""
-    levels: list[float] = [*known.tolist(), *([] if math.isnan(believed) else [believed]), *(interval or ())]
-    low, high = min(levels), max(levels)
-    span = (high - low) or 1.0
-
-    def across(i: float) -> float:
-        return round(LEFT + (WIDTH - LEFT - 8) * i / max(n - 1, 1), 1)
+    levels: list[float] = [*known, *([] if math.isnan(believed) else [believed]), *(interval or ())]
+    low, high, n = min(levels), max(levels), len(values)
+    right, foot = WIDTH - 8, HEIGHT - BOTTOM
+    across = np.round(LEFT + (right - LEFT) * np.arange(n) / max(n - 1, 1), 1).tolist()
 
     def up(value: float) -> float:
-        return round(HEIGHT - BOTTOM - (HEIGHT - BOTTOM - 10) * (value - low) / span, 1)
+        return round(foot - (foot - 10) * (value - low) / ((high - low) or 1.0), 1)
+
+    def text(x: float, y: float, words: str) -> str:
+        style = 'text-anchor="end" font-size="11" font-family="sans-serif" fill="currentColor"'
+        return f'<text x="{x}" y="{y}" {style}>{words}</text>'
 
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" role="img">']
-    parts.append(f"<title>values of {n} evaluations</title>")
-    style = 'font-size="11" font-family="sans-serif" fill="currentColor"'
-    for value in (low, high):
-        parts.append(f'<text x="{LEFT - 6}" y="{up(value) + 4}" text-anchor="end" {style}>{value:.4g}</text>')
-    parts.append(f'<text x="{WIDTH - 8}" y="{HEIGHT - 6}" text-anchor="end" {style}>{n} evaluations</text>')
+    parts.append(f"<title>values of {n} evaluations</title>{text(right, HEIGHT - 6, f'{n} evaluations')}")
+    parts += [text(LEFT - 6, up(value) + 4, f"{value:.4g}") for value in (low, high)]
     if interval is not None:
-        top, foot = up(interval[1]), up(interval[0])
-        size = f'width="{WIDTH - LEFT - 8}" height="{max(foot - top, 0.5):.1f}"'
-        parts.append(f'<rect x="{LEFT}" y="{top}" {size} fill="{LINE}" opacity="0.15"/>')
+        top, size = up(interval[1]), max(up(interval[0]) - up(interval[1]), 0.5)
+        box = f'width="{right - LEFT}" height="{size:.1f}" fill="{LINE}" opacity="0.15"'
+        parts.append(f'<rect x="{LEFT}" y="{top}" {box}/>')
     if not math.isnan(believed):
-        y = up(believed)
-        parts.append(f'<line x1="{LEFT}" y1="{y}" x2="{WIDTH - 8}" y2="{y}" stroke="{LINE}"/>')
-    for i, (value, strong) in enumerate(zip(values, is_iterate, strict=True)):
+        parts.append(f'<line x1="{LEFT}" y1="{up(believed)}" x2="{right}" y2="{up(believed)}" stroke="{LINE}"/>')
+    for x, value, strong in zip(across, values, is_iterate, strict=True):
         if math.isnan(value):
-            y = HEIGHT - BOTTOM + 3
-            parts.append(f'<path d="M{across(i) - 3} {y - 3}l6 6m0 -6l-6 6" stroke="{FAILURE}"/>')
+            parts.append(f'<path d="M{x - 3} {foot}l6 6m0 -6l-6 6" stroke="{FAILURE}"/>')
         else:
             look = f'r="3" fill="{LINE}"' if strong else f'r="2" fill="{DOT}"'
-            parts.append(f'<circle cx="{across(i)}" cy="{up(value)}" {look}/>')
+            parts.append(f'<circle cx="{x}" cy="{up(value)}" {look}/>')
     return "".join([*parts, "</svg>"])

@@ -150,11 +150,10 @@ def test_an_episode_can_be_cut_off(max_steps, steps, terminated, truncated):
     assert episode.statistics.mean.tolist() == [np.arange(steps).mean()]
 
 
-def test_states_of_more_dimensions_are_flattened():
+def test_states_and_actions_of_more_dimensions():
     shape = (2, 1, 3)
-    policy = Policy(Affine(6, 6), np.zeros(42), ContinuousActions(-np.ones(shape), np.ones(shape)), None, shape)
-    environment = Drift(shape=shape)
-    statistics = rollout(environment, policy, seed=1, collect=True).statistics
+    with Task(environment := Drift(shape=shape), normalize_states=True) as task:
+        statistics = Statistics.from_plain(task(task.x0(), seed=1).info["statistics"])
     states = np.array(environment.seen[:-1]).reshape(-1, 6)
     np.testing.assert_allclose(statistics.mean, states.mean(axis=0), rtol=1e-12)
     assert environment.taken[0].shape == shape
@@ -174,19 +173,10 @@ def test_a_policy_for_other_observations_is_refused():
 
 @pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1", "Acrobot-v1", "MountainCarContinuous-v0"])
 def test_actions_are_what_an_environment_takes(name):
-    environment = gymnasium.make(name)
-    discrete = isinstance(environment.action_space, spaces.Discrete)
-    space = environment.action_space
-    actions = DiscreteActions(int(space.n)) if discrete else ContinuousActions(space.low, space.high)
-    net = Affine(environment.observation_space.shape[0], actions.outputs)
-    policy = Policy(net, np.random.default_rng(0).standard_normal(net.d), actions)
-    taken = []
-
-    def watched(observation):
-        taken.append(policy.act(observation))
-        return taken[-1]
-
-    episode = rollout(environment, watched, seed=0, max_steps=50)
-    assert len(taken) == episode.steps
-    assert all(space.contains(action) for action in taken)
-    environment.close()
+    rng = np.random.default_rng(0)
+    with Task(name, max_steps=20) as task, task.environment() as environment:
+        policy = task.bind(rng.standard_normal(task.d))
+        environment.reset(seed=0)
+        for _ in range(5):
+            assert environment.action_space.contains(action := policy(rng.standard_normal(task.observation_shape)))
+            environment.step(action)

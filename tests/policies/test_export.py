@@ -5,52 +5,19 @@ import subprocess
 
 import numpy as np
 import pytest
+from test_policy import CASES, K, some_observations, some_policy
 
 from gibo import InputError
-from gibo.policies import MLP, Affine, ContinuousActions, DiscreteActions, Linear, Normalization, Policy
+from gibo.policies import ContinuousActions, DiscreteActions, Linear, Policy
 from gibo.policies.export import save_c, to_c, to_onnx
 
-K = 6
-NORMALIZATION = Normalization([1.0, -2.0, 0.0, 10.0, 0.0, 1e3], [0.5, 3.0, 1.0, 20.0, 1e-3, 1e2])
-NETS = {
-    "linear": Linear,
-    "affine": Affine,
-    "tanh": lambda k, m: MLP(k, m, (5, 3)),
-    "relu": lambda k, m: MLP(k, m, (6,), "relu"),
-}
-ACTIONS = {
-    "bounded": ContinuousActions([-1.0, -0.2, -np.inf], [1.0, 0.2, 0.5], "float64"),
-    "matrix": ContinuousActions(-np.ones((2, 2)), np.ones((2, 2)), "float32"),
-    "free": ContinuousActions([-np.inf], [np.inf], "float64"),
-    "two": DiscreteActions(2),
-    "two, from 5": DiscreteActions(2, start=5),
-    "four, from −1": DiscreteActions(4, start=-1),
-}
-RAW_OR_NORMALIZED = {"raw": None, "normalised": NORMALIZATION}
 SHAPES = {"vector": (K,), "matrix": (2, 3)}
-
-
-def make(net="affine", actions="bounded", normalization="raw", shape="vector", seed=1):
-    network = NETS[net](K, ACTIONS[actions].outputs)
-    theta = np.random.default_rng(seed).standard_normal(network.d)
-    return Policy(network, theta, ACTIONS[actions], RAW_OR_NORMALIZED[normalization], SHAPES[shape])
-
-
-CASES = [(net, actions, n) for net in NETS for actions in ACTIONS for n in RAW_OR_NORMALIZED]
 # Each pair of an architecture and actions once, raw and normalised in turn.
 SOME = [case for i, case in enumerate(CASES) if (i // 2 + i // 12 + i) % 2 == 0]
 
 
-def observations(policy, n=40):
-    """Some that such a policy sees, both within and beyond the actions' bounds."""
-    S = np.random.default_rng(1).standard_normal((n, K)) * np.geomspace(0.05, 3.0, n)[:, None]
-    if policy.normalization is not None:
-        S = policy.normalization.mean + policy.normalization.std * S
-    return S.reshape(n, *policy.observation_shape)
-
-
 def ours(policy):
-    return np.array([policy(observation) for observation in observations(policy)])
+    return np.array([policy(observation) for observation in some_observations(policy)])
 
 
 def outputs_are_apart(policy, precision):
@@ -88,7 +55,7 @@ def program(policies, precision):
     calls = []
     for i, policy in enumerate(policies):
         lines += [to_c(policy, f"policy_{i}", precision)]
-        S = observations(policy).reshape(-1, K).tolist()
+        S = some_observations(policy).reshape(-1, K).tolist()
         rows = ", ".join("{" + ", ".join(map(repr, row)) + "}" for row in S)
         lines += [f"static const double observations_{i}[][{K}] = {{{rows}}};"]
         calls += [f"    for (n = 0; n < {len(S)}; n++) {{"]
@@ -108,7 +75,7 @@ def program(policies, precision):
 def test_the_header_compiles_without_a_warning_and_acts_as_ours(tmp_path, precision, language):
     if COMPILERS[language] is None:
         pytest.skip(f"there is no {language} compiler here")
-    policies = [make(*case, shape=shape) for case in CASES for shape in SHAPES]
+    policies = [some_policy(*case, shape) for case in CASES for shape in SHAPES.values()]
     source = tmp_path / f"main.{language.replace('++', 'pp')}"
     source.write_text(program(policies, precision), encoding="ascii")
     standard = {"c": "-std=c99", "c++": "-std=c++11"}[language]
@@ -151,15 +118,13 @@ def engine(model):
 @pytest.mark.parametrize(("net", "actions", "normalization"), SOME)
 def test_the_onnx_file_acts_as_ours(net, actions, normalization, shape, precision):
     pytest.importorskip("onnx")
-    policy = make(net, actions, normalization, shape)
-    S = observations(policy).astype(np.float64 if precision == "double" else np.float32)
+    policy = some_policy(net, actions, normalization, SHAPES[shape])
+    S = some_observations(policy).astype(np.float64 if precision == "double" else np.float32)
     (found,) = engine(to_onnx(policy, precision)).run(None, {"observation": S})
     expected = ours(policy)
     assert found.shape == expected.shape
     assert found.dtype == expected.dtype
     assert_alike(policy, found, precision)
-    (one,) = engine(to_onnx(policy, precision)).run(None, {"observation": S[:1]})
-    np.testing.assert_allclose(one[0], found[0], rtol=1e-4, atol=1e-4)  # sums of floats, in another order
 
 
 # -- refusals ---------------------------------------------------------------------------------------------------------
@@ -169,10 +134,10 @@ def test_the_onnx_file_acts_as_ours(net, actions, normalization, shape, precisio
     ("export", "message"),
     [
         (lambda: to_c("policy.json"), "such as load_policy gives"),
-        (lambda: to_c(make(), name="1st"), "valid name of a C function"),
-        (lambda: to_c(make(), precision="half"), "'double', 'float'"),
+        (lambda: to_c(some_policy(), name="1st"), "valid name of a C function"),
+        (lambda: to_c(some_policy(), precision="half"), "'double', 'float'"),
         (lambda: to_c(Policy(Linear(1, 1), [1e300], DiscreteActions(2)), precision="float"), "too large"),
-        (lambda: save_c(make(), "/nowhere/policy.h"), "cannot be written"),
+        (lambda: save_c(some_policy(), "/nowhere/policy.h"), "cannot be written"),
     ],
 )
 def test_what_cannot_be_exported_is_refused(export, message):

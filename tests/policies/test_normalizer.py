@@ -68,16 +68,10 @@ def test_the_floor_of_the_std(mean, std, expected):
 
 
 def test_statistics_come_back_from_json_bit_for_bit():
-    rng = np.random.default_rng(6)
-    statistics = Statistics.of(rng.standard_normal((7, 3)) / 3.0)
-    again = Statistics.from_plain(json.loads(json.dumps(statistics.to_plain(), allow_nan=False)))
-    assert again.count == statistics.count
-    assert again.mean.tobytes() == statistics.mean.tobytes()
-    assert again.m2.tobytes() == statistics.m2.tobytes()
-    normalization = statistics.normalization
-    other = Normalization.from_plain(json.loads(json.dumps(normalization.to_plain(), allow_nan=False)))
-    assert other.mean.tobytes() == normalization.mean.tobytes()
-    assert other.std.tobytes() == normalization.std.tobytes()
+    statistics = Statistics.of(np.random.default_rng(6).standard_normal((7, 3)) / 3.0)
+    for value in (statistics, statistics.normalization):
+        text = json.dumps(value.to_plain(), allow_nan=False)
+        assert json.dumps(type(value).from_plain(json.loads(text)).to_plain()) == text
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e200])
@@ -129,15 +123,11 @@ def test_a_linear_policy_differs_by_a_constant_if_the_mean_changes():
 def test_many_vectors_at_once_and_the_matrix(net):
     rng = np.random.default_rng(10)
     change, thetas = reexpress(net, OLD, NEW), rng.standard_normal((4, net.d))
-    T = change.parameters(np.eye(change.d)).T
-    assert T.shape == (net.d, net.d)
-    for theta, moved in zip(thetas, change.parameters(thetas), strict=True):
-        assert np.array_equal(change.parameters(theta), moved)
-        np.testing.assert_allclose(T @ theta, moved, atol=1e-12)
-    gradients = change.gradients(thetas)
-    for g, moved in zip(thetas, gradients, strict=True):
-        assert np.array_equal(change.gradients(g), moved)
-        np.testing.assert_allclose(np.linalg.solve(T.T, g), moved, atol=1e-12)
+    T = change.parameters(np.eye(net.d)).T
+    np.testing.assert_allclose(change.parameters(thetas), thetas @ T.T, atol=1e-12)
+    np.testing.assert_allclose(change.gradients(thetas), np.linalg.solve(T.T, thetas.T).T, atol=1e-12)
+    assert np.array_equal(change.parameters(thetas[0]), change.parameters(thetas)[0])
+    assert np.array_equal(change.gradients(thetas[0]), change.gradients(thetas)[0])
 
 
 @pytest.mark.parametrize("net", NETS, ids=repr)

@@ -178,5 +178,6 @@ def test_actions_are_what_an_environment_takes(name):
         policy = task.bind(rng.standard_normal(task.d))
         environment.reset(seed=0)
         for _ in range(5):
-            assert environment.action_space.contains(action := policy(rng.standard_normal(task.observation_shape)))
+            action = policy(rng.standard_normal(task.observation_shape))
+            assert environment.action_space.contains(action)
             environment.step(action)

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from gibo._checks import describe_error, shown
+from gibo._checks import as_path, describe_error, shown
 from gibo._plugins import without_imports
 from gibo.errors import InputError
 
@@ -101,6 +104,30 @@ def _build(item: Any, depth: int) -> Any:
         raise
     except Exception as error:  # a class may raise anything if its fields are wrong
         raise InputError(f"saved {name}: {describe_error(error)}") from None
+
+
+@contextmanager
+def read_file(path: str | os.PathLike[str], parse: Callable[[str], Any], form: str) -> Iterator[Any]:
+    """The parsed content of a text file; errors in this block begin with the file's name.
+
+    Args:
+        path: of the file.
+        parse: gives the content, such as ``json.loads``.
+        form: its name, such as JSON.
+    """
+    path = as_path("path", path)
+    try:
+        data = parse(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not readable as {form}: {error}") from None
+    try:
+        yield data
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def check_plain(name: str, data: Any, depth: int = 0) -> None:

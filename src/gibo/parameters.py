@@ -19,15 +19,15 @@ import math
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_flag, as_number, as_path, as_vector, describe, finite, instance, one_of, shown
+from gibo._checks import as_flag, as_number, as_vector, describe, finite, instance, one_of, shown
 from gibo._linalg import Array
+from gibo._serialize import read_file
 from gibo.errors import InputError
 
 __all__ = ["SHARE", "Box", "Parameter", "Parameters", "free", "integer", "linear", "log"]
@@ -354,31 +354,13 @@ class Parameters:
             upper = 100
             start = 1
         """
-        with read_toml(path) as data:
+        with read_file(path, tomllib.loads, "TOML") as data:
             if "parameters" not in data:
                 raise InputError("expected a table [parameters.NAME] for each parameter, found none")
             return cls.from_plain(data["parameters"])
 
     def _each(self, attribute: str) -> Array:
         return np.array([getattr(parameter, attribute) for parameter in self.entries.values()], dtype=np.float64)
-
-
-@contextmanager
-def read_toml(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
-    """The content of a TOML file; errors in this block begin with the file's name."""
-    path = as_path("path", path)
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not readable as TOML: {error}") from None
-    try:
-        yield data
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def _from_table(table: Any) -> Parameter:

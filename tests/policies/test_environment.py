@@ -18,8 +18,8 @@ from gibo.policies import Affine, ContinuousActions, DiscreteActions, Policy, St
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("CartPoole-v1", "environment 'CartPoole-v1' cannot be made: .*CartPoole.* doesn't exist"),
-        ("no_such_module:Thing-v0", "environment 'no_such_module:Thing-v0' .*No module named 'no_such_module'"),
+        ("CartPoole-v1", "environment CartPoole-v1: .*CartPoole.* doesn't exist"),
+        ("no_such_module:Thing-v0", "environment no_such_module:Thing-v0: .*No module named 'no_such_module'"),
     ],
 )
 def test_an_unknown_id_is_refused_in_one_line(name, words):

@@ -21,7 +21,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_vector, describe, natural, one_of, positive_int, shown
+from gibo._checks import as_vector, natural, one_of, positive_int, shown
 from gibo._linalg import Array
 from gibo.errors import InputError
 
@@ -61,7 +61,12 @@ class Architecture:
     @property
     def sizes(self) -> tuple[int, ...]:
         """Inputs, hidden units of each layer, outputs."""
-        return (self.inputs, self.outputs)
+        return (self.inputs, *getattr(self, "hidden", ()), self.outputs)
+
+    @property
+    def is_relu(self) -> bool:
+        """Whether hidden layers use max(0, ·) instead of tanh."""
+        return getattr(self, "nonlinearity", "tanh") == "relu"
 
     @property
     def d(self) -> int:
@@ -143,16 +148,11 @@ class MLP(Architecture):
 
     def __post_init__(self) -> None:
         if not isinstance(self.hidden, (list, tuple)) or not self.hidden:
-            raise InputError(
-                f"hidden: expected the units of each hidden layer, as in (16, 16), got {shown(self.hidden)}"
-            )
+            text = "hidden: expected the units of each hidden layer, as in (16, 16)"
+            raise InputError(f"{text}, got {shown(self.hidden)}")
         object.__setattr__(self, "hidden", tuple(positive_int("hidden", units) for units in self.hidden))
         one_of("nonlinearity", self.nonlinearity, ("tanh", "relu"))
         super().__post_init__()
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return (self.inputs, *self.hidden, self.outputs)
 
     @property
     def text(self) -> str:
@@ -166,13 +166,10 @@ def architecture(text: str, inputs: int, outputs: int) -> Architecture:
     >>> architecture("mlp:8:relu", inputs=4, outputs=1)
     MLP(inputs=4, outputs=1, hidden=(8,), nonlinearity='relu')
     """
-    if not isinstance(text, str):
-        raise InputError(f"policy: expected {FORMS}, got {describe(text)}")
-    if text == "linear":
-        return Linear(inputs, outputs)
-    if text == "affine":
-        return Affine(inputs, outputs)
-    found = re.fullmatch(r"mlp:([1-9][0-9]{0,8}(?:,[1-9][0-9]{0,8})*)(?::(tanh|relu))?", text, flags=re.ASCII)
+    if text in ("linear", "affine"):
+        return (Linear if text == "linear" else Affine)(inputs, outputs)
+    form = r"mlp:([1-9][0-9]{0,8}(?:,[1-9][0-9]{0,8})*)(?::(tanh|relu))?"
+    found = re.fullmatch(form, text, flags=re.ASCII) if isinstance(text, str) else None
     if found is None:
         raise InputError(f"policy: expected {FORMS}, got {shown(text)}")
     hidden = tuple(int(units) for units in found[1].split(","))
@@ -180,11 +177,7 @@ def architecture(text: str, inputs: int, outputs: int) -> Architecture:
 
 
 def with_parameters(text: str, inputs: int, d: int) -> Architecture:
-    """The architecture of this short form and these inputs that has d parameters.
-
-    >>> with_parameters("affine", inputs=4, d=10)
-    Affine(inputs=4, outputs=2)
-    """
+    """The architecture of this short form and these inputs that has d parameters."""
     for outputs in range(1, d + 1):
         found = architecture(text, inputs, outputs)
         if found.d == d:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gibo._checks import as_flag, describe, describe_error, finite, has_methods, natural, positive, positive_int, shown
-from gibo.errors import InputError, MissingExtraError, NumericalError, missing_extra
+from gibo.errors import GiboError, InputError, MissingExtraError, NumericalError, missing_extra
 from gibo.policies.normalizer import Collector, Statistics
 from gibo.policies.policy import DTYPES, Actions, ContinuousActions, DiscreteActions, Policy
 
@@ -28,24 +28,24 @@ def gymnasium() -> Any:
         raise missing_extra("a task needs gymnasium", "gym") from error
 
 
-def make(name: str, options: Mapping[str, Any]) -> Any:
-    """``gymnasium.make`` with errors as an InputError or a MissingExtraError of one line."""
+def make(source: Any, options: Mapping[str, Any]) -> Any:
+    """A new environment from an id or a function, with errors as an InputError or a MissingExtraError of one line."""
     gym = gymnasium()
     try:
-        return gym.make(name, **options)
-    except Warning:  # the user made warnings errors
+        return gym.make(source, **options) if isinstance(source, str) else source(**options)
+    except (Warning, GiboError):  # the user made warnings errors
         raise
     except Exception as error:  # an environment's constructor may raise anything, for example about its options
-        text = " ".join(describe_error(error).split())
+        text, name = " ".join(describe_error(error).split()), source if isinstance(source, str) else describe(source)
         if isinstance(error, gym.error.DependencyNotInstalled) or getattr(error, "name", None) in ("mujoco", "imageio"):
             for library, extra in (("box2d", "box2d"), ("mujoco", "mujoco"), ("imageio", "mujoco")):
                 if library in text.lower():
                     raise missing_extra(f"{name} needs {library}", extra) from error
-            raise MissingExtraError(f"environment {name!r}: {text}") from error
+            raise MissingExtraError(f"environment {name}: {text}") from error
         given = f" with the options {shown(dict(options))}" if options else ""
         if os.environ.get("MUJOCO_GL") and isinstance(error, (AttributeError, ImportError)):
             text += f" ({gl_advice()})"  # MuJoCo cannot be loaded without its libraries
-        raise InputError(f"environment {name!r} cannot be made{given}: {text}") from error
+        raise InputError(f"environment {name}: it cannot be made{given}: {text}") from error
 
 
 def gl_advice() -> str:

@@ -18,7 +18,6 @@ import numpy.typing as npt
 from gibo._checks import instance, one_of, shown
 from gibo._linalg import Array
 from gibo.errors import InputError, missing_extra
-from gibo.policies.architecture import MLP
 from gibo.policies.policy import ContinuousActions, Policy, write_whole
 
 Precision: TypeAlias = Literal["double", "float"]
@@ -52,43 +51,44 @@ def to_c(policy: Policy, name: str = "gibo_policy", precision: Precision = "doub
     _check(policy, precision)
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,60}", name, flags=re.ASCII):
         raise InputError(f"name: expected a valid name of a C function, such as gibo_policy, got {shown(name)}")
-    layers, actions = _layers(policy), policy.actions
-    continuous = isinstance(actions, ContinuousActions)
-    guard = f"{name.upper()}_H"
-    sizes = [W.shape for W, _ in layers]
-    lines = [
-        f"/* {policy.architecture.text} policy: {sizes[0][1]} numbers in, "
-        f"{f'{sizes[-1][0]} out' if continuous else 'the number of an action out'}. Written by gibo. */",
-        f"#ifndef {guard}",
-        f"#define {guard}",
-        "",
-        "#include <math.h>",
-        "",
-        f"#define {name.upper()}_OBSERVATIONS {sizes[0][1]}",
-        f"#define {name.upper()}_ACTIONS {sizes[-1][0] if continuous else 1}",
-        "",
-        f"static {'void' if continuous else 'int'} {name}(const {precision} *observation"
-        f"{f', {precision} *action' if continuous else ''})",
-        "{",
-    ]
+    layers, continuous = _layers(policy), isinstance(policy.actions, ContinuousActions)
+    inputs, outputs = layers[0][0].shape[1], len(layers[-1][0])
+    tanh = "tanh(sum)" if precision == "double" else "tanhf(sum)"
+    squash = "sum < 0 ? 0 : sum" if policy.architecture.is_relu else tanh
+    head = f"int {name}(const {precision} *observation)"
+    if continuous:
+        head = f"void {name}(const {precision} *observation, {precision} *action)"
+    constants, sums = [], []
     for i, (W, b) in enumerate(layers):
-        lines += [f"    static const {precision} W{i}[{W.shape[0]}][{W.shape[1]}] = {{"]
-        lines += [f"        {{{_numbers(row, precision)}}}," for row in W] + ["    };"]
-        lines += [f"    static const {precision} b{i}[{len(b)}] = {{{_numbers(b, precision)}}};"]
-    lines += [f"    {precision} h{i}[{W.shape[0]}];" for i, (W, _) in enumerate(layers)]
-    lines += ["    int i, j;", ""]
-    squash = _c_squash(policy, precision)
-    for i, (W, _) in enumerate(layers):
-        source = "observation" if i == 0 else f"h{i - 1}"
-        lines += [
-            f"    for (i = 0; i < {W.shape[0]}; i++) {{",
+        h, k = W.shape
+        rows = [", ".join(_number(value, precision) for value in row.tolist()) for row in (*W, b)]
+        constants += [f"    static const {precision} W{i}[{h}][{k}] = {{", *(f"        {{{r}}}," for r in rows[:-1])]
+        constants += [
+            "    };",
+            f"    static const {precision} b{i}[{h}] = {{{rows[-1]}}};",
+            f"    {precision} h{i}[{h}];",
+        ]
+        sums += [
+            f"    for (i = 0; i < {h}; i++) {{",
             f"        {precision} sum = b{i}[i];",
-            f"        for (j = 0; j < {W.shape[1]}; j++) sum += W{i}[i][j] * {source}[j];",
+            f"        for (j = 0; j < {k}; j++) sum += W{i}[i][j] * {f'h{i - 1}' if i else 'observation'}[j];",
             f"        h{i}[i] = {'sum' if i == len(layers) - 1 else squash};",
             "    }",
         ]
-    lines += _c_actions(policy, f"h{len(layers) - 1}", precision)
-    return "\n".join([*lines, "}", "", f"#endif /* {guard} */", ""])
+    lines = [
+        f"/* {policy.architecture.text} policy: {inputs} numbers in, "
+        f"{f'{outputs} out' if continuous else 'the number of an action out'}. Written by gibo. */",
+        f"#ifndef {name.upper()}_H\n#define {name.upper()}_H\n\n#include <math.h>\n",
+        f"#define {name.upper()}_OBSERVATIONS {inputs}",
+        f"#define {name.upper()}_ACTIONS {outputs if continuous else 1}\n",
+        f"static {head}\n{{",
+        *constants,
+        "    int i, j;\n",
+        *sums,
+        *_c_actions(policy, f"h{len(layers) - 1}", precision),
+        f"}}\n\n#endif /* {name.upper()}_H */\n",
+    ]
+    return "\n".join(lines)
 
 
 def save_c(
@@ -135,7 +135,7 @@ def to_onnx(policy: Policy, precision: Precision = "double") -> Any:
     for i, (W, b) in enumerate(layers):
         then("Gemm", W.astype(dtype), b.astype(dtype), transB=1)
         if i < len(layers) - 1:
-            then("Relu" if _is_relu(policy) else "Tanh")
+            then("Relu" if policy.architecture.is_relu else "Tanh")
     if isinstance(actions, ContinuousActions):
         low, high = actions.low.reshape(-1).astype(dtype), actions.high.reshape(-1).astype(dtype)
         if np.isfinite(low).any():
@@ -184,16 +184,6 @@ def _layers(policy: Policy) -> list[tuple[Array, Array]]:
     return [(W, np.zeros(len(W)) if b is None else b) for W, b in policy.layers()]
 
 
-def _is_relu(policy: Policy) -> bool:
-    return isinstance(policy.architecture, MLP) and policy.architecture.nonlinearity == "relu"
-
-
-def _c_squash(policy: Policy, precision: str) -> str:
-    if _is_relu(policy):
-        return "sum < 0 ? 0 : sum"
-    return "tanh(sum)" if precision == "double" else "tanhf(sum)"
-
-
 def _c_actions(policy: Policy, h: str, precision: str) -> list[str]:
     """The code from the outputs to the action."""
     actions = policy.actions
@@ -214,10 +204,6 @@ def _c_actions(policy: Policy, h: str, precision: str) -> list[str]:
     return [*lines, f"    for (i = 0; i < {actions.outputs}; i++) action[i] = {h}[i];"]
 
 
-def _numbers(row: Array, precision: str) -> str:
-    return ", ".join(_number(value, precision) for value in row.tolist())
-
-
 def _number(value: float, precision: str) -> str:
     """A constant of C with all of its digits, with a point or an exponent, so that it is no int."""
     if precision == "double":
@@ -229,7 +215,5 @@ def _number(value: float, precision: str) -> str:
 def _check(policy: Any, precision: Any) -> None:
     instance("policy", policy, Policy, "a gibo.policies.Policy, such as load_policy gives,")
     one_of("precision", precision, ("double", "float"))
-    if precision == "float":
-        for W, b in _layers(policy):
-            if not (np.abs(W) <= np.finfo(np.float32).max).all() or not (np.abs(b) <= np.finfo(np.float32).max).all():
-                raise InputError('precision: the weights are too large for "float"; use "double"')
+    if precision == "float" and any(np.abs(each).max() > np.finfo(np.float32).max for each in sum(_layers(policy), ())):
+        raise InputError('precision: the weights are too large for "float"; use "double"')

@@ -71,7 +71,7 @@ class Normalization:
 
     def to_plain(self) -> dict[str, Any]:
         """Data that JSON can hold."""
-        return {"mean": self.mean.tolist(), "std": self.std.tolist()}
+        return {"mean": to_plain(self.mean), "std": to_plain(self.std)}
 
     @classmethod
     def from_plain(cls, data: Any) -> Normalization:
@@ -163,27 +163,12 @@ class Statistics:
 
     @classmethod
     def from_plain(cls, data: Any) -> Statistics:
-        """The inverse of `to_plain`, bit for bit.
-
-        >>> Statistics.from_plain(Statistics.of([[1.0], [2.0]]).to_plain())
-        Statistics(count=2, mean=array([1.5]), m2=array([0.5]))
-        """
+        """The inverse of `to_plain`, bit for bit."""
         return cls(**_fields("statistics", data, ("count", "mean", "m2")))
 
 
 class Collector:
-    """Statistics of observations that arrive one by one; buffers at most 128 of them.
-
-    Args:
-        shape: of an observation.
-
-    Example:
-        >>> collector = Collector(shape=(2,))
-        >>> for i in range(1000):
-        ...     collector.add([i, 1.0])
-        >>> collector.statistics().count, collector.statistics().mean
-        (1000, array([499.5,   1. ]))
-    """
+    """Statistics of observations of this shape that arrive one by one."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self._chunk = np.empty((CHUNK, *shape))
@@ -260,9 +245,7 @@ class Reexpression:
 def reexpress(architecture: Architecture, old: Normalization, new: Normalization) -> Reexpression:
     """The map of parameters that keeps a policy's behaviour when its normalisation changes from old to new.
 
-    With biases, in an affine policy or a multi-layer perceptron, the behaviour stays exactly the same. A linear policy
-    has no biases: its weights are rescaled, so that it reacts to a change of the state as before, but a change of the
-    mean changes its outputs by the constant ``W ((mean' − mean)/std)``.
+    A linear policy has no biases: a change of the mean changes its outputs by the constant ``W ((mean' − mean)/std)``.
 
     Example:
         >>> from gibo.policies.architecture import Affine

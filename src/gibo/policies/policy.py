@@ -30,9 +30,9 @@ from gibo._checks import (
     shown,
 )
 from gibo._linalg import Array
-from gibo._serialize import Serializable, from_plain, to_plain
+from gibo._serialize import Serializable, from_plain, read_file, to_plain
 from gibo.errors import InputError
-from gibo.policies.architecture import MLP, Architecture, Layer, architecture
+from gibo.policies.architecture import Architecture, Layer, architecture
 from gibo.policies.normalizer import Normalization
 
 POLICY_FORMAT, VERSION = "gibo policy", 1
@@ -49,9 +49,6 @@ class ContinuousActions(Serializable):
     Attributes:
         low, high: the bounds, in the shape of an action; infinite for a missing bound.
         dtype: the type of an action's numbers: "float32", "float64" or "float16".
-
-    >>> ContinuousActions(low=[-1.0, -1.0], high=[1.0, np.inf]).outputs
-    2
     """
 
     low: Array
@@ -101,9 +98,6 @@ class DiscreteActions(Serializable):
 
     With two actions, the sign of one output decides: the second action if it is positive, else the first. Otherwise
     each action has an output, and the largest one decides; the first of equal ones.
-
-    >>> DiscreteActions(2).outputs, DiscreteActions(3).outputs
-    (1, 3)
     """
 
     n: int
@@ -232,17 +226,7 @@ class Policy:
             raise InputError(f"damaged: {describe_error(error)}") from error
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the policy to one JSON file. If writing fails, the file stays as it was.
-
-        Example:
-            >>> import tempfile
-            >>> from gibo.policies import DiscreteActions, Linear, load_policy
-            >>> policy = Policy(Linear(inputs=2, outputs=1), [1.0, 2.0], DiscreteActions(2))
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     policy.save(f"{folder}/policy.json")
-            ...     load_policy(f"{folder}/policy.json").theta
-            array([1., 2.])
-        """
+        """Write the policy to one JSON file. If writing fails, the file stays as it was."""
         write_whole(path, json.dumps(self.to_plain(), allow_nan=False, indent=1).encode() + b"\n")
 
 
@@ -252,19 +236,8 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
     Raises:
         InputError: the file is missing, damaged, not a policy, or written by a newer gibo.
     """
-    path = as_path("path", path)
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError):  # not UTF-8, not JSON, or nested without end
-        raise InputError(f"{path}: not readable as JSON; it is damaged or not a policy of gibo") from None
-    try:
+    with read_file(path, json.loads, "JSON") as data:
         return Policy.from_plain(data)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
@@ -311,7 +284,7 @@ def _bind(policy: Policy, shape: tuple[int, ...]) -> Act:
 
 def _outputs(net: Architecture, layers: list[Layer]) -> Outputs:
     """A function from a flat state to the outputs, a new array each time."""
-    squash: Any = _relu if isinstance(net, MLP) and net.nonlinearity == "relu" else np.tanh
+    squash: Any = _relu if net.is_relu else np.tanh
     # `dot` is faster than `@`, and it takes states of any type.
     dots: list[tuple[Any, Any]] = [(W.dot, b) for W, b in layers]
     *hidden, (last, b_last) = dots

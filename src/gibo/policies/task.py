@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from gibo._checks import (
     as_flag,
-    describe,
-    describe_error,
     finite,
     has_methods,
     instance,
@@ -26,10 +24,10 @@ from gibo._checks import (
     positive_int,
 )
 from gibo._linalg import Array, single_thread
-from gibo.errors import GiboError, InputError
+from gibo.errors import InputError
 from gibo.outcome import Outcome
 from gibo.policies.architecture import Architecture, architecture
-from gibo.policies.environment import Episode, gymnasium, make, rollout, spaces_of
+from gibo.policies.environment import Episode, make, rollout, spaces_of
 from gibo.policies.normalizer import Normalization, Statistics
 from gibo.policies.policy import Act, ContinuousActions, Policy
 
@@ -99,11 +97,6 @@ class Task:
         self._is_object = not isinstance(environment, (str, type)) and has_methods(environment, "step")
         if self._is_object and self.environment_options:
             raise InputError("environment_options: only for an id or a function; this environment already exists")
-        if not self._is_object and not isinstance(environment, str) and not callable(environment):
-            raise InputError(
-                f"environment: expected an id such as 'CartPole-v1', a function that makes an environment, or an "
-                f"environment, got {describe(environment)}"
-            )
         # Environments that are free now, and the process that created them.
         self._idle = [environment] if self._is_object else []
         self._process = os.getpid()
@@ -213,16 +206,7 @@ class Task:
         """A new environment of this task, which the caller closes; options are added to the task's options."""
         if self._is_object:
             raise InputError("this task has one environment and cannot create another; give it an id or a function")
-        merged = {**self.environment_options, **options}
-        if isinstance(self._source, str):
-            return make(self._source, merged)
-        gymnasium()  # the error says what to install
-        try:
-            return self._source(**merged)
-        except GiboError:
-            raise
-        except Exception as error:  # a foreign function may raise anything
-            raise InputError(f"environment: it cannot be created: {describe_error(error)}") from error
+        return make(self._source, {**self.environment_options, **options})
 
     def close(self) -> None:
         """Close the environments of this task in this process. It can still be used and then creates new ones."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,13 +14,14 @@ import numpy as np
 
 from gibo._checks import as_finite_or_infinite, as_number, describe, instance, shown
 from gibo._plugins import without_imports
+from gibo._serialize import read_file
 from gibo.errors import InputError
 from gibo.optimizers import method_class
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.limits import with_care
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.state import Bounds
-from gibo.parameters import Parameters, read_toml
+from gibo.parameters import Parameters
 from gibo.runs.earlier import mean_of
 from gibo.runs.spec import Naming
 
@@ -44,7 +46,7 @@ EXPECTED = {bool: "true or false", str: "a text", int: "a whole number", NUMBER:
 
 def read_description(path: Path, **options: Any) -> Description:
     """A description from a TOML file and further options; see `gibo init --help` for an example."""
-    with read_toml(path) as data:
+    with read_file(path, tomllib.loads, "TOML") as data:
         given = {name: value for name, value in options.items() if value is not None}
         description = _description(data, given)
         if "minimize" not in data | given:

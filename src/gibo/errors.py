@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import ParamSpec, TypeVar
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
 # Characters of an error's text. It is cut because it may repeat a file's content.
 LONGEST_MESSAGE = 1000
 
@@ -56,19 +49,6 @@ class MissingExtraError(GiboError, ImportError):
     """An optional dependency is not installed; the message names the extra."""
 
 
-def short_traceback(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a public function: the traceback of a `GiboError` ends at the user's call."""
-
-    @wraps(function)
-    def called(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return function(*args, **kwargs)
-        except GiboError as error:
-            raise error.with_traceback(None) from error.__cause__
-
-    return called
-
-
 def printable(text: str, lines: bool = False) -> str:
     r"""Escape control sequences and characters that hide or reverse text, so that the text is safe to print.
 
@@ -87,10 +67,5 @@ def printable(text: str, lines: bool = False) -> str:
 
 
 def missing_extra(needs: str, extra: str) -> MissingExtraError:
-    """The error for a package that is not installed.
-
-    Args:
-        needs: the start of the sentence, such as "a task needs gymnasium".
-        extra: the extra of gibo that contains the package; pip adds it to the installed gibo.
-    """
+    """The error for a package that is not installed; `needs` begins its sentence, such as "a task needs gymnasium"."""
     return MissingExtraError(f"{needs}, which is not installed: pip install 'gibo[{extra}]'")

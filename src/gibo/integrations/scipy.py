@@ -91,7 +91,7 @@ def minimize(
     if gradient_noise is not None and jac is None:
         raise InputError("gradient_noise: expected jac with it, got none")
     box = _bounds(bounds, len(start))
-    monitor = _Monitor(callback)
+    monitor = None if callback is None else _Monitor(callback)
     result = gibo_minimize(
         _Objective(fun, args, jac if gradient_noise is not None else None, gradient_noise),
         start,
@@ -99,10 +99,10 @@ def minimize(
         scale=_scale(box) if scale is None else scale,
         bounds=box,
         seed=seed,
-        callback=None if callback is None else monitor,
+        callback=monitor,
         **options,
     )
-    return _optimize_result(result, monitor.stopped)
+    return _optimize_result(result, monitor is not None and monitor.stopped)
 
 
 class _Objective:
@@ -124,13 +124,15 @@ class _Objective:
 class _Monitor:
     """SciPy's callback as gibo's."""
 
-    def __init__(self, callback: Callable[..., Any] | None) -> None:
+    def __init__(self, callback: Callable[..., Any]) -> None:
         self.callback, self.stopped = callback, False
-        parameters = [] if callback is None else _parameters(callback)
+        try:
+            parameters = list(inspect.signature(callback).parameters)
+        except Exception:  # some built-in functions have no signature
+            parameters = []
         self.whole = parameters == ["intermediate_result"]  # SciPy also checks the name
 
     def __call__(self, result: Result) -> bool:
-        assert self.callback is not None
         try:
             if self.whole:
                 self.callback(intermediate_result=_optimize_result(result, stopped=False))
@@ -141,33 +143,17 @@ class _Monitor:
         return self.stopped
 
 
-def _parameters(callback: Callable[..., Any]) -> list[str]:
-    try:
-        return list(inspect.signature(callback).parameters)
-    except Exception:  # some built-in functions have no signature
-        return []
-
-
 def _bounds(bounds: Any, d: int) -> Any:
     """None or Bounds; in two dimensions, pairs are always read as pairs."""
-    if bounds is None:
-        return None
-    if not is_like_bounds(bounds):
-        pairs = (
-            list(bounds)
-            if isinstance(bounds, (list, tuple)) or (isinstance(bounds, np.ndarray) and bounds.ndim)
-            else []
-        )
-        if len(pairs) != d or not all(map(_is_pair, pairs)):
-            raise InputError(f"bounds: expected {d} pairs or scipy.optimize.Bounds, got {describe(bounds)}")
-        low, high = ([no if pair[i] is None else pair[i] for pair in pairs] for i, no in enumerate((-np.inf, np.inf)))
-        bounds = Bounds(low, high)
-    lower, upper = as_bounds(bounds, d) or (-np.inf, np.inf)
-    return Bounds(lower, upper)
-
-
-def _is_pair(pair: Any) -> bool:
-    return isinstance(pair, (list, tuple, np.ndarray)) and getattr(pair, "shape", (len(pair),)) == (2,)
+    if bounds is None or is_like_bounds(bounds):
+        return bounds if bounds is None else Bounds(*as_bounds(bounds, d) or (-np.inf, np.inf))
+    try:
+        pairs = [(-np.inf if low is None else low, np.inf if high is None else high) for low, high in bounds]
+    except Exception:  # a foreign object may raise anything
+        pairs = []
+    if len(pairs) != d:
+        raise InputError(f"bounds: expected {d} pairs or scipy.optimize.Bounds, got {describe(bounds)}")
+    return Bounds(*as_bounds(Bounds(*zip(*pairs, strict=True)), d) or (-np.inf, np.inf))
 
 
 def _scale(box: Any) -> Array | float:

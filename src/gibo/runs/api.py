@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import numpy.typing as npt
 
 from gibo._checks import describe, describe_error, instance
-from gibo.errors import InputError, JournalError, short_traceback
+from gibo.errors import InputError, JournalError
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.gibo import GIBO
 from gibo.optimizers.limits import Limits, with_care
@@ -31,7 +31,6 @@ from gibo.runs.workers import Workers
 NOTICE = "gibo: the run ends when the running evaluations have returned; Ctrl-C again ends it at once\n"
 
 
-@short_traceback
 @takes_options
 def maximize(
     objective: Objective,
@@ -100,7 +99,6 @@ def maximize(
     return run(optimizer, objective, budget=budget, **options)
 
 
-@short_traceback
 @like(maximize)
 def minimize(*args: Any, **options: Any) -> Result:
     """Minimise: `maximize` with the opposite sign. All values keep the objective's sign.
@@ -113,7 +111,6 @@ def minimize(*args: Any, **options: Any) -> Result:
     return maximize(*args, **{"sign": -1.0, **options})
 
 
-@short_traceback
 @takes_options
 def resume(journal: str | Path, objective: Objective, *, budget: int | None = None, **options: Any) -> Result:
     """Continue the run in a folder. Recorded values are used, and pending queries are evaluated again.
@@ -151,7 +148,6 @@ def resume(journal: str | Path, objective: Objective, *, budget: int | None = No
     return run(spec.fresh_optimizer(), objective, **{**of_run, **remembered, **options, "journal": journal})
 
 
-@short_traceback
 @takes_options
 def run(optimizer: Optimizer, objective: Objective, *, budget: int, **options: Unpack[OptionNames]) -> Result:
     """Run any optimiser on an objective.

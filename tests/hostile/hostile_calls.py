@@ -13,7 +13,6 @@ import signal
 import traceback
 import warnings
 from contextlib import suppress
-from typing import Any, NamedTuple
 
 import numpy as np
 from hostile_values import bent
@@ -25,15 +24,9 @@ from gibo.runs.result import Result
 LONGEST = 2000
 MEMORY = 3 << 30
 PROCESSOR, CLOCK = 20.0, 120.0  # seconds of a call, for when it never ends
-
-
-class Call(NamedTuple):
-    """A right call: what is called, with which arguments; and what a user would do with what it returns."""
-
-    function: Any
-    arguments: dict[str, Any]
-    use: Any = None
-    sizes: tuple[str, ...] = ()  # of which a large one is right, and takes as long as it takes
+# Arguments of which a large one is right, and takes as long as it takes.
+SIZES = {"budget", "workers", "max_failures", "retries", "M", "batch", "initial", "directions", "population", "d"}
+SIZES |= {"episodes", "patience", "most_steps", "maxfev"}
 
 
 class Hung(BaseException):
@@ -53,20 +46,16 @@ def nan_in(value, depth=0):
         return None if value.warning is not None else nan_in(value.log_posterior)
     if depth > 5:
         return None
-    if isinstance(value, dict):
-        return next(filter(None, (nan_in(part, depth + 1) for part in value.values())), None)
-    if isinstance(value, (list, tuple)):
-        return next(filter(None, (nan_in(part, depth + 1) for part in value)), None)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return nan_in([getattr(value, field.name, None) for field in dataclasses.fields(value)], depth + 1)
-    return None
+        value = [getattr(value, field.name, None) for field in dataclasses.fields(value)]
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return next(filter(None, (nan_in(part, depth + 1) for part in parts)), None)
 
 
 def judged(call, arguments):
     """What is wrong with how it answers, or None; and whether it refused."""
     try:
-        result = call.function(**arguments)
-        return nan_in(result if call.use is None else call.use(result)), False
+        return nan_in(call.use(call.function(**arguments))), False
     except GiboError as error:
         text = str(error)
         if "\n" in text or len(text) > LONGEST:
@@ -81,31 +70,30 @@ def judged(call, arguments):
         return traceback.format_exc(limit=-4), True
 
 
-def hostile_call(make, folder, rng):
-    """A right call with one to three of its arguments wrong."""
-    call = make(folder)
-    names = list(call.arguments)
+def spoilt(arguments, rng):
+    """One to three of the arguments, wrong."""
+    names = list(arguments)
     count = min(len(names), 1 + int(rng.random() < 0.3) + int(rng.random() < 0.1))
-    chosen = rng.choice(len(names), size=count, replace=False) if names else []
-    spoilt = {names[i]: bent(call.arguments[names[i]], rng) for i in chosen}
-    for name in set(call.sizes) & set(spoilt):
-        if isinstance(spoilt[name], numbers.Integral) and spoilt[name] > 4:
-            spoilt[name] = 4
-    return call, {**call.arguments, **spoilt}, spoilt
+    chosen = [names[i] for i in rng.choice(len(names), size=count, replace=False)] if names else []
+    wrong = {name: bent(arguments[name], rng) for name in chosen}
+    for name in SIZES & set(wrong):
+        if isinstance(wrong[name], numbers.Integral) and wrong[name] > 4:
+            wrong[name] = 4
+    return wrong
 
 
-def described(name, spoilt):
+def described(name, wrong):
     with suppress(BaseException):
-        return f"{name}({', '.join(f'{key}={value!r:.120}' for key, value in spoilt.items())})"
-    return f"{name}({', '.join(f'{key}: {type(value).__name__}' for key, value in spoilt.items())})"
+        return f"{name}({', '.join(f'{key}={value!r:.120}' for key, value in wrong.items())})"
+    return f"{name}({', '.join(f'{key}: {type(value).__name__}' for key, value in wrong.items())})"
 
 
 def _hang(*_):
     raise Hung
 
 
-def attack(targets, numbers, folder, connection):
-    """Make the calls of these numbers and tell of each, in a process of its own."""
+def attack(targets, count, folder, connection):
+    """Make so many calls and tell of each, in a process of its own."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     warnings.simplefilter("ignore")
     os.chdir(folder)
@@ -114,47 +102,34 @@ def attack(targets, numbers, folder, connection):
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.dup2(null, 2)
-    names = sorted(targets)
-    for number in numbers:
+    for number in range(count):
         rng = np.random.default_rng(number)
-        name = names[number % len(names)]
-        connection.send((number, name))
-        call, arguments, spoilt = hostile_call(targets[name], folder, rng)
+        call = targets[number % len(targets)](folder)
+        connection.send((number, call.name))
+        wrong = spoilt(call.arguments, rng)
         signal.setitimer(signal.ITIMER_PROF, PROCESSOR)
         signal.setitimer(signal.ITIMER_REAL, CLOCK)
-        wrong, refused = judged(call, arguments)
+        finding, refused = judged(call, {**call.arguments, **wrong})
         signal.setitimer(signal.ITIMER_PROF, 0.0)
         signal.setitimer(signal.ITIMER_REAL, 0.0)
-        connection.send((wrong and f"{number}: {described(name, spoilt)}\n{wrong}", refused))
-    connection.send(None)
+        connection.send((finding and f"{number}: {described(call.name, wrong)}\n{finding}", refused))
 
 
-def attacked(targets, numbers, folder):
+def attacked(targets, count, folder):
     """What was wrong, and how many calls were made and refused."""
-    numbers, findings, made, refused = list(numbers), [], 0, 0
-    while numbers:
-        ours, theirs = multiprocessing.Pipe()
-        process = multiprocessing.get_context("fork").Process(target=attack, args=(targets, numbers, folder, theirs))
-        process.start()
-        theirs.close()
-        while True:
-            try:
-                begun = ours.recv()
-                if begun is None:
-                    numbers = []
-                    break
-                wrong, was_refused = ours.recv()
-            except EOFError:
-                process.join()
-                number, name = begun
-                findings.append(f"{number}: {name}: the process ended with {process.exitcode}")
-                numbers = numbers[numbers.index(number) + 1 :]
-                made += 1
-                break
-            made += 1
-            refused += was_refused
-            if wrong:
-                findings.append(wrong)
-        process.join()
-        ours.close()
+    findings, made, refused, begun = [], 0, 0, None
+    ours, theirs = multiprocessing.Pipe()
+    process = multiprocessing.get_context("fork").Process(target=attack, args=(targets, count, folder, theirs))
+    process.start()
+    theirs.close()
+    with suppress(EOFError):
+        for _ in range(count):
+            begun = ours.recv()
+            finding, was_refused = ours.recv()
+            made, refused = made + 1, refused + was_refused
+            findings += [finding] if finding else []
+    process.join()
+    ours.close()
+    if made < count:
+        findings.append(f"{begun}: the process ended with {process.exitcode}")
     return findings, made, refused

@@ -43,36 +43,28 @@ class Chatty:
         return "line\n" * 1000
 
 
-class Refusing:
-    def submit(self, *arguments):
-        raise Raised("closed")
+class Submitting:
+    """An executor that gives something else than futures of values."""
 
+    def __init__(self, given):
+        self.given = given
 
-class GivingNothing:
-    def submit(self, *arguments):
-        return None
-
-
-class GivingNonsense:
     def submit(self, *arguments):
         future = Future()
-        future.set_result("neither")
-        return future
+        if self.given == "refusal":
+            raise Raised("closed")
+        if self.given == "failure":
+            future.set_exception(Raised("lost\nit"))
+        else:
+            future.set_result("neither")
+        return future if self.given is not None else None
 
 
-class GivingFailures:
-    def submit(self, *arguments):
-        future = Future()
-        future.set_exception(Raised("lost\nit"))
-        return future
+class Showing:
+    """A progress object whose update is none, or raises."""
 
-
-class ShowingNothing:
-    update = None
-
-
-class ShowingErrors:
-    update = raises
+    def __init__(self, update):
+        self.update = update
 
 
 def shut_down():
@@ -87,179 +79,69 @@ def itself():
     return data
 
 
-def deep(depth=3000):
+def deep():
     data = []
-    for _ in range(depth):
+    for _ in range(3000):
         data = [data]
     return data
 
 
 TEXTS = ["", "x", "nan", "inf", "1e400", "\ud800", "a\x1b[2J\rb", "a\nb", "a\0b", "∂x/∂t", "x" * 5000, "../x"]
-NUMBERS = [
-    0,
-    -1,
-    1,
-    3,
-    True,
-    False,
-    10**9,
-    -(10**9),
-    10**18,
-    2**63,
-    -(2**63),
-    10**30,
-    10**400,
-    0.5,
-    -0.5,
-    0.0,
-    -0.0,
-    1e-300,
-    5e-324,
-    1e16,
-    1e99,
-    1e101,
-    1e154,
-    1e200,
-    1e306,
-    1e308,
-    -1e308,
-    math.nan,
-    math.inf,
-    -math.inf,
-    1j,
-    np.float32(0.1),
-    np.int8(-3),
-    np.uint64(2**63),
-    np.bool_(True),
-    np.datetime64("2020-01-01"),
-    np.timedelta64(3, "s"),
-]
+WHOLE = [0, -1, 1, 3, True, False, 10**9, -(10**9), 10**18, 2**63, -(2**63), 10**30, 10**400]
+SMALL = [0.5, -0.5, 0.0, -0.0, 1e-300, 5e-324]
+LARGE = [1e16, 1e99, 1e101, 1e154, 1e200, 1e306, 1e308, -1e308, math.nan, math.inf, -math.inf]
+OF_NUMPY = [np.float32(0.1), np.int8(-3), np.uint64(2**63), np.bool_(True), np.datetime64("2020-01-01")]
+CONSTANTS = [*TEXTS, *WHOLE, *SMALL, *LARGE, *OF_NUMPY, np.timedelta64(3, "s"), 1j, None, ..., NotImplemented]
+SHAPES = [0, (0, 2), (2, 0), 1, 2, 3, (2, 2), (3, 3), (2, 3, 4)]
 ARRAYS = [
-    np.empty(0),
-    np.empty((0, 2)),
-    np.empty((2, 0)),
-    np.zeros(1),
-    np.zeros(2),
-    np.zeros(3),
-    np.zeros((2, 2)),
-    np.zeros((3, 3)),
-    np.zeros((2, 3, 4)),
-    np.array(2.0),
-    np.array([[1.0]]),
-    np.array(None, dtype=object),
-    np.array([object(), None], dtype=object),
-    np.array([1.0, None, 3.0], dtype=object),
-    np.array(["a", "b"]),
+    *(np.zeros(shape) for shape in SHAPES),
+    *(np.array(numbers) for numbers in (2.0, [[1.0]], [np.nan, 1.0], [np.inf, 1.0, 2.0], [1j, 2j], ["a", "b"])),
+    *(np.array(things, dtype=object) for things in (None, [object(), None], [1.0, None, 3.0])),
+    *(np.full(shape, size) for shape, size in ((2, 1e308), (3, 1e16), ((2, 2), 1e200))),
     np.array([b"a", b"b"]),
-    np.array([np.nan, 1.0]),
-    np.array([np.inf, 1.0, 2.0]),
-    np.array([1j, 2j]),
-    np.full(2, 1e308),
-    np.full(3, 1e16),
-    np.full((2, 2), 1e200),
     np.array(["2020-01-01"], dtype="datetime64[s]"),
     np.zeros(2, dtype=[("a", float), ("b", int)]),
     np.ma.masked_array([1.0, 2.0], mask=[True, False]),
 ]
-THINGS = [
-    lambda: None,
-    lambda: ...,
-    lambda: NotImplemented,
-    object,
-    lambda: object,
-    lambda: int,
-    Rude,
-    Lying,
-    Chatty,
-    lambda: b"bytes",
-    lambda: b"\xff\xfe",
-    lambda: bytearray(b"x"),
-    lambda: [],
-    lambda: [None],
-    lambda: [[]],
-    lambda: [[1.0, 2.0], [3.0]],
-    lambda: [1.0, [2.0]],
-    lambda: [1.0, "a"],
-    lambda: ["a", "b"],
-    lambda: [10**400, 1],
-    lambda: [1e16] * 2,
-    lambda: [1e306, -1e306],
-    lambda: [math.nan, 0.0],
-    itself,
-    deep,
-    lambda: (),
-    lambda: (1,),
-    lambda: (1.0, 2.0),
-    lambda: (2.0, 1.0),
-    lambda: {},
-    lambda: {"a": 1},
-    lambda: {1: 2},
-    lambda: {"type": "Settings"},
-    lambda: {None: None},
-    lambda: {1.0, 2.0},
-    lambda: range(3),
-    lambda: range(10**12),
-    lambda: (i for i in range(2)),
-    lambda: iter([1.0, 2.0]),
-    lambda: slice(1),
-    lambda: memoryview(b"abc"),
-    lambda: Exception("two\nlines"),
-    lambda: raises,
-    lambda: leaves,
-    lambda: abs,
-    lambda: lambda: 1.0,
-    lambda: lambda x: None,
-    lambda: lambda x: "high",
-    lambda: lambda x: math.nan,
-    lambda: lambda x: [1.0, 2.0],
-    lambda: lambda x: np.ones(3),
-    lambda: lambda x: Rude(),
-    lambda: lambda x: 1e300,
-    Refusing,
-    GivingNothing,
-    GivingNonsense,
-    GivingFailures,
-    ShowingNothing,
-    ShowingErrors,
-    shut_down,
-]
-EVERYTHING = [
-    *((lambda text=text: text) for text in TEXTS),
-    *((lambda number=number: number) for number in NUMBERS),
-    *(array.copy for array in ARRAYS),
-    *THINGS,
-]
+BYTES = [b"bytes", b"\xff\xfe", bytearray(b"x"), memoryview(b"abc")]
+LISTS = [[], [None], [[]], [[1.0, 2.0], [3.0]], [1.0, [2.0]], [1.0, "a"], ["a", "b"], [10**400, 1], [1e16] * 2]
+LISTS += [[1e306, -1e306], [math.nan, 0.0], (), (1,), (1.0, 2.0), (2.0, 1.0), {1.0, 2.0}]
+LISTS += [{}, {"a": 1}, {1: 2}, {"type": "Settings"}, {None: None}]
+CALLABLE = [raises, leaves, abs, int, object, lambda: 1.0]
+RETURNED = [None, "high", math.nan, [1.0, 2.0], np.ones(3), Rude(), 1e300]
+OTHERS = [range(3), range(10**12), slice(1), Exception("two\nlines")]
+# Each of these makes one anew.
+MAKERS = [Rude, Lying, Chatty, object, itself, deep, shut_down, lambda: (i for i in range(2)), lambda: iter([1.0, 2.0])]
+MAKERS += [lambda given=given: Submitting(given) for given in ("refusal", None, "nonsense", "failure")]
+MAKERS += [lambda update=update: Showing(update) for update in (None, raises)]
+MAKERS += [lambda array=array: array.copy() for array in ARRAYS]
+MAKERS += [lambda given=given: given.copy() if isinstance(given, (list, dict, set)) else given for given in LISTS]
+MAKERS += [lambda given=given: given for given in [*CONSTANTS, *BYTES, *CALLABLE, *OTHERS]]
+MAKERS += [lambda given=given: lambda x: given for given in RETURNED]
 
 
 def hostile(rng):
     """Any of them, made anew."""
-    return EVERYTHING[rng.integers(len(EVERYTHING))]()
+    return MAKERS[rng.integers(len(MAKERS))]()
 
 
 def bent(value, rng, depth=0):
     """A right argument with something wrong in one place of it; or something else altogether."""
-    if depth > 6 or not value_has_parts(value) or rng.random() < 0.3:
+    if depth > 6 or not has_parts(value) or rng.random() < 0.3:
         return hostile(rng)
-    if isinstance(value, dict):
-        key = list(value)[rng.integers(len(value))]
-        how = rng.random()
-        if how < 0.2:
-            return {name: part for name, part in value.items() if name != key}
-        if how < 0.3:
-            return {**value, "more": hostile(rng)}
-        return {**value, key: bent(value[key], rng, depth + 1)}
-    parts = list(value)
-    i, how = rng.integers(len(parts)), rng.random()
+    parts = dict(value) if isinstance(value, dict) else dict(enumerate(value))
+    key, how = list(parts)[rng.integers(len(parts))], rng.random()
     if how < 0.2:
-        del parts[i]
+        del parts[key]
     elif how < 0.3:
-        parts.insert(i, hostile(rng))
+        parts["more"] = hostile(rng)
     else:
-        parts[i] = bent(parts[i], rng, depth + 1)
-    return parts if isinstance(value, (list, np.ndarray)) else tuple(parts)
+        parts[key] = bent(parts[key], rng, depth + 1)
+    kind = tuple if isinstance(value, tuple) else list
+    return parts if isinstance(value, dict) else kind(parts.values())
 
 
-def value_has_parts(value):
+def has_parts(value):
     if isinstance(value, np.ndarray):
         return value.size > 0 and value.ndim > 0
     return isinstance(value, (list, tuple, dict)) and len(value) > 0

@@ -42,25 +42,18 @@ def hostile_calls(share, folder):
     from hostile_calls import attacked
     from hostile_targets import TARGETS
 
-    tries = share_of(20_000, share)
-    findings, made, _ = attacked(TARGETS, range(tries), folder)
+    findings, made, _ = attacked(TARGETS, share_of(20_000, share), folder)
     yield Row("hostile calls", made, made - len(findings), 0, 0, tuple(findings))
 
 
 def parts():
-    import soak_disks
     import soak_journals
     import soak_kills
-    import soak_workers
+    import soak_machines
 
-    return {
-        "kills": soak_kills.rows,
-        "calls": hostile_calls,
-        "journals": soak_journals.rows,
-        "workers": soak_workers.rows,
-        "dask": soak_workers.dask_rows,
-        "disks": soak_disks.rows,
-    }
+    rows = {"kills": soak_kills.rows, "calls": hostile_calls, "journals": soak_journals.rows}
+    machines = {"workers": soak_machines.rows, "dask": soak_machines.dask_rows, "disks": soak_machines.disk_rows}
+    return {**rows, **machines}
 
 
 def table(rows, minutes):

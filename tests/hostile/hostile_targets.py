@@ -148,6 +148,11 @@ def sample(sampler):
     return study.best_value
 
 
+def prepare(training):
+    with training.task() as task:
+        return [training.optimizer(task, 0).iterate, training.to_plain()["environment"]]
+
+
 def play(task):
     with task:
         return [task.x0(), task(task.x0(), seed=1)]
@@ -177,7 +182,7 @@ USES = {
     Statistics: lambda statistics: statistics.normalization,
     Reexpression: lambda reexpression: reexpression.parameters([1.0, 2.0, 3.0]),
     Task: play,
-    Training: lambda training: training.to_plain(),
+    Training: prepare,
     GIBOSampler: sample,
     TensorBoard: lambda board: board.close(),
 }

@@ -10,7 +10,7 @@ import numpy as np
 
 from gibo._checks import as_path, describe, finite, instance
 from gibo._linalg import Array
-from gibo.errors import InputError
+from gibo.errors import InputError, printable
 from gibo.figures.style import BLUE, GREEN, GREY, ORANGE, legend_below, plain_ticks, pyplot, save, smoothed
 from gibo.optimizers.log import Iteration, Stepped
 from gibo.outcome import ITERATE
@@ -67,7 +67,7 @@ def run_figure(
             axes[0].axhline(finite("optimum", optimum), color=GREEN, linestyle="--", label="optimum")
         _draw_model(axes[1], axes[2], result._steps, result._naming.names, result._optimizer.scale)
         if title is not None:
-            axes[0].set_title(instance("title", title, str, "a text"))
+            axes[0].set_title(printable(instance("title", title, str, "a text"), lines=True))
         legend_below(figure, [axes[0]])
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150)

@@ -206,9 +206,9 @@ class Policy:
     @classmethod
     def from_plain(cls, data: Any) -> Policy:
         """The inverse of `to_plain`, bit for bit."""
-        if not isinstance(data, dict) or data.get("format") != POLICY_FORMAT:
+        if not isinstance(data, dict) or not isinstance(data.get("format"), str) or data["format"] != POLICY_FORMAT:
             raise InputError(f'not a policy of gibo: expected "format": "{POLICY_FORMAT}"')
-        if data.get("version") != VERSION:
+        if type(data.get("version")) is not int or data["version"] != VERSION:
             raise InputError(
                 f"expected version {VERSION} of its format, got {shown(data.get('version'))}; a newer gibo may read it"
             )

@@ -310,8 +310,8 @@ def test_a_window_and_its_end(runs, monkeypatch, capsys):
     [
         ([], "--video FILE.mp4"),
         (["--video", "x.avi"], ".mp4 or .gif"),
-        (["--video", "x.gif", "--trial", "7"], "there is trial-00, trial-01"),
-        (["--video", "x.gif", "--last", "--seed", "0"], "--last"),
+        (["--video", "x.gif", "--trial", "7"], "trial-07: there is no run"),
+        (["--video", "x.gif", "--episodes", "0"], "--episodes"),
         (["--video", "x.mp4"], "needs imageio-ffmpeg"),
     ],
 )

@@ -10,12 +10,12 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gibo._checks import describe_error
+from gibo._checks import describe_error, natural, positive_int
 from gibo.cli import add_allow_module, like_ctrl_c, look_here, say, trial_folders
 from gibo.errors import InputError, MissingExtraError, missing_extra
 from gibo.runs.loop import Interrupts
@@ -44,31 +44,26 @@ def add_commands(commands: Any) -> None:
     play.set_defaults(run=_play)
     play.add_argument("folder", type=Path, metavar="RUN", help="a folder of gibo train, or one of its trials")
     play.add_argument("--trial", type=int, metavar="N", help="number of the trial, from 0 (default: the first trial)")
-    play.add_argument("--episodes", type=int, metavar="N", help="(default: 1)")
-    play.add_argument("--seed", type=int, metavar="N", help="the same episodes as gibo evaluate --seed N (default: 0)")
+    play.add_argument("--episodes", type=int, default=1, metavar="N", help="(default: 1)")
+    text = "the same episodes as gibo evaluate --seed N (default: 0)"
+    play.add_argument("--seed", type=int, default=0, metavar="N", help=text)
     play.add_argument("--last", action="store_true", help="replay the last recorded episode of the run's iterates")
     add_allow_module(play)
     play.add_argument("--video", type=Path, metavar="FILE", help=".mp4 or .gif: write a video, open no window")
 
 
 def _play(arguments: argparse.Namespace) -> int:
-    import numpy as np
-
     from gibo.policies.environment import rollout
+    from gibo.policies.task import episode_seed
     from gibo.training.training import last_episode, read_trial
 
-    episodes, first = 1 if arguments.episodes is None else arguments.episodes, arguments.seed or 0
-    if episodes < 1:
-        raise InputError(f"--episodes: expected at least 1, got {episodes}")
-    if first < 0:
-        raise InputError(f"--seed: expected at least 0, got {first}")
-    if arguments.last and (arguments.episodes, arguments.seed) != (None, None):
-        raise InputError("--last: shows one recorded episode; omit --episodes and --seed")
+    episodes, first = positive_int("--episodes", arguments.episodes), natural("--seed", arguments.seed)
     if arguments.video is not None:
         _check_video(arguments.video)
     if arguments.allow_module:
         look_here(":")
-    folder = _trial_folder(arguments.folder, arguments.trial)
+    within = () if arguments.trial is None else (f"trial-{arguments.trial:02d}",)
+    folder = trial_folders(arguments.folder.joinpath(*within))[0]
     if arguments.last:
         last = last_episode(folder, arguments.allow_module)
         training, policy = last.training, last.policy
@@ -76,8 +71,7 @@ def _play(arguments: argparse.Namespace) -> int:
     else:
         trial = read_trial(folder, arguments.allow_module)
         training, policy = trial.training, trial.policy
-        entropies = {f"episode {e + 1}": (first, e, 1) for e in range(episodes)}  # as in Task.evaluate
-        seeds = {name: int(np.random.SeedSequence(each).generate_state(1)[0]) for name, each in entropies.items()}
+        seeds = {f"episode {e + 1}": episode_seed((first, e, 1)) for e in range(episodes)}  # as in Task.evaluate
     with (
         like_ctrl_c(),
         Interrupts() as interrupts,
@@ -92,17 +86,6 @@ def _play(arguments: argparse.Namespace) -> int:
                 break
             say(f"{name}: return {episode.value:.1f} in {episode.steps} steps", flush=True)
     return 0
-
-
-def _trial_folder(folder: Path, number: int | None) -> Path:
-    folders = trial_folders(folder)
-    if number is None:
-        return folders[0]
-    for each in folders:
-        if each.resolve().name == f"trial-{number:02d}":
-            return each
-    there = ", ".join(each.resolve().name for each in folders)
-    raise InputError(f"--trial: there is no trial {number} in {folder}; there is {there}")
 
 
 # -- what is seen -----------------------------------------------------------------------------------------------------
@@ -130,27 +113,19 @@ class _Screen:
         mode = "human" if video is None else "rgb_array"
         self._environment = task.make(render_mode=mode)
         self._is_mujoco = any("mujoco" in kind.__module__ for kind in type(self._environment.unwrapped).__mro__)
-        with ExitStack() as if_it_fails:
-            if_it_fails.callback(self._environment.close)
-            self._check(mode)
-            if_it_fails.pop_all()
-        rate = float(self._environment.metadata.get("render_fps") or 30.0)
-        is_gif = video is not None and video.suffix.lower() == ".gif"
-        self._every = math.ceil(rate / FASTEST_GIF) if is_gif else 1
-        self._rate = rate / self._every
-
-    def _check(self, mode: str) -> None:
-        """Raise if the environment cannot be shown in this way."""
         modes = self._environment.metadata.get("render_modes", [])
         if mode not in modes and not (mode == "human" and "rgb_array" in modes):  # Gymnasium makes one from the latter
             raise InputError(f"this environment cannot be shown with {mode!r}; it has {', '.join(modes) or 'nothing'}")
         if mode == "human" and self._is_mujoco:
-            glfw = importlib.import_module("glfw")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                answers = glfw.init()
+                answers = importlib.import_module("glfw").init()
             if not answers:  # MuJoCo's viewer would end the whole process
                 raise InputError(f"the display {_display()} does not answer; write a video instead: --video FILE.mp4")
+        rate = float(self._environment.metadata.get("render_fps") or 30.0)
+        is_gif = video is not None and video.suffix.lower() == ".gif"
+        self._every = math.ceil(rate / FASTEST_GIF) if is_gif else 1
+        self._rate = rate / self._every
 
     def reset(self, seed: int | None) -> Any:
         first = self._rendering(lambda: self._environment.reset(seed=seed))
@@ -187,6 +162,8 @@ class _Screen:
 
     def _rendering(self, call: Callable[[], Any]) -> Any:
         """Call a function that renders; an error becomes one line."""
+        from gibo.policies.environment import gl_advice
+
         hook = sys.unraisablehook
         sys.unraisablehook = lambda _: None  # if MuJoCo's viewer cannot be created, it raises again on deletion
         try:
@@ -194,16 +171,13 @@ class _Screen:
         except Warning:  # the user made warnings errors
             raise
         except Exception as error:  # OpenGL, pygame, MuJoCo or the environment may raise anything
-            cause, lacks = " ".join(describe_error(error).split()), type(error).__name__ == "DependencyNotInstalled"
+            text = f"it cannot be shown: {' '.join(describe_error(error).split())[:200]}"
+            lacks = type(error).__name__ == "DependencyNotInstalled"
         finally:
             sys.unraisablehook = hook
         if lacks:
-            raise MissingExtraError(f"it cannot be shown: {cause}")
-        if self._is_mujoco:
-            from gibo.policies.environment import gl_advice
-
-            raise InputError(f"it cannot be shown: {cause[:160]} ({gl_advice()})")
-        raise InputError(f"it cannot be shown: {cause}")
+            raise MissingExtraError(text)
+        raise InputError(f"{text} ({gl_advice()})" if self._is_mujoco else text)
 
     def close(self) -> None:
         """Close the video and the environment."""

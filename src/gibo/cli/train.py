@@ -11,7 +11,7 @@ from dataclasses import Field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gibo._checks import shown
+from gibo._checks import one_of, positive_int, shown
 from gibo.cli import add_allow_module, like_ctrl_c, look_here, say, trial_folders
 from gibo.errors import InputError, printable
 
@@ -66,26 +66,16 @@ def add_commands(commands: Any) -> None:
     train.add_argument(
         "--budget", type=int, metavar="N", help=f"evaluations per trial (default: {BUDGET}, or what the preset needs)"
     )
-    train.add_argument(
-        "--trials", type=int, default=1, metavar="N", help="number of trials, with seeds from --seed on (default: 1)"
-    )
+    train.add_argument("--trials", type=int, default=1, metavar="N", help="with seeds from --seed on (default: 1)")
     train.add_argument("--seed", type=int, metavar="N", help="seed of the first trial (default: 0)")
     train.add_argument("--workers", type=int, metavar="N", help="worker processes (default: none)")
-    train.add_argument(
-        "--dask",
-        metavar="ADDRESS",
-        help="instead of --workers: the workers of a Dask cluster, such as tcp://127.0.0.1:8786",
-    )
+    train.add_argument("--dask", metavar="ADDRESS", help="workers of a Dask cluster, such as tcp://127.0.0.1:8786")
     for name, what in DASK_FILES.items():
         train.add_argument(f"--dask-{name}", metavar="FILE", help=f"{what}, for a cluster at tls://... (PEM)")
     train.add_argument("--time-limit", type=float, metavar="SECONDS", help="per evaluation")
+    train.add_argument("--watch", action="store_true", help="serve a page of the trials at the address that is printed")
     train.add_argument(
-        "--watch",
-        action="store_true",
-        help="serve a page that shows the running trials; the address is printed",
-    )
-    train.add_argument(
-        "--control", action="store_true", help="the same; whoever has the address can pause and stop the run"
+        "--control", action="store_true", help="the same; who has the address can pause and stop the run"
     )
     train.add_argument(
         "--force",
@@ -94,10 +84,7 @@ def add_commands(commands: Any) -> None:
         "--action-noise, --max-steps or ENV; the trial then mixes different returns",
     )
     train.add_argument(
-        "--tensorboard",
-        type=Path,
-        metavar="FOLDER",
-        help="write curves for tensorboard --logdir FOLDER; needs tensorboardX",
+        "--tensorboard", type=Path, metavar="FOLDER", help="write curves for tensorboard --logdir FOLDER"
     )
     train.add_argument("--out", type=Path, metavar="FOLDER", help="(default: runs/ENV)")
 
@@ -128,12 +115,10 @@ def _train(arguments: argparse.Namespace) -> int:
     look_here(arguments.environment, arguments.method or "")
     if arguments.method is not None:
         arguments.method = load_method(arguments.method)
-    if arguments.trials < 1:
-        raise InputError(f"--trials: expected at least 1, got {arguments.trials}")
     if arguments.dask is not None and arguments.workers is not None:
         raise InputError("--workers, --dask: give only one of them; the cluster has its own workers")
     out = arguments.out or Path("runs") / arguments.environment.replace("/", "-")
-    folders = [out / f"trial-{trial:02d}" for trial in range(arguments.trials)]
+    folders = [out / f"trial-{trial:02d}" for trial in range(positive_int("--trials", arguments.trials))]
     trials = [_trial(arguments, trial, begun_trial(folder)) for trial, folder in enumerate(folders)]
     watch: Any = "control" if arguments.control else arguments.watch
     files = {name: getattr(arguments, f"dask_{name}") for name in DASK_FILES}
@@ -240,20 +225,15 @@ def _options(training: Training, given: dict[str, Any]) -> dict[str, Any]:
 def _preset(name: str, environment: str, method: str) -> tuple[Training, int]:
     from gibo.training.presets import BUDGETS, PRESETS
 
-    if name not in PRESETS:
-        raise InputError(f"--preset: expected one of {', '.join(PRESETS)}, none, got {name!r}")
-    known = PRESETS[name]
-    if (environment, method) not in known:
-        there = ", ".join(" with ".join(pair) for pair in known)
-        raise InputError(f"--preset {name}: there is none for {environment} with {method}; there are: {there}")
+    one_of("--preset", name, (*PRESETS, "none"))
+    known, wanted = PRESETS[name], f"{environment} with {method}"
+    one_of(f"--preset {name}", wanted, [" with ".join(pair) for pair in known])
     return known[environment, method], BUDGETS[environment]
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:
     from gibo.training.training import read_trial
 
-    if arguments.episodes < 1:
-        raise InputError(f"--episodes: expected at least 1, got {arguments.episodes}")
     folders = trial_folders(arguments.folder)
     if arguments.allow_module:
         look_here(":")

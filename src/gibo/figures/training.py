@@ -43,10 +43,7 @@ class Trial(NamedTuple):
 
     Attributes:
         environment: the trained environment; "" for another objective.
-        method: the name of the method.
-        of_iterates: see `gibo.runs.curves.Curve`.
-        episodes: (n,) number of episodes up to this return, inclusive.
-        returns: (n,)
+        episodes, returns: (n,) number of episodes up to each return, inclusive, and the return.
         spent: episodes so far.
         best_at, best: (m,) number of episodes at each new best value, and this value.
         parameters: (n,) values of each parameter at the iterates, in the user's units; empty for a run without names.
@@ -92,17 +89,10 @@ def training_figure(runs: Mapping[str, Sequence[Path]], path: Path) -> list[Path
     every = [curve for found in curves.values() for curve in found]
     same = len(first.parameters) <= MOST_AXES and all(c.parameters.keys() == first.parameters.keys() for c in every)
     shared = list(first.parameters) if same else []
+    rows = 2 + len(shared)
+    options: Any = {"layout": "constrained", "sharex": True, "height_ratios": [2.5] + [1] * (rows - 1)}
     with pyplot() as plt:
-        rows = 2 + len(shared)
-        figure, grid = plt.subplots(
-            rows,
-            1,
-            figsize=(6.4, 4.4 + 1.2 * (rows - 1)),
-            layout="constrained",
-            sharex=True,
-            squeeze=False,
-            height_ratios=[2.5] + [1] * (rows - 1),
-        )
+        figure, grid = plt.subplots(rows, 1, figsize=(6.4, 4.4 + 1.2 * (rows - 1)), squeeze=False, **options)
         axes, best, paths = grid[0, 0], grid[1, 0], grid[2:, 0]
         for i, (name, found) in enumerate(curves.items()):
             style = LINE_STYLES[i % len(LINE_STYLES)]

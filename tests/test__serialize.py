@@ -4,7 +4,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from gibo import InputError, Matern52, Settings, _serialize, out_of_model, within_model
+from gibo import InputError, Matern52, Settings, out_of_model, within_model
 from gibo._serialize import DEEPEST, Serializable, check_serializable, from_plain, to_plain
 from gibo.optimizers.moves import GradientStep
 from gibo.optimizers.queries import RandomQueries
@@ -13,13 +13,11 @@ from gibo.policies import ContinuousActions
 from gibo.priors import LogNormal, Normal, SharedLogNormal, Uniform
 from gibo.steps import Decay, GradientAscent, Piecewise
 
-PRIORS = [Uniform(0.1, 0.3), Normal(20.0, 5.0), LogNormal(1 / 3, 0.7), SharedLogNormal(1.0, 0.7, 0.3)]
 RULES = [
-    GradientAscent(eta=0.1, momentum=0.9),
-    GradientAscent(eta=Piecewise(((0, 0.8), (3, 0.3)))),
+    GradientAscent(eta=Piecewise(((0, 1 / 3), (3, 0.3))), momentum=0.9),
     GradientAscent(eta=Decay(0.5, halving=10.0, power=0.7)),
-    GradientAscent(eta=Piecewise(((0, 1 / 3),))),
 ]
+PRIORS = [Uniform(0.1, 0.3), Normal(20.0, 5.0), LogNormal(1 / 3, 0.7), SharedLogNormal(1.0, 0.7, 0.3)]
 
 
 def through_json(value):
@@ -66,56 +64,44 @@ def test_only_what_derives_from_the_base_is_built():
     assert from_plain(to_plain({"deep": [Acquaintance(3)]})) == {"deep": [Acquaintance(3)]}
 
 
-@pytest.mark.parametrize("name", ["Uniform", "Settings", "Prior", "Piecewise", "DiscreteActions"])
-def test_no_class_takes_the_name_of_one_of_ours(name):
-    before = _serialize._CLASSES[name]
-    with pytest.raises(InputError, match=f"{name}' is a name of gibo's own; choose another"):
-        type(name, (Serializable,), {"__module__": __name__})
-    assert _serialize._CLASSES[name] is before
-
-
-def test_a_class_may_be_defined_again_and_then_the_last_one_counts():
+def test_a_class_may_be_defined_again_unless_it_is_one_of_ours():
     first, second = (dataclass(frozen=True)(type("Again", (Serializable,), {"__module__": __name__})) for _ in range(2))
     assert type(from_plain({"type": "Again"})) is second
     check_serializable("it", second())
     with pytest.raises(InputError, match="it: Again was defined again since"):
         check_serializable("it", first())
+    with pytest.raises(InputError, match="Uniform' is a name of gibo's own; choose another"):
+        type("Uniform", (Serializable,), {"__module__": __name__})
+    assert from_plain({"type": "Uniform", "lower": 0.1, "upper": 0.3}) == Uniform(0.1, 0.3)
+
+
+def nested(depth):
+    data = 1
+    for i in range(depth):
+        data = [data] if i % 2 else {"a": data}
+    return data
 
 
 @pytest.mark.parametrize(
     ("data", "words"),
     [
         ({"type": "Uniform", "lower": 0.1}, "saved Uniform: .*upper"),
-        ({"type": "Uniform", "lower": 0.1, "upper": 0.3, "colour": "red"}, "saved Uniform: .*colour"),
         ({"type": "Uniform", "lower": 0.3, "upper": 0.1}, "lower must be below upper"),
         ({"type": "Uniform", 3: 0.1, "upper": 0.3}, "saved Uniform"),
         ({"type": "Decay", "initial": 10**400, "halving": 1.0}, "too large for a float"),
-        ({"type": "GradientAscent", "eta": {"type": "Uniform", "lower": 0.1, "upper": 0.3}}, "eta: expected a number"),
         ({"type": "Prior"}, "saved Prior: .*abstract"),
         ({"type": "Serializable"}, "unknown type 'Serializable'"),
         ({"type": ["Uniform"]}, "unknown type"),
         ({"type": "x" * 10**6}, "unknown type"),
+        (nested(DEEPEST + 1), "nested deeper than 50"),
+        (nested(100_000), "nested deeper than 50"),
     ],
-    ids=lambda value: str(value)[:40],
+    ids=range(10),
 )
 def test_saved_data_that_do_not_fit_are_refused(data, words):
     with pytest.raises(InputError, match=words) as error:
         from_plain(data)
     assert len(str(error.value)) < 1000
-
-
-@pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: {"a": inner}], ids=["lists", "dictionaries"])
-def test_data_that_are_nested_too_deeply_are_refused(wrap):
-    def nested(depth):
-        data = 1
-        for _ in range(depth):
-            data = wrap(data)
-        return data
-
-    assert from_plain(nested(DEEPEST)) == nested(DEEPEST)
-    for depth in (DEEPEST + 1, 100_000):
-        with pytest.raises(InputError, match="nested deeper than 50"):
-            from_plain(nested(depth))
 
 
 def test_a_file_cannot_choose_what_is_imported(tmp_path, monkeypatch):

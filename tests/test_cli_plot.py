@@ -74,6 +74,9 @@ def test_a_run_of_ones_own_has_values_belief_uncertainty_and_lengthscales(tmp_pa
         assert any(part in label for label in said), part
     (band,) = figure.axes[0].collections[:1]
     assert np.isfinite(band.get_paths()[0].vertices).all()
+    lines = {line.get_label(): line.get_ydata() for line in figure.axes[0].lines}
+    values = np.concatenate([lines["value of a query"], lines["value of an iterate"]])
+    assert set(lines["failed"]) == {np.nanmin(values)}  # on the bad side
     assert_inside(figure)
 
 
@@ -131,22 +134,6 @@ def test_runs_with_named_parameters_are_drawn_together_in_the_users_units(tmp_pa
     assert ticks
     assert not any("\N{MULTIPLICATION SIGN}" in text or "times" in text for text in ticks)
     assert_inside(drawn[0])
-
-
-@pytest.mark.parametrize("solve", [gibo.maximize, gibo.minimize])
-def test_failures_are_drawn_on_the_bad_side(solve, tmp_path, drawn):
-    def objective(x, seed):
-        if seed % 5 == 0:
-            raise RuntimeError("it slipped")
-        return float(x.sum())
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gibo.FailedEvaluationWarning)
-        result = solve(objective, np.zeros(2), budget=20, journal=tmp_path)
-    assert main(["plot", str(tmp_path)]) == 0
-    (failed,) = (line for line in drawn[0].axes[0].lines if line.get_label() == "failed")
-    worst = (min if solve is gibo.maximize else max)(result.history.value[np.isfinite(result.history.value)])
-    assert set(failed.get_ydata()) == {worst}
 
 
 def test_a_running_mean_is_that_of_its_neighbours():

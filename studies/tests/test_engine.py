@@ -8,7 +8,7 @@ import pytest
 from gibo.errors import InputError, JournalError, StudyError
 from gibo.runs.lock import folder_lock
 from gibo_studies.command import parse_options
-from gibo_studies.engine import read_records, run_study
+from gibo_studies.engine import run_study
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,6 @@ class Squares:
 
     marks: str
     count: int = 6
-    raising: tuple[int, ...] = ()
     dying: tuple[int, ...] = ()
     name: str = "squares"
 
@@ -28,8 +27,6 @@ class Squares:
         return [{"i": i} for i in range(self.count)]
 
     def run_cell(self, cell):
-        if cell["i"] in self.raising:
-            raise ValueError(f"cell {cell['i']} is broken")
         if cell["i"] in self.dying:
             os._exit(1)
         with (Path(self.marks) / str(cell["i"])).open("a") as file:
@@ -46,16 +43,6 @@ def marks(tmp_path):
 
 def runs(marks):
     return {int(path.name): len(path.read_text().splitlines()) for path in marks.iterdir()}
-
-
-def test_every_cell_runs_once_and_its_record_is_on_disk(tmp_path, marks):
-    seen = []
-    outcome = run_study(Squares(str(marks)), tmp_path / "out", 2, seen.append)
-    assert outcome.complete
-    assert sorted(record["square"] for record in outcome.records) == [0, 1, 4, 9, 16, 25]
-    assert runs(marks) == dict.fromkeys(range(6), 1)
-    assert list(read_records(tmp_path / "out" / "cells.jsonl").values()) == outcome.records
-    assert (seen[0], seen[-1]) == (0, 6)
 
 
 @pytest.mark.parametrize("torn", ["", '{"cell": {"i": 5}, "square": 25, "seconds": 0.0}', "\x00\x00"])
@@ -97,20 +84,6 @@ def test_lists_of_options():
     for text in ("", "4,x", ","):
         with pytest.raises(InputError, match="--dimensions: expected"):
             parse_options({"dimensions": text})
-
-
-def test_a_failing_cell_does_not_keep_the_others_from_running(tmp_path, marks):
-    out = tmp_path / "out"
-    outcome = run_study(Squares(str(marks), raising=(1, 4)), out, 2)
-    assert not outcome.complete
-    assert sorted(record["square"] for record in outcome.records) == [0, 4, 9, 25]
-    assert sorted((cell["i"], cause) for cell, cause in outcome.failures) == [
-        (1, "ValueError: cell 1 is broken"),
-        (4, "ValueError: cell 4 is broken"),
-    ]
-    again = run_study(Squares(str(marks)), out, 2)
-    assert again.complete
-    assert runs(marks) == dict.fromkeys(range(6), 1)
 
 
 def test_a_worker_that_dies_is_named_and_what_was_finished_is_kept(tmp_path, marks):

@@ -82,11 +82,12 @@ def lines(log: Path) -> list[dict[str, Any]]:
 
 
 def test_it_is_run_continued_and_reported(tmp_path):
-    whole = run_study(Distances(), tmp_path / "whole", workers=1)
+    whole = run_study(Distances(), tmp_path / "whole", workers=2)
     stopped = run_study(Distances(broken=True), tmp_path / "stopped", workers=1)
     assert whole.complete
     assert np.shape(whole.records[0]["points"]) == (10, 2)
     assert not stopped.complete
+    assert [(cell["trial"], cause) for cell, cause in stopped.failures] == [(1, "ValueError: no light")] * 2
     assert len(stopped.records) == 4
     continued = run_study(Distances(), tmp_path / "stopped", workers=1)
     assert continued.complete

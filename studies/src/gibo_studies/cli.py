@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from gibo.cli import look_here, say
+from gibo_studies.table import STUDIES
 
 OPTIONS = ("dimensions", "functions", "trials", "budget", "methods", "tasks", "seed", "judge")
-
-
-class _Names:
-    """The studies' names; what lists them is loaded when somebody asks."""
-
-    def __iter__(self) -> Iterator[str]:
-        from gibo_studies.table import STUDIES
-
-        return iter(STUDIES)
 
 
 def add_commands(commands: Any) -> None:
@@ -30,25 +21,19 @@ def add_commands(commands: Any) -> None:
         description="Run a study of the paper: data, tables, figures. A second start continues where the first ended.",
     )
     study.set_defaults(run=_reproduce)
-    study.add_argument("study", metavar="STUDY", choices=_Names(), help="one of %(choices)s")
+    study.add_argument("study", metavar="STUDY", choices=STUDIES, help="one of %(choices)s")
     study.add_argument("--out", type=Path, help="folder for the results (default: results/STUDY)")
     study.add_argument("--quick", action="store_true", help="run a small version, in less than a minute")
     study.add_argument("--dimensions", metavar="LIST", help="such as 4,8,12 (default: 4 to 36 by 4)")
     study.add_argument("--functions", type=int, metavar="N", help="per dimension (default: 40)")
-    study.add_argument(
-        "--trials",
-        type=int,
-        metavar="N",
-        help="number of trials of lqr (default: 100) and of Gymnasium studies (default: 10)",
-    )
+    trials = "number of trials of lqr (default: 100) and of Gymnasium studies (default: 10)"
+    study.add_argument("--trials", type=int, metavar="N", help=trials)
     study.add_argument("--budget", type=int, metavar="N", help="values per run (default: 300), or episodes per trial")
-    study.add_argument(
-        "--methods", metavar="LIST", help='methods, such as "GIBO;ARS" (default: all); judge: also module:Class'
-    )
+    methods = 'methods, such as "GIBO;ARS" (default: all); judge: also module:Class'
+    study.add_argument("--methods", metavar="LIST", help=methods)
     study.add_argument("--tasks", metavar="LIST", help='for judge: some of its tasks, such as "lag-pi" (default: all)')
-    study.add_argument(
-        "--judge", metavar="NAME", help="for judge: coco-noisy, coco, gains, simopt, policies or control"
-    )
+    judges = "for judge: coco-noisy, coco, gains, simopt, policies or control"
+    study.add_argument("--judge", metavar="NAME", help=judges)
     study.add_argument("--seed", type=int, metavar="N", help="seed of functions and methods (default: 0)")
     study.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
     figures = commands.add_parser("figures", help="draw the figures of a study again, from its saved data")

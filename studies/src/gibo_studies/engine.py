@@ -54,8 +54,8 @@ def run_study(
     with folder_lock(out):
         log = out / "cells.jsonl"
         cells = {_key(cell): cell for cell in study.cells()}
-        records = [record for key, record in read_records(log).items() if key in cells]
-        finished = {_key(record["cell"]) for record in records}
+        finished = {key: record for key, record in read_records(log).items() if key in cells}
+        records = list(finished.values())
         todo = [cell for key, cell in cells.items() if key not in finished]
         bar(len(records))
         if not todo:
@@ -134,33 +134,26 @@ def prepare(study: Study, out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
         if not path.exists() or not path.stat().st_size:  # empty: an earlier start ended while it was being written
-            if any(entry.name != "study.json" for entry in out.iterdir()):
+            if any(entry.name != path.name for entry in out.iterdir()):
                 raise InputError(f"{out}: it holds files, but no study; name another folder with --out")
-            whole = out / "study.json.new"
-            whole.write_text(json.dumps(definition, indent=1) + "\n", encoding="utf-8")
-            whole.replace(path)
-            return
+            path.write_text(json.dumps(definition, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"{out}: cannot be used as the study's folder: {error.strerror}") from None
     found = read_definition(out)
-    if found != definition:
-        names = sorted(set(found) | set(definition))
-        differing = [name for name in names if found.get(name) != definition.get(name)]
-        what = "; ".join(f"{name} was {found.get(name)!r}, now {definition.get(name)!r}" for name in differing)
+    names = [name for name in sorted({*found, *definition}) if found.get(name) != definition.get(name)]
+    if names:
+        what = "; ".join(f"{name} was {found.get(name)!r}, now {definition.get(name)!r}" for name in names)
         raise InputError(f"{out} holds another study: {what}. Name a new folder with --out, or use the old options")
 
 
 def read_definition(out: Path) -> dict[str, Any]:
     """The options of the study in a folder."""
     try:
-        found = json.loads((out / "study.json").read_text(encoding="utf-8"))
+        return dict(json.loads((out / "study.json").read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise InputError(f"{out}: no study.json there; run the study first, or name its folder") from None
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        raise InputError(f"{out / 'study.json'}: not readable as JSON; name another folder with --out") from None
-    if not isinstance(found, dict):
-        raise InputError(f"{out / 'study.json'}: not a study's definition; name another folder with --out")
-    return found
+    except (ValueError, TypeError):
+        raise InputError(f"{out / 'study.json'}: not a study's definition; name another folder with --out") from None
 
 
 def read_records(log: Path) -> dict[str, Record]:

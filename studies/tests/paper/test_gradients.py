@@ -70,7 +70,7 @@ def records(study):
 
 def test_the_report(tmp_path):
     study = GradientStudy(trials=3, episodes=40, functions=2, budget=60)
-    assert len(study.cells()) == 3 * sum(map(len, ARMS["lqr"].values())) + 2 * sum(map(len, ARMS["synthetic"].values()))
+    assert len(study.cells()) == 3 * 2 * len(ARMS["lqr"][1]) + 2 * 2 * len(ARMS["synthetic"][1])
     text = study.write(records(study), tmp_path, "the command")
     assert (tmp_path / "summary.md").read_text() == text
     assert text.rstrip().endswith("the command")

@@ -13,6 +13,7 @@ method held then (infinite if it is unstable), or the lowest normalised regret o
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -64,16 +65,10 @@ LINE_STYLES = {
     **{noise_name(sd): each for sds in (LQR_NOISES, SYNTHETIC_NOISES) for sd, each in zip(sds, _NOISES, strict=False)},
 }
 
-# By problem: the gradients that are told, by the number M of queries.
-ARMS: dict[str, dict[int, tuple[str, ...]]] = {
-    "lqr": {
-        9: (NONE, *map(noise_name, LQR_NOISES), LIKELIHOOD_RATIO),
-        3: (NONE, *map(noise_name, LQR_NOISES), LIKELIHOOD_RATIO),
-    },
-    "synthetic": {
-        D: (NONE, *map(noise_name, SYNTHETIC_NOISES)),
-        5: (NONE, *map(noise_name, SYNTHETIC_NOISES)),
-    },
+# By problem: the numbers M of queries, and the gradients that are told.
+ARMS: dict[str, tuple[tuple[int, int], tuple[str, ...]]] = {
+    "lqr": ((9, 3), (NONE, *map(noise_name, LQR_NOISES), LIKELIHOOD_RATIO)),
+    "synthetic": ((D, 5), (NONE, *map(noise_name, SYNTHETIC_NOISES))),
 }
 
 
@@ -97,19 +92,14 @@ class GradientStudy(report.CurveStudy):
     def needs(self) -> tuple[str, ...]:
         return ("gymnasium",)
 
-    def count(self, problem: str) -> int:
-        """How many trials or functions."""
-        return self.trials if problem == "lqr" else self.functions
-
     def cells(self) -> list[dict[str, Any]]:
         """Trial by trial."""
         return [
             {"problem": problem, "M": M, "gradients": gradients, "trial": trial}
             for trial in range(max(self.trials, self.functions))
-            for problem, arms in ARMS.items()
-            for M, each in arms.items()
-            for gradients in each
-            if trial < self.count(problem)
+            for problem, (several, arms) in ARMS.items()
+            for M, gradients in itertools.product(several, arms)
+            if trial < (self.trials if problem == "lqr" else self.functions)
         ]
 
     def run_cell(self, cell: Mapping[str, Any]) -> Record:
@@ -163,19 +153,14 @@ class GradientStudy(report.CurveStudy):
     def figures(cls, out: Path) -> list[Path]:
         """Median relative cost over the episodes, mean regret over the values; a row per problem, a column per M."""
         curves = report.read_curves(out, cls.columns)
-        problems = list(dict.fromkeys(problem for problem, _, _ in curves))
-        size = (9.0, 3.2 * len(problems))
         with pyplot() as plt:
-            figure, grid = plt.subplots(
-                len(problems), 2, figsize=size, squeeze=False, layout="constrained", sharey="row"
-            )
-            for row, problem in zip(grid, problems, strict=True):
-                for axes, M in zip(row, dict.fromkeys(M for each, M, _ in curves if each == problem), strict=True):
-                    for (each, m, gradients), curve in curves.items():
-                        if (each, m) == (problem, M):
-                            values = curve["median" if problem == "lqr" else "mean"]
-                            style = LINE_STYLES.get(gradients, LineStyle("black", "-"))._asdict()
-                            axes.step(curve["spent"], values, where="post", **style, label=gradients)
+            figure, grid = plt.subplots(2, 2, figsize=(9.0, 6.4), layout="constrained", sharey="row")
+            for row, problem in zip(grid, ARMS, strict=True):
+                for axes, M in zip(row, ARMS[problem][0], strict=True):
+                    for gradients in ARMS[problem][1]:
+                        curve, style = curves[problem, M, gradients], LINE_STYLES[gradients]._asdict()
+                        values = curve["median" if problem == "lqr" else "mean"]
+                        axes.step(curve["spent"], values, where="post", **style, label=gradients)
                     _finish(axes, problem, M)
                 row[0].set_ylabel("median relative cost" if problem == "lqr" else "mean normalised regret")
                 row[1].legend(loc="upper right", title="gradients", fontsize=8)

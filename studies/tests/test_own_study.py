@@ -14,7 +14,7 @@ from gibo.cli import main
 from gibo.outcome import Outcome
 from gibo_studies.engine import run_study
 from gibo_studies.report import Columns, CurveStudy, after, checkpoints, read_curves, record_of, sample, table
-from gibo_studies.study import PER_SEED, iterates
+from gibo_studies.study import iterates
 from gibo_studies.table import STUDIES
 
 METHODS = {"near": 0.5, "far": 2.0}  # how far away to search
@@ -52,7 +52,7 @@ class Distances(CurveStudy):
         if self.broken and cell["trial"] == 1:
             raise ValueError("no light")
         reach = METHODS[cell["method"]]
-        optimizer = RandomSearch(np.ones(2), bounds=(-reach, reach + 1.0), seed=PER_SEED * self.seed + cell["trial"])
+        optimizer = RandomSearch(np.ones(2), bounds=(-reach, reach + 1.0), seed=self.seed_of(cell["trial"]))
         points = []
 
         def evaluate(query: Any, spent: int) -> Outcome:

@@ -328,7 +328,7 @@ MUTATIONS: list[Mutation] = [
     *of(
         "studies/src/gibo_studies/study.py",
         "studies/tests/test_options.py",
-        seeds_share_trials=("PER_SEED = 1000", "PER_SEED = 1"),
+        seeds_share_trials=("return PER_SEED * self.seed", "return self.seed"),
     ),
     *of(
         "studies/src/gibo_studies/paper/control/lqr.py",

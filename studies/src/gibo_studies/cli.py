@@ -14,7 +14,6 @@ OPTIONS = ("dimensions", "functions", "trials", "budget", "methods", "tasks", "s
 
 
 def add_commands(commands: Any) -> None:
-    """Add these commands to the command line."""
     study = commands.add_parser(
         "reproduce",
         help="run a study of the paper, or continue it",

@@ -67,7 +67,6 @@ def draw(folder: Path) -> list[Path]:
 
 
 def study_class(name: str) -> Any:
-    """The class of a study, a dataclass."""
     place = STUDIES[name]
     if not isinstance(place, str):
         return place
@@ -76,7 +75,6 @@ def study_class(name: str) -> Any:
 
 
 def make_study(name: str, out: Path, options: Mapping[str, Any]) -> Any:
-    """The study of that name with these options."""
     kind, given = study_class(name), {"name": name, "folder": out, **options}
     return kind(**{field.name: given[field.name] for field in fields(kind) if field.name in given})
 

@@ -76,7 +76,6 @@ class CurveStudy(Study):
         return {arm: each for arm, each in curves.items() if each}
 
     def write(self, records: Sequence[Record], out: Path, footnote: str) -> str:
-        """Write all files of the module's text and return the summary."""
         columns, curves = self.columns, self.collect(records)
         points = [
             (*arm, i, n, _number(value, 6))
@@ -154,7 +153,6 @@ def after(marks: Iterable[int]) -> list[str]:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table."""
     lines = ["| " + " | ".join(map(str, row)) + " |" for row in (header, *rows)]
     return "\n".join([lines[0], "|" + "---|" * len(header), *lines[1:]]) + "\n"
 
@@ -189,7 +187,6 @@ def _number(value: float, digits: int) -> str:
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a table."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)

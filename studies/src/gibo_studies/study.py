@@ -15,8 +15,7 @@ from gibo.errors import InputError
 from gibo.optimizers.base import Optimizer
 from gibo.outcome import Outcome
 
-# Trials and functions of one seed of a study do not meet those of the next.
-PER_SEED = 1000
+PER_SEED = 1000  # trials or functions, at most
 
 # The cell itself under "cell", and its result under other names: plain data, also NumPy arrays, of any size. It is kept
 # as one line of JSON, with the "seconds" that the cell took.
@@ -30,6 +29,7 @@ class Study(ABC):
     """
 
     name: str
+    seed: int = 0
     reports_unfinished: ClassVar[bool] = False  # whether it is also reported when cells are missing
     quick: ClassVar[Mapping[str, Any]] = {}  # options of its small version
 
@@ -57,6 +57,10 @@ class Study(ABC):
         """The options but for the folder, and the version: cells of two versions do not belong in one study."""
         names = [field.name for field in fields(cast(Any, self)) if field.name != "folder"]
         return {**{name: getattr(self, name) for name in names}, "gibo": version("gibo")}
+
+    def seed_of(self, repetition: int) -> int:
+        """Of a trial or a function: those of one seed of the study do not meet those of the next."""
+        return PER_SEED * self.seed + repetition
 
     @abstractmethod
     def cells(self) -> list[dict[str, Any]]:

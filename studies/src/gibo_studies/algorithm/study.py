@@ -58,11 +58,9 @@ class AlgorithmStudy(Study):
         return [(1.0, variant) for variant in self.settings()]
 
     def definition(self) -> dict[str, Any]:
-        """What a cell's result depends on besides the cell."""
         return {name: value for name, value in super().definition().items() if name != "trials"}
 
     def cells(self) -> list[dict[str, Any]]:
-        """Trial by trial."""
         trials = {task.name: self.trials or task.trials for task in self.tasks().values()}
         return [
             {"task": task.name, "scale": scale, "variant": variant, "trial": trial}
@@ -73,8 +71,7 @@ class AlgorithmStudy(Study):
         ]
 
     def run_cell(self, cell: Mapping[str, Any]) -> Record:
-        """The rows of a run."""
-        number = PER_SEED * self.seed + cell["trial"]
+        number = self.seed_of(cell["trial"])
         task, problem = prepared(self.tasks()[cell["task"]], number)
         settings, scale = self.settings()[cell["variant"]], task.scale * cell["scale"]
         optimizer = GIBO(task.start, scale=scale, bounds=task.bounds, seed=number + PER_SEED, settings=settings)
@@ -87,7 +84,6 @@ class AlgorithmStudy(Study):
         return {"cell": dict(cell), "rows": rows}
 
     def write(self, records: Sequence[Record], out: Path, footnote: str) -> str:
-        """The rows and the table."""
         folder = results_folder("algorithm", out)
         order = {key_of(cell): i for i, cell in enumerate(self.cells())}
         ordered = sorted(records, key=lambda record: order[key_of(record["cell"])])

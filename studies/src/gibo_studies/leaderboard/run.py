@@ -25,8 +25,6 @@ REEVALUATION = 10**6  # where the seeds of these evaluations begin
 
 @dataclass(frozen=True)
 class Look:
-    """A recommended point."""
-
     spent: int  # evaluations before it
     truth: float  # its value without noise
     share: float  # that value as a share of the way from the start's to the best known one
@@ -37,8 +35,6 @@ class Look:
 
 
 class Looked(NamedTuple):
-    """A run as it was looked at."""
-
     looks: list[Look]
     reevaluated: list[Look]  # at the best of `CANDIDATES` points by the mean of new evaluations, if asked for
 

@@ -22,8 +22,6 @@ NOISE: Mapping[str, float] = {"small": 0.01, "middle": 0.05, "large": 0.2}
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """An instance of a task."""
-
     # One noisy value of x (d,), from ``(x, seed)``; the same for the same arguments.
     evaluate: Callable[..., float | Outcome]
     truth: Callable[..., float]  # the value without noise, or the mean of many episodes with seeds of their own
@@ -39,8 +37,6 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A task."""
-
     name: str
     start: Array  # (d,) where every method starts
     scale: float  # by how much a parameter must change to matter, roughly: the right one, for all parameters
@@ -51,12 +47,10 @@ class Task:
 
     @property
     def d(self) -> int:
-        """Number of parameters."""
         return len(self.start)
 
     @property
     def budget(self) -> int:
-        """Evaluations."""
         return self.marks[-1]
 
 

@@ -54,7 +54,6 @@ class Shuffled:
 
 
 def quarters(budget: int) -> tuple[int, ...]:
-    """A quarter, a half and all of a budget."""
     return math.ceil(budget / 4), budget // 2, budget
 
 

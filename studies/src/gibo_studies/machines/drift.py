@@ -73,7 +73,6 @@ OBJECTIVES: dict[str, Any] = {"hill": MovingHill, "reactor": Reactor}
 
 
 def rows(runs: int, d: int, budget: int) -> Iterator[dict[str, Any]]:
-    """A row per run."""
     for name, run, moves, option in product(OBJECTIVES, range(runs), (True, False), (False, True)):
         found = one(name, run, d, budget, moves, option)
         yield {"objective": name, "run": run, "moves": moves, "drift": option, **found}

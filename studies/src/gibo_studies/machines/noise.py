@@ -22,7 +22,6 @@ SINGLE, REPEATS = 2.0, 25
 
 
 def rows(runs: int, d: int, budget: int) -> Iterator[dict[str, Any]]:
-    """A row per run."""
     for run, kind, told in product(range(runs), ("repeats", "noise"), (False, True)):
         yield {"run": run, "kind": kind, "told": told, "height": height(run, d, budget, kind, told)}
 

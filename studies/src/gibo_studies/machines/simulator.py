@@ -136,7 +136,6 @@ def search(plant: Plant, start: Array, budget: int, seed: int, mean: Any = None)
 
 
 def rows(trials: int) -> Iterator[dict[str, Any]]:
-    """A row for each way of each trial."""
     for case, make in CASES.items():
         for trial in range(trials):
             machine, simulator = make(trial)

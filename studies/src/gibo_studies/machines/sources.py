@@ -43,7 +43,6 @@ def search(machine: Plant, simulator: Plant, seed: int, sources: dict[str, int] 
 
 
 def rows(trials: int) -> Iterator[dict[str, Any]]:
-    """A row for each way of each trial."""
     for case, make in CASES.items():
         for trial in range(trials):
             machine, simulator = make(trial)

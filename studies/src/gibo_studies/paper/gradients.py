@@ -34,7 +34,7 @@ from gibo_studies.paper.control.oracle import LQRObjective
 from gibo_studies.paper.lqr import FIXED_MEAN, trial_seeds
 from gibo_studies.paper.problems import GPFunction
 from gibo_studies.paper.synthetic import BOUNDS, function_of
-from gibo_studies.study import PER_SEED, Record, iterates
+from gibo_studies.study import Record, iterates
 from gibo_studies.styles import DOTTED_DASHES
 
 NONE, LIKELIHOOD_RATIO = "none", "likelihood ratio"
@@ -93,7 +93,6 @@ class GradientStudy(report.CurveStudy):
         return ("gymnasium",)
 
     def cells(self) -> list[dict[str, Any]]:
-        """Trial by trial."""
         return [
             {"problem": problem, "M": M, "gradients": gradients, "trial": trial}
             for trial in range(max(self.trials, self.functions))
@@ -104,7 +103,7 @@ class GradientStudy(report.CurveStudy):
 
     def run_cell(self, cell: Mapping[str, Any]) -> Record:
         """What was spent, and the relative cost or the regret then; None for an unstable gain."""
-        number = PER_SEED * self.seed + cell["trial"]
+        number = self.seed_of(cell["trial"])
         if cell["problem"] == "lqr":
             curve = lqr_curve(cell["M"], cell["gradients"], number, self.episodes)
         else:

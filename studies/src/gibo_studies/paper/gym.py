@@ -20,7 +20,7 @@ from gibo.runs.session import Session
 from gibo.training.presets import PRESETS
 from gibo.training.training import StateNormalizer, Training, train, training_of
 from gibo_studies import report
-from gibo_studies.study import PER_SEED, Record
+from gibo_studies.study import Record
 from gibo_studies.styles import line_style
 
 _PUBLISHED, _OWN = PRESETS["published"], PRESETS["gibo"]
@@ -100,12 +100,10 @@ class GymStudy(report.CurveStudy):
         return ("gymnasium",) if self.name == "cartpole" else ("gymnasium", "mujoco")
 
     def budget_of(self, environment: str) -> int:
-        """Episodes per trial."""
         own = STUDIES[self.name][environment].marks[-1]
         return own if self.budget is None else min(own, self.budget)
 
     def cells(self) -> list[dict[str, Any]]:
-        """Trial by trial."""
         return [
             {"environment": environment, "method": method, "trial": trial}
             for trial in range(self.trials)
@@ -120,7 +118,7 @@ class GymStudy(report.CurveStudy):
         budget = self.budget_of(cell["environment"])
         words = (cell["environment"], *cell["method"].lower().split(), f"{cell['trial']:02d}")
         folder = self.folder / "trials" / "-".join(words)
-        result = train(training, folder, budget=budget, seed=PER_SEED * self.seed + cell["trial"])
+        result = train(training, folder, budget=budget, seed=self.seed_of(cell["trial"]))
         if result.evaluations < budget:
             raise InputError(f"the trial ended early: {result.reason}")
         curve = learning_curve(folder, report.checkpoints(budget).step)

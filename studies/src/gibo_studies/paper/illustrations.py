@@ -24,7 +24,6 @@ NOISE = 0.05**2
 
 
 def objective(x: Array) -> Array:
-    """A function of one parameter to look at."""
     return np.sin(3.0 * x) + 0.4 * x
 
 
@@ -121,7 +120,6 @@ class Illustrations(Study):
         return [{"illustration": name} for name in ILLUSTRATIONS]
 
     def run_cell(self, cell: Mapping[str, Any]) -> Record:
-        """The data of one."""
         return {"cell": dict(cell), "data": to_plain(ILLUSTRATIONS[cell["illustration"]]())}
 
     def write(self, records: Sequence[Record], out: Path, footnote: str) -> str:

@@ -29,7 +29,7 @@ from gibo.steps import Decay, GradientAscent, Piecewise
 from gibo_studies import report
 from gibo_studies.paper.control.lqr import LQR
 from gibo_studies.paper.control.lspi import LSPI
-from gibo_studies.study import PER_SEED, Record, iterates
+from gibo_studies.study import Record, iterates
 from gibo_studies.styles import line_style
 
 STEPS = 300  # of an episode
@@ -147,12 +147,11 @@ class LQRStudy(report.CurveStudy):
         return METHODS
 
     def cells(self) -> list[dict[str, Any]]:
-        """Trial by trial."""
         return [{"method": method, "trial": trial} for trial in range(self.trials) for method in self.methods]
 
     def run_cell(self, cell: Mapping[str, Any]) -> Record:
         """The trial's curve: steps of the environment, and the relative cost then; None for an unstable gain."""
-        trial = PER_SEED * self.seed + cell["trial"]
+        trial = self.seed_of(cell["trial"])
         curve = cost_curve(METHODS[cell["method"]], trial, self.budget)
         return report.record_of(cell, [(STEPS * spent, cost) for spent, cost in curve])
 

@@ -120,7 +120,6 @@ class PolicyGradient:
 
     @property
     def d(self) -> int:
-        """Number of parameters."""
         return self.task.d
 
     def x0(self, seed: int | None = None) -> Array:
@@ -210,7 +209,6 @@ class PolicyGradient:
         return [R - (total[: len(R)] - R) / others[: len(R)] for R in to_go]
 
     def close(self) -> None:
-        """Close the environments that the task made in this process."""
         self.task.close()
 
     def __enter__(self) -> PolicyGradient:

@@ -43,7 +43,6 @@ class GPFunction:
         return _value_and_gradient(np.asarray(x, dtype=np.float64), self.X, self.weights, self.lengthscale)[0]
 
     def gradient(self, x: npt.ArrayLike) -> Array:
-        """The gradient at x (d,), without noise."""
         return _value_and_gradient(np.asarray(x, dtype=np.float64), self.X, self.weights, self.lengthscale)[1]
 
     def observe(self, x: npt.ArrayLike, rng: np.random.Generator) -> float:

@@ -33,7 +33,7 @@ from gibo.priors import Uniform
 from gibo.steps import GradientAscent, GradientScaling
 from gibo_studies import report
 from gibo_studies.paper.problems import NOISE_SD, GPFunction, gp_function
-from gibo_studies.study import PER_SEED, Record, iterates
+from gibo_studies.study import Record, iterates
 from gibo_studies.styles import line_style
 
 DIMENSIONS = (4, 8, 12, 16, 20, 24, 28, 32, 36)
@@ -165,7 +165,7 @@ class SyntheticStudy(report.CurveStudy):
 
     def run_cell(self, cell: Mapping[str, Any]) -> Record:
         """The lowest regret so far after each evaluation, rounded to 6 digits."""
-        function = function_of(cell["d"], PER_SEED * self.seed + cell["function"])
+        function = function_of(cell["d"], self.seed_of(cell["function"]))
         curve = regret_curve(STUDIES[self.name][cell["method"]](function), function, self.budget)
         return {"cell": dict(cell), "regret": curve}
 

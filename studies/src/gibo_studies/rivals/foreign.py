@@ -53,7 +53,6 @@ class Foreign(Optimizer):
 
     @property
     def best(self) -> Best | None:
-        """The highest value told, as it was told."""
         return self.best_seen
 
     def _update(self, batch: list[Evaluation]) -> None:

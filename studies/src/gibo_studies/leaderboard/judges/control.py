@@ -41,7 +41,6 @@ FIRST_OF_EACH_DOMAIN = {
 
 
 def tasks() -> tuple[Task, ...]:
-    """The list; see the module's text."""
     environments = {name: (*sizes, float(STEPS)) for name, sizes in FIRST_OF_EACH_DOMAIN.items()}
     return with_policies(environments, environment)
 

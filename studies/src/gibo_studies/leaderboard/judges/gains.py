@@ -213,8 +213,6 @@ def two_mass(gains: Sequence[float], rng: np.random.Generator, steps: int) -> Si
 
 @dataclass(frozen=True)
 class Plant:
-    """A plant with its controller."""
-
     name: str
     episode: Episode
     steps: int

@@ -27,7 +27,7 @@ from gibo_studies.leaderboard.methods import METHODS, REEVALUATED, chosen_method
 from gibo_studies.leaderboard.run import Look, look_at_a_run
 from gibo_studies.leaderboard.task import Task, prepared
 from gibo_studies.report import read_csv, write_csv
-from gibo_studies.study import PER_SEED, Record, Study, choose, missing, results_folder
+from gibo_studies.study import Record, Study, choose, missing, results_folder
 
 # Columns of a judge's file. `share` is the true value as a share of the way from the start's to the best known one;
 # `mean` is the mean of what an evaluation gives, which the interval is of; empty where there is none.
@@ -83,8 +83,6 @@ JUDGES = {
 
 @dataclass(frozen=True)
 class JudgeStudy(Study):
-    """Methods before a judge."""
-
     folder: Path  # where the cells are
     judge: str = ""
     methods: tuple[str, ...] = ()  # names, or ``module:Class``
@@ -117,12 +115,10 @@ class JudgeStudy(Study):
             raise InputError(f"trials: {self.judge} has {judge.trials}, got {self.trials}")
 
     def definition(self) -> dict[str, Any]:
-        """What a cell's result depends on besides the cell."""
         found = super().definition()
         return {name: found[name] for name in ("name", "judge", "seed", "gibo")}
 
     def cells(self) -> list[dict[str, Any]]:
-        """Trial by trial."""
         chosen = [
             task.name
             for task in JUDGES[self.judge].tasks()
@@ -136,8 +132,7 @@ class JudgeStudy(Study):
         ]
 
     def run_cell(self, cell: Mapping[str, Any]) -> Record:
-        """The rows of a run."""
-        number = PER_SEED * self.seed + cell["trial"]
+        number = self.seed_of(cell["trial"])
         known = {task.name: task for task in JUDGES[self.judge].tasks()}
         task, problem = prepared(known[cell["task"]], number)
         method = method_of(cell["method"])

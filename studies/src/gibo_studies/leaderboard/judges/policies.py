@@ -46,7 +46,6 @@ GYMNASIUM = {
 
 
 def tasks() -> tuple[Task, ...]:
-    """The list; see the module's text."""
     return with_policies(GYMNASIUM)
 
 

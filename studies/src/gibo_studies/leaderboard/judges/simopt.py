@@ -37,7 +37,6 @@ PROBLEMS: dict[str, tuple[int, float]] = {
 
 
 def tasks() -> tuple[Task, ...]:
-    """The list; see the module's text."""
     return tuple(_task(name, d, best) for name, (d, best) in PROBLEMS.items())
 
 

@@ -96,12 +96,10 @@ class LQR:
 
     @property
     def n(self) -> int:
-        """Number of states."""
         return len(self.B)
 
     @property
     def p(self) -> int:
-        """Number of inputs."""
         return len(self.B.T)
 
     # -- exact --------------------------------------------------------------------------------------------------------
@@ -121,7 +119,6 @@ class LQR:
         return float(np.abs(np.linalg.eigvals(self.A + self.B @ self._gain(K))).max())
 
     def is_stable(self, K: npt.ArrayLike) -> bool:
-        """Whether K stabilises the system."""
         return self.spectral_radius(K) < 1.0
 
     def cost(self, K: npt.ArrayLike) -> float:

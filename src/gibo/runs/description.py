@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
 import numpy as np
 
-from gibo._checks import as_finite_or_infinite, as_number, describe, instance, shown
+from gibo._checks import as_finite_or_infinite, as_number, instance, shown
 from gibo._plugins import without_imports
 from gibo._serialize import read_file
 from gibo.errors import InputError
@@ -25,23 +25,7 @@ from gibo.parameters import Parameters
 from gibo.runs.earlier import mean_of
 from gibo.runs.spec import Naming
 
-NUMBER = (int, float)
-# The entries of a file besides [parameters], with their types.
-TYPES: dict[str, type | tuple[type, ...]] = {
-    "minimize": bool,
-    "method": str,
-    "seed": int,
-    "budget": int,
-    "target": NUMBER,
-    "baseline": int,
-    "settings": dict,
-    "limits": dict,
-    "careful": bool,
-    "largest_step": NUMBER,
-    "sources": dict,
-    "prior_run": str,
-}
-EXPECTED = {bool: "true or false", str: "a text", int: "a whole number", NUMBER: "a number", dict: "a table"}
+COLUMNS = ("start", "scale", "lower", "upper")
 
 
 def read_description(path: Path, **options: Any) -> Description:
@@ -111,74 +95,59 @@ class Description:
         names = instance("names", self.names, (list, tuple), "a list of names")
         if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
             raise InputError(f"names: expected different texts, got {shown(names)}")
-        bounded = bool(
-            any(np.isfinite(as_finite_or_infinite("bounds", side)).any() for side in (self.lower, self.upper))
-        )
-        options: dict[str, Any] = {"scale": self.scale, "seed": self.seed}
-        options["bounds"] = Bounds(self.lower, self.upper) if bounded else None
-        settings = instance("settings", self.settings, (Mapping, NoneType), "settings by their names")
-        own = {
+        sides = [as_finite_or_infinite("bounds", side) for side in (self.lower, self.upper)]
+        own: dict[str, Any] = {
             "prior_run": self.prior_run,
-            "settings": _settings(settings) if settings else None,
+            "settings": instance("settings", self.settings, (Mapping, NoneType), "settings by their names") or None,
             "limits": with_care(self._pairs(), self.careful),
             "largest_step": self.largest_step,
             "sources": self.sources,
         }
-        for name, option in own.items():
-            if option is not None and self.method != "gibo":
-                raise InputError(f"{name}: only the method gibo has this option, {self.method} does not")
-            options |= {} if option is None else {name: option}
+        options = {name: option for name, option in own.items() if option is not None}
+        if options and self.method != "gibo":
+            raise InputError(f"{next(iter(options))}: only the method gibo has this option, {self.method} does not")
+        if "settings" in options:
+            with without_imports():
+                options["settings"] = Settings.given(options["settings"])
         if (run := options.pop("prior_run", None)) is not None:
             mean = mean_of(run, Naming(list(names), self.parameters), np.array(self.scale))
             options["settings"] = replace(options.get("settings", Settings()), mean=mean)
-        return kind(self.start, **options)
+        bounds = Bounds(self.lower, self.upper) if any(np.isfinite(side).any() for side in sides) else None
+        return kind(self.start, scale=self.scale, bounds=bounds, seed=self.seed, **options)
 
     def _pairs(self) -> dict[str, tuple[Any, Any]] | None:
         """(lower, upper) of each limited quantity."""
         limits = instance("limits", self.limits, (Mapping, NoneType), "limits by the names of their quantities")
         for name, entry in (limits or {}).items():
-            _known(f"limits.{name}", instance(f"limits.{name}", entry, Mapping, "lower and upper"), ("lower", "upper"))
+            instance(f"limits.{name}", entry, Mapping, "lower and upper")
+            check_names(f"limits.{name}", entry, ("lower", "upper"))
         return {name: (entry.get("lower"), entry.get("upper")) for name, entry in limits.items()} if limits else None
 
 
 def _description(data: Mapping[str, Any], options: Mapping[str, Any]) -> Description:
-    _known("the file", data, ("parameters", *TYPES))
+    names = [field.name for field in fields(Description) if field.name not in (*COLUMNS, "names")]
+    check_names("the file", data, names)
     parameters = data.get("parameters")
     if not isinstance(parameters, dict) or not parameters:
         raise InputError("expected a table [parameters.NAME] for each parameter, got none")
-    for name, kind in TYPES.items():
-        if name in data and (not isinstance(data[name], kind) or (kind is not bool and isinstance(data[name], bool))):
-            raise InputError(f"{name}: expected {EXPECTED[kind]}, got {describe(data[name])}")
-        if name in data and name in options:
-            raise InputError(f"{name}: the file already states it; omit the option")
-    rest = {name: data[name] for name in TYPES if name in data} | dict(options)
+    for name in data.keys() & options.keys():
+        raise InputError(f"{name}: the file already states it; omit the option")
+    rest = {name: part for name, part in data.items() if name != "parameters"} | dict(options)
     if any(isinstance(entry, dict) and "kind" in entry for entry in parameters.values()):
         return Description.of(Parameters.from_plain(parameters), **rest)
-    columns: dict[str, list[float]] = {name: [] for name in ("start", "scale", "lower", "upper")}
+    columns: dict[str, Any] = {name: [] for name in COLUMNS}
     default = {"scale": 1.0, "lower": -math.inf, "upper": math.inf}
     for name, entry in parameters.items():
-        if not isinstance(entry, dict):
-            raise InputError(f"parameters.{name}: expected start, scale, lower and upper, got {describe(entry)}")
-        _known(f"parameters.{name}", entry, columns)
+        check_names(f"parameters.{name}", instance(f"parameters.{name}", entry, dict, "a table"), COLUMNS)
         if "start" not in entry:
             raise InputError(f"parameters.{name}: expected start, the value at which the search begins")
         for column, numbers in columns.items():
             numbers.append(as_number(f"parameters.{name}.{column}", entry.get(column, default.get(column))))
-    start, scale, lower, upper = columns.values()
-    return Description(list(parameters), start, scale, lower, upper, **rest)
+    return Description(list(parameters), **columns, **rest)
 
 
-def _settings(given: Mapping[str, Any]) -> Settings:
-    _known("settings", given, list(Settings.__dataclass_fields__))
-    simple = (bool, int, float, str, list)
-    for name, value in given.items():
-        if not isinstance(value, simple):
-            raise InputError(f"settings.{name}: expected a number, a list of numbers or a name, got {describe(value)}")
-    with without_imports():
-        return Settings.given(dict(given))
-
-
-def _known(where: str, data: Mapping[str, Any], names: Sequence[str] | Mapping[str, Any]) -> None:
+def check_names(where: str, data: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Check that data from elsewhere have only these entries."""
     unknown = [name for name in data if name not in names]
     if unknown:
-        raise InputError(f"{where}: {unknown[0]!r} is unknown; expected {', '.join(names)}")
+        raise InputError(f"{where}: {unknown[0][:80]!r} is unknown; expected {', '.join(names)}")

@@ -15,12 +15,11 @@ import functools
 import hashlib
 import inspect
 import math
-import platform
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
-from types import FunctionType, MethodType
-from typing import Any
+from types import FunctionType
+from typing import Any, cast
 
 from gibo._checks import shown
 
@@ -37,29 +36,22 @@ def fingerprint(objective: Callable[..., Any]) -> dict[str, Any]:
         >>> fingerprint(cost)["name"], fingerprint(cost)["options"]
         ('cost', {'gain': 2.0})
     """
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"  # `ast.unparse` depends on it
     try:
-        return _known(objective)
+        options, called = {}, cast(Any, objective)
+        for name, parameter in inspect.signature(objective).parameters.items():
+            if parameter.default is not parameter.empty:
+                options[name] = _plain(parameter.default)
+        while isinstance(called, functools.partial):
+            options |= {str(i): _plain(argument) for i, argument in enumerate(called.args)}
+            called = called.func
+        parameters = getattr(type(called), "__dataclass_params__", None)
+        if parameters is not None and parameters.frozen:
+            options |= {field.name: _plain(getattr(called, field.name)) for field in dataclasses.fields(called)}
+        name = getattr(called, "__name__", type(called).__name__)
+        return {"name": str(name), "source": _source(called), "python": python, "options": options}
     except Exception:  # an objective may be an object whose attributes raise anything
-        return {"name": type(objective).__name__, "source": None, "python": None, "options": {}}
-
-
-def _known(objective: Any) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    while isinstance(objective, functools.partial):
-        options = {**{str(i): a for i, a in enumerate(objective.args)}, **objective.keywords, **options}
-        objective = objective.func
-    function = _function(objective)
-    if function is not None:
-        own = inspect.signature(function).parameters
-        options = {name: p.default for name, p in own.items() if p.default is not p.empty} | options
-    parameters = getattr(type(objective), "__dataclass_params__", None)
-    if parameters is not None and parameters.frozen:
-        options |= {field.name: getattr(objective, field.name, None) for field in dataclasses.fields(objective)}
-    name = getattr(objective, "__name__", None)
-    name = name if isinstance(name, str) else type(objective).__name__
-    python = ".".join(platform.python_version_tuple()[:2])  # `ast.unparse` depends on it
-    known = {name: _plain(value) for name, value in options.items()}
-    return {"name": name, "source": _digest(function), "python": python, "options": known}
+        return {"name": type(objective).__name__, "source": None, "python": python, "options": {}}
 
 
 def differences(then: Any, now: Mapping[str, Any]) -> str:
@@ -76,20 +68,12 @@ def differences(then: Any, now: Mapping[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def _function(objective: Any) -> FunctionType | None:
-    """The Python function that is called, if there is one."""
-    if isinstance(objective, MethodType):
-        objective = objective.__func__
-    elif not isinstance(objective, FunctionType | type):
-        called = getattr(type(objective), "__call__", None)  # noqa: B004  # the function is wanted
-        is_python = isinstance(called, FunctionType)
-        objective = called if is_python else inspect.getattr_static(objective, "__wrapped__", None)
-    return objective if isinstance(objective, FunctionType) else None
-
-
-def _digest(function: FunctionType | None) -> str | None:
+def _source(objective: Any) -> str | None:
     """A digest of the text of a user's function; None for another one, and where the text is not known."""
-    if function is None:
+    function = inspect.unwrap(getattr(objective, "__func__", objective))
+    if not isinstance(function, FunctionType):
+        function = type(objective).__call__
+    if not isinstance(function, FunctionType):
         return None
     top = (function.__module__ or "").partition(".")[0]
     is_installed = any(part in function.__code__.co_filename for part in INSTALLED)
@@ -102,12 +86,11 @@ def _digest(function: FunctionType | None) -> str | None:
     found: list[ast.AST] = [tree]
     if function.__name__ == "<lambda>":  # its source is the whole line
         found = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)]
-    if len(found) != 1:
-        return None
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and ast.get_docstring(node):
             node.body = node.body[1:] or [ast.Pass()]
-    return hashlib.sha256(ast.unparse(found[0]).encode(errors="backslashreplace")).hexdigest()[:16]
+    text = ast.unparse(found[0]).encode(errors="backslashreplace")
+    return hashlib.sha256(text).hexdigest()[:16] if len(found) == 1 else None
 
 
 def _plain(value: Any) -> Any:

@@ -17,7 +17,7 @@ from gibo._linalg import Array
 from gibo.errors import InputError, QueryError
 from gibo.outcome import DETAILS, Evaluation, Outcome, Query, told_outcome
 from gibo.runs.advice import Advice
-from gibo.runs.description import Description
+from gibo.runs.description import Description, check_names
 from gibo.runs.journal import Journal
 from gibo.runs.lock import LOCK_PATIENCE
 from gibo.runs.records import BY_HAND, NewAction, Start
@@ -214,13 +214,6 @@ def as_outcome(request: Mapping[str, Any], d: int) -> tuple[int, Outcome]:
     if isinstance(number, bool) or not isinstance(number, int):
         raise InputError(f"id: expected the number of a query, got {describe(number)}")
     return number, told_outcome(d, value, gradient, noise, False if failed is None else failed, **given)
-
-
-def check_names(what: str, request: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Check that a client's request has only these entries."""
-    unknown = [name for name in request if name not in known]
-    if unknown:
-        raise InputError(f"{what}: {unknown[0][:80]!r} is unknown; expected {', '.join(known)}")
 
 
 def undo(

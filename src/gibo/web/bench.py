@@ -16,6 +16,7 @@ from gibo._checks import as_flag, as_path, instance
 from gibo.errors import InputError, JournalError, NumericalError, QueryError
 from gibo.outcome import Outcome, Query
 from gibo.runs import manual
+from gibo.runs.description import check_names
 from gibo.runs.journal import Journal
 from gibo.runs.lock import LOCK_PATIENCE, keep
 from gibo.runs.session import Session
@@ -112,7 +113,7 @@ class ManualBench:
 
     def start(self, request: dict[str, Any]) -> dict[str, Any]:
         """Go on from another start, ``{"parameters"}``; returns it as it can be set, ``{"start"}``."""
-        manual.check_names("start", request, ("parameters",))
+        check_names("start", request, ("parameters",))
         with self._run() as session:
             point: Any = request.get("parameters")
             session.start_at(self.naming.point(instance("parameters", point, Mapping, "numbers by name")))
@@ -123,7 +124,7 @@ class ManualBench:
 
         This is the start, or the safe ``"parameters"`` of the request. ``{"revoke": true}`` continues the run.
         """
-        manual.check_names("abort", request, ("parameters", "reason", "revoke"))
+        check_names("abort", request, ("parameters", "reason", "revoke"))
         with self._run() as session:
             assert session.journal is not None
             if as_flag("revoke", request.get("revoke", False)):

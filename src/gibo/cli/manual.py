@@ -236,13 +236,15 @@ def _ask(arguments: argparse.Namespace) -> int:
 
     queries, naming, stopping = ask(arguments.folder, _say_waiting)
     over = None if stopping is None or stopping.code == "go_on" else stopping.text
+    plain = [naming.query(query) for query in queries]
     if arguments.json:
-        say(json.dumps({"queries": [naming.query(query) for query in queries], "may_stop": over}, indent=1))
+        say(json.dumps({"queries": plain, "may_stop": over}, indent=1))
         return 0
-    known = [name for name in ("source", "block") if any(getattr(query, name) is not None for query in queries)]
-    head = ["id", "kind", *known, *naming.names]
-    rows = ([q.id, q.kind, *(getattr(q, name) or "" for name in known), *naming(q.x).values()] for q in queries)
-    columns([head, *rows])
+    head = [name for name in ("id", "kind", "source", "block") if name in plain[0]]  # of a batch, all have the same
+    rows: list[list[Any]] = [[*head, *naming.names]]
+    for query in plain:
+        rows.append([*map(query.get, head), *query["x"]])
+    columns(rows)
     if over is not None:
         complain(over)
     return 0

@@ -24,7 +24,6 @@ from typing import Any, cast
 from gibo._checks import shown
 
 LONGEST = 200  # characters of an option's text
-INSTALLED = ("site-packages", "dist-packages")  # folders of packages
 
 
 def fingerprint(objective: Callable[..., Any]) -> dict[str, Any]:
@@ -75,9 +74,8 @@ def _source(objective: Any) -> str | None:
         function = type(objective).__call__
     if not isinstance(function, FunctionType):
         return None
-    top = (function.__module__ or "").partition(".")[0]
-    is_installed = any(part in function.__code__.co_filename for part in INSTALLED)
-    if top == "gibo" or top in sys.stdlib_module_names or is_installed:
+    top, file = (function.__module__ or "").partition(".")[0], function.__code__.co_filename
+    if top == "gibo" or top in sys.stdlib_module_names or "site-packages" in file or "dist-packages" in file:
         return None
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))

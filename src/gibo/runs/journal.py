@@ -10,10 +10,9 @@ import math
 import os
 import platform
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,8 +63,7 @@ class Journal:
     def create(cls, folder: Path | str, spec: RunSpec) -> Journal:
         """Begin a journal; raises if there is one."""
         instance("spec", spec, RunSpec, "a RunSpec")
-        facts = {field.name: getattr(spec, field.name) for field in fields(spec)}
-        journal = cls(Store.create(as_path("folder", folder).absolute(), facts))
+        journal = cls(Store.create(as_path("folder", folder).absolute(), asdict(spec)))
         journal._spec = spec
         return journal
 
@@ -234,8 +232,8 @@ class Journal:
                 self._store.delete("views", kind)
                 self._store.insert("views", kind, update.number, json.dumps(to_plain(body)))
         for step in iterations[self._store.count("iterations") :]:
-            cells = (_cell(getattr(step, "x" if name == "iterate" else name)) for name in COLUMNS["iterations"])
-            self._store.insert("iterations", *cells)
+            values = {**vars(step), "iterate": step.x}
+            self._store.insert("iterations", *map(_cell, map(values.get, COLUMNS["iterations"])))
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -270,7 +268,8 @@ class Journal:
 
     def last_options(self) -> dict[str, Any]:
         """The options of the last start; none if the run was killed as it began."""
-        return next((start.options for start in reversed(self.starts())), {})
+        starts = self.starts()
+        return starts[-1].options if starts else {}
 
     def state(self) -> str:
         """The state of the run, see `gibo.runs.records.state_of`."""
@@ -280,14 +279,14 @@ class Journal:
         """All queries and own points of the user, by id, with the times of asking."""
         found: dict[int, tuple[Query, float | None]] = {}
         with sound(self.folder):
-            d, batches = len(self.spec().arguments["x0"]), self._batches()
-            batch_of = {batch.first + i: batch for batch in batches for i in range(batch.size)}
+            d, batch_of = len(self.spec().arguments["x0"]), dict[int, Batch]()
+            for batch in self._batches():
+                batch_of |= dict.fromkeys(range(batch.first, batch.first + batch.size), batch)
             for number, iteration, kind, seed, x in self._store.rows("queries"):
                 data = {"id": number, "iteration": iteration, "kind": kind, "seed": seed, "x": json.loads(x)}
-                batch = batch_of.get(number)
-                memo = {} if batch is None else batch.memo
-                data |= {"block": memo.get(BLOCK), "source": memo.get(SOURCE)}
-                found[number] = (query_from_plain(data, d), None if batch is None else batch.asked)
+                if (of := batch_of.get(number)) is not None:
+                    data |= {"block": of.memo.get(BLOCK), "source": of.memo.get(SOURCE)}
+                found[number] = (query_from_plain(data, d), of and of.asked)
         return found
 
     def evaluations(self) -> list[tuple[Evaluation, float]]:
@@ -310,7 +309,10 @@ class Journal:
 
     def attempts(self) -> dict[int, int]:
         """The numbers of failed attempts that were repeated, by query."""
-        return Counter([row[1] for row in self._store.rows("attempts")])
+        counts: dict[int, int] = {}
+        for _, query, *_ in self._store.rows("attempts"):
+            counts[query] = counts.get(query, 0) + 1
+        return counts
 
     def last_belief(self) -> int:
         """The number of the last update with a belief; −1 if there is none."""
@@ -396,10 +398,11 @@ class Journal:
         return [event for _, event in found]
 
     def _batches(self) -> list[Batch]:
-        rows, queries = self._store.rows("batches"), len(self._store.rows("queries"))
-        found = [Batch._make((*row[:-1], json.loads(row[-1]))) for row in rows]
-        if any(not 0 < batch.size <= queries for batch in found):
-            raise ValueError("a batch has more queries than exist")
+        found, queries = [], len(self._store.rows("queries"))
+        for *row, memo in self._store.rows("batches"):
+            found.append(Batch._make((*row, json.loads(memo))))
+            if not 0 < found[-1].size <= queries:
+                raise ValueError("a batch has more queries than exist")
         return found
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import fields
 from typing import Any
 
 from gibo._checks import as_vector
@@ -99,9 +98,9 @@ def _current(data: Any, lost: list[str]) -> Any:
     if SURELY_OLD & plain.keys():
         plain, gone = _renamed(plain)
         lost += gone
-    known = {"type", *(field.name for field in fields(Settings))}
-    lost += [name for name in plain if name not in known]
-    return {**to_plain(Settings()), **{name: part for name, part in plain.items() if name in known}}
+    present = to_plain(Settings())
+    lost += sorted(plain.keys() - present.keys())
+    return present | {name: plain[name] for name in present if name in plain}
 
 
 def _renamed(old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:

@@ -139,8 +139,10 @@ def action(at: Any, after: Any, kind: Any, body: Any) -> Action:
 
 def safe_point(actions: Sequence[Action], naming: Naming) -> dict[str, float] | None:
     """What to set on the machine, by name, if the run was aborted and nobody went on with it since."""
-    last = next((each for each in reversed(actions) if each.kind in ("abort", "continued")), None)
-    return naming(as_vector("x", last.body["x"])) if last is not None and last.kind == "abort" else None
+    for last in reversed(actions):
+        if last.kind in ("abort", "continued"):
+            return naming(as_vector("x", last.body["x"])) if last.kind == "abort" else None
+    return None
 
 
 def _check_time(at: Any) -> float:
@@ -170,12 +172,10 @@ def other_versions(before: dict[str, str], spec: RunSpec) -> list[str]:
     names = ["gibo", "numpy", "scipy"]
     names += ["cma"] if spec.optimizer == "CMAES" else []
     names += ["gymnasium", "mujoco"] if spec.training is not None else []
-    now = versions()
-    parts = [
-        f"{name} {before[name]:.20}, now {now[name]}"
-        for name in names
-        if before.get(name, now.get(name)) != now.get(name)
-    ]
+    now, parts = versions(), []
+    for name in names:
+        if before.get(name, now.get(name)) != now.get(name):
+            parts.append(f"{name} {before[name]:.20}, now {now[name]}")
     if not parts:
         return []
     return [f"continued with other versions ({'; '.join(parts)}): the run may ask other queries than it would have"]

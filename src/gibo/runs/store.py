@@ -19,8 +19,8 @@ if it is minimised. `gibo.runs.legacy` converts rows of earlier versions.
 A checksum per row and a tally of the rows detect damage that SQLite does not. SQLite's write-ahead log lets others read
 while a run is writing. Each transaction is on the disk when it returns, and in the main file soon after.
 
-A file may come from anywhere. Only regular files are opened and no link is followed. A file with a foreign table, view,
-trigger or index is refused, and SQLite makes a number of steps that is limited by the size of the file.
+A file may come from anywhere. No link is followed, a file with a foreign table, view, trigger or index is refused, and
+the number of SQLite's steps is limited by the size of the file.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ from gibo.runs.lock import folder_lock
 
 FILE = "journal.sqlite"
 APPLICATION = 0x6769626F  # "gibo", in the file's header
-# Bytes kept on the disk so that running evaluations can still be recorded when it fills up.
-RESERVE = 1 << 20
+RESERVE = 1 << 20  # bytes kept on the disk so that running evaluations can still be recorded when it fills up
 CHECKPOINT_AFTER = 0.05  # seconds after which records are moved from the write-ahead log to the main file
 # Instructions of SQLite for a statement, per byte of the file, and between two counts.
 MOST_INSTRUCTIONS, INSTRUCTIONS_PER_BYTE, COUNTED_AT_ONCE = 10_000_000, 100, 100_000
@@ -71,6 +70,7 @@ TABLES = {
 }
 # The first version of the journal with a table; the other tables exist since version 1.
 SINCE = {"actions": 2, "beliefs": 3, "details": 3, "views": 3}
+TABLES_OF = {version: [table for table in TABLES if SINCE.get(table, 1) <= version] for version in (1, 2, SCHEMA)}
 MADE = {name: f"CREATE TABLE {name} ({columns}, crc INTEGER NOT NULL)" for name, columns in TABLES.items()}
 MADE["tally"] = "CREATE TABLE tally (content TEXT NOT NULL, crc INTEGER NOT NULL)"
 INDEXED = ("facts", "evaluations", "views")  # SQLite makes an index itself for a key that is no whole number
@@ -79,12 +79,15 @@ COLUMNS = {table: [column.split()[0] for column in columns.split(", ")] for tabl
 Row = tuple[Any, ...]
 
 
-def has_journal(folder: Path | str) -> bool:
-    """Whether a run has begun in this folder."""
+def has_journal(folder: Path | str, needed: bool = False) -> bool:
+    """Whether a run has begun in this folder; raises if it has not and is needed."""
     path = as_path("folder", folder)
     with explained(path):
         found = regular(path / FILE)
-    return found is not None and found.st_size > 0
+    begun = found is not None and found.st_size > 0
+    if needed and not begun:
+        raise InputError(f"{folder}: there is no run; expected a folder with {FILE}")
+    return begun
 
 
 class Store:
@@ -114,33 +117,37 @@ class Store:
             new.unlink(missing_ok=True)  # of a process that was killed
             _make(new, facts)
             new.replace(folder / FILE)
-            return cls._to_write(folder, stack)
+            store = cls(folder, stack, writing=True)
+            store._read_tally()
+            store._prepare(stack)
+            return store
 
     @classmethod
     def write(cls, folder: Path, patience: float = 0.0, waiting: Callable[[], None] | None = None) -> Store:
         """Open for writing, as the only writer."""
         with ExitStack() as stack, explained(folder):
-            _require_journal(folder)
+            has_journal(folder, needed=True)
             stack.enter_context(folder_lock(folder, patience, waiting))
-            return cls._to_write(folder, stack)
+            store = cls(folder, stack, writing=True)
+            store._check()
+            store._prepare(stack)
+            return store
 
-    @classmethod
-    def _to_write(cls, folder: Path, stack: ExitStack) -> Store:
-        store, path = cls(folder, stack, writing=True), folder / FILE
-        store._files = {path: path.lstat()}
-        if store._files[path].st_nlink > 1:  # SQLite would keep a write-ahead log for each of its names
+    def _prepare(self, stack: ExitStack) -> None:
+        """Prepare to write; the stack is closed with this object."""
+        path = self.folder / FILE
+        self._files = {path: path.lstat()}
+        if self._files[path].st_nlink > 1:  # SQLite would keep a write-ahead log for each of its names
             raise JournalError(f"{path}: the file has a second name (a hard link); copy it instead")
-        store._check()
-        store._connection.execute("PRAGMA journal_mode = WAL")
-        _keep_reserve(folder / "reserve")
-        store._stack = stack.pop_all()
-        return store
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        _keep_reserve(self.folder / "reserve")
+        self._stack = stack.pop_all()
 
     @classmethod
     def read(cls, folder: Path) -> Store:
         """Open for reading the present content, also while a run is writing; writes nothing."""
         with ExitStack() as stack, explained(folder):
-            _require_journal(folder)
+            has_journal(folder, needed=True)
             store = cls(folder, stack, writing=False)
             store._connection.execute("BEGIN")  # read the present state, even if a run writes meanwhile
             store._check()
@@ -161,13 +168,15 @@ class Store:
             raise JournalError(
                 f"{path}: a journal of version {version}, but this gibo knows versions up to {SCHEMA}; update gibo"
             )
-        tables = tables_of(version)
+        expected: set[Row] = {("table", "tally", MADE["tally"])}
+        for table in TABLES_OF[version]:
+            expected.add(("table", table, MADE[table]))
+            if table in INDEXED:
+                expected.add(("index", f"sqlite_autoindex_{table}_1", None))
         # Views and triggers are programs.
-        expected: set[Row] = {("table", name, MADE[name]) for name in (*tables, "tally")}
-        expected |= {("index", f"sqlite_autoindex_{name}_1", None) for name in INDEXED if name in tables}
         found = set(self._select("SELECT type, name, sql FROM sqlite_master"))
-        if wrong := sorted(f"{kind} {name}" for kind, name, _ in found - expected):
-            raise damaged(self.folder, f"gibo did not make its {wrong[-1]}")
+        if wrong := sorted(found - expected, key=str):
+            raise damaged(self.folder, f"gibo did not make its {wrong[-1][0]} {wrong[-1][1]}")
         if (state := self._select("PRAGMA quick_check(1)")) != [("ok",)]:
             raise damaged(self.folder, str(state))
         self._read_tally()
@@ -181,8 +190,7 @@ class Store:
             ((content, crc),) = self._select("SELECT content, crc FROM tally")
             if crc != _checksum("tally", [content]):
                 raise damaged(self.folder, "its tally does not match its checksum")
-            counts = json.loads(content).items()
-            self._tally = dict.fromkeys(TABLES, 0) | {table: int(count) for table, count in counts}
+            self._tally = dict.fromkeys(TABLES, 0) | json.loads(content)
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
@@ -193,25 +201,28 @@ class Store:
         return self._rows[table]
 
     def _checked(self, table: str) -> list[Row]:
+        found = []
         with explained(self.folder), sound(self.folder):
-            found = self._select(f"SELECT * FROM {table} ORDER BY 1")
-            if any(row[-1] != _checksum(table, row[:-1]) for row in found):
-                raise damaged(self.folder, f"a row of {table} does not match its checksum")
+            for row in self._select(f"SELECT * FROM {table} ORDER BY 1"):
+                found.append(row[:-1])
+                if row[-1] != _checksum(table, row[:-1]):
+                    raise damaged(self.folder, f"a row of {table} does not match its checksum")
             if len(found) != self._tally[table]:
                 raise damaged(self.folder, f"rows of {table} are missing")
-        return [row[:-1] for row in found]
+        return found
 
     def _upgraded(self) -> dict[str, list[Row]]:
         """The rows of a journal of an earlier version, as rows of the present version."""
         from gibo.runs.legacy import upgraded  # here, because only old journals need it
 
-        there = tables_of(self._version)
+        there = TABLES_OF[self._version]
         with sound(self.folder):
             return upgraded({table: self._checked(table) if table in there else [] for table in TABLES})
 
     def _select(self, statement: str) -> list[Row]:
         """The result of a statement, in a limited number of steps, because a tree of pages may contain a cycle."""
-        size = sum(path.stat().st_size for path in self._paths if path.exists())
+        path, log = self._paths
+        size = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
         left = iter(range((MOST_INSTRUCTIONS + INSTRUCTIONS_PER_BYTE * size) // COUNTED_AT_ONCE))
         self._connection.set_progress_handler(lambda: next(left, None) is None, COUNTED_AT_ONCE)  # True ends it
         try:
@@ -262,11 +273,12 @@ class Store:
                 with suppress(sqlite3.Error):  # for example a full disk; the record is complete nevertheless
                     self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
                 self._checkpointed = time.monotonic()
-            self._files = {path: path.lstat() for path in self._paths}
+            for path in self._paths:
+                self._files[path] = path.lstat()
 
     def _upgrade(self) -> None:
         """Convert a journal of an earlier version, in the transaction of a record."""
-        there, tables = tables_of(self._version), self._upgraded()
+        there, tables = TABLES_OF[self._version], self._upgraded()
         for table, rows in tables.items():
             self._connection.execute(f"DELETE FROM {table}" if table in there else MADE[table])
             self._tally[table] = 0
@@ -293,17 +305,12 @@ class Store:
                 raise JournalError(f"{path}: it was truncated during the run; the last records may be lost")
 
 
-def tables_of(version: int) -> set[str]:
-    """The tables of a journal of this version, besides the tally."""
-    return {table for table in TABLES if SINCE.get(table, 1) <= version}
-
-
 # -- the file ---------------------------------------------------------------------------------------------------------
 
 
 def connect(folder: Path, stack: ExitStack, writing: bool = False) -> sqlite3.Connection:
     """Open the file of a journal; it may come from anywhere."""
-    for name in (FILE, *(f"{FILE}-{kind}" for kind in ("wal", "shm", "journal")), "reserve"):
+    for name in (FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal", "reserve"):
         regular(folder / name)
     address, options = (folder / FILE).absolute().as_uri(), "mode=rw" if writing else "mode=ro"
     is_mine = os.access(folder, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
@@ -382,7 +389,7 @@ def explained(folder: Path) -> Iterator[None]:
         text = str(error)
         if text.startswith("Could not decode"):  # the rest is the row's content with any words
             text = "unreadable text"
-        if text == "interrupted":
+        elif text == "interrupted":
             text = "reading it does not end"
         if "full" in text or "I/O" in text:
             raise JournalError(f"{folder}: cannot be written, the disk may be full ({text})") from None
@@ -403,11 +410,6 @@ def sound(folder: Path, *otherwise: type[GiboError]) -> Iterator[None]:
         if isinstance(error, (JournalError, OSError, sqlite3.Error, *otherwise)):
             raise
         raise damaged(folder, f"{type(error).__name__}: {error}") from None
-
-
-def _require_journal(folder: Path) -> None:
-    if not has_journal(folder):
-        raise InputError(f"{folder}: there is no run; expected a folder with {FILE}")
 
 
 def damaged(folder: Path, how: str) -> JournalError:

@@ -76,7 +76,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys, wo
 
 
 def test_the_studies_are_listed_and_only_then_loaded():
-    loaded = "print([name for name in sys.modules if name.startswith('gibo_studies.')], file=sys.stderr)"
+    loaded = "print(sorted(name for name in sys.modules if name.startswith('gibo_studies.')), file=sys.stderr)"
     code = "import sys, atexit; from gibo.cli import main; atexit.register(lambda: LOADED); main(sys.argv[1:])"
     command = [sys.executable, "-c", code.replace("LOADED", loaded), "reproduce", "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -155,7 +155,7 @@ def test_a_process_that_nobody_has_asked_how_it_ended_is_gone_too(tmp_path, monk
 def test_a_run_that_is_silent_for_long_is_named(finished):
     s = {**snapshot(finished), "state": "running", "now": 1000.0}
     for last, codes in ((8.0, ["silence"]), (995.0, [])):
-        assert [each["code"] for each in advice(s, [(last + i / 10.0, None) for i in range(9)], [])] == codes
+        assert [each["code"] for each in advice(s, [last + i / 10.0 for i in range(9)], [])] == codes
 
 
 # -- the server -------------------------------------------------------------------------------------------------------

@@ -6,19 +6,19 @@ Good runs stay far from each threshold, because nobody reads advice that appears
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from statistics import median
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from gibo._linalg import Array
 from gibo.errors import printable
-from gibo.optimizers.base import Optimizer
-from gibo.optimizers.log import Asked, Iteration
-from gibo.optimizers.model_based import ModelBased
-from gibo.outcome import BASELINE, EXTERNAL, ITERATE, SIMULATED, Evaluation
+from gibo.optimizers.log import Iteration
+from gibo.outcome import BASELINE, EXTERNAL, ITERATE, SIMULATED
 from gibo.runs.spec import Naming
 
 IN_A_ROW = 5  # failures, or uncertain steps
@@ -58,6 +58,26 @@ class Advice:
         return self.text
 
 
+class Told(NamedTuple):
+    """An evaluation: its value in the objective's sign, why it failed, and whether it was at the start."""
+
+    iteration: int
+    kind: str
+    value: float | None
+    failure: str | None
+    is_start: bool
+
+
+class Step(NamedTuple):
+    """The fields of an `Iteration` that the rules use."""
+
+    probability_of_ascent: float | None
+    step: Array
+    variance: float
+    noise: float
+    lengthscale: npt.ArrayLike
+
+
 @dataclass(frozen=True, kw_only=True)
 class Facts:
     """The facts that the rules use. Values have the objective's sign."""
@@ -91,61 +111,39 @@ class Facts:
 
     @classmethod
     def of(
-        cls,
-        optimizer: Optimizer,
-        evaluations: Sequence[Evaluation],
-        steps: Sequence[Iteration],
-        sign: float,
-        naming: Naming,
-        recommended: Array,
-        *,
-        iterations: int,
-        by_hand: bool = False,
+        cls, told: Sequence[Told], steps: Sequence[Step | Iteration], begun: int, of_rest: bool = False, **known: Any
     ) -> Facts:
-        """The facts of an optimiser's run with these evaluations, by id, and these steps; −1 to minimise."""
-        d, begun = optimizer.d, optimizer.begun
-        lower, upper = optimizer.bounds or (np.full(d, -math.inf), np.full(d, math.inf))
-        machine = [e for e in evaluations if e.kind != SIMULATED]
+        """The facts of a run.
+
+        Args:
+            told: the evaluations, by id.
+            steps: of the last iterations at least.
+            begun: the iteration in which the search from the present start began.
+            of_rest: whether the model's variance is that of what a mean does not explain.
+            **known: the other fields.
+        """
+        machine = [e for e in told if e.kind != SIMULATED]
         own = [e for e in machine if e.kind != BASELINE]
-        there = [e for e in machine if np.array_equal(e.x, optimizer.start)]
-        asked = [event.queries for event in optimizer.log.events if isinstance(event, Asked)]
-        known, signal = values(evaluations, sign), None
-        of_rest = isinstance(optimizer, ModelBased) and optimizer.uses_mean  # the variance is that of the rest
+        values, signal = [e.value for e in told if e.value is not None], None
         if steps and not of_rest and steps[-1].variance > 0.0 and steps[-1].noise > 0.0:
             signal = math.sqrt(steps[-1].variance / steps[-1].noise)
         return cls(
-            minimize=sign < 0,
-            naming=naming,
-            scale=optimizer.scale.tolist(),
-            lower=lower.tolist(),
-            upper=upper.tolist(),
-            count=len(evaluations),
-            failures=sum(e.failure is not None for e in evaluations),
-            recent=[e.failure for e in evaluations[-RECENT:]],
-            alike=known[0] if len(known) >= LEAST_ALIKE and min(known) == max(known) else None,
+            count=len(told),
+            failures=sum(e.failure is not None for e in told),
+            recent=[e.failure for e in told[-RECENT:]],
+            alike=values[0] if len(values) >= LEAST_ALIKE and min(values) == max(values) else None,
             ascents=[step.probability_of_ascent for step in steps[-RECENT:]],
             steps=[step.step.tolist() for step in steps[-RECENT:]],
-            lengthscale=steps[-1].lengthscale.tolist() if steps else None,
-            expected=getattr(getattr(getattr(optimizer, "settings", None), "lengthscale", None), "median", None),
+            lengthscale=np.broadcast_to(steps[-1].lengthscale, len(known["scale"])).tolist() if steps else None,
             signal=signal,
-            recommended=recommended.tolist(),
-            values=[None if e.value is None else sign * e.value for e in own],
-            iterates=values([e for e in machine if e.kind == ITERATE and e.iteration >= begun], sign),
-            at_start=values(there, sign),
-            baseline=values([e for e in there if e.kind == BASELINE], sign),
-            violated=optimizer.violated_at_start() if np.array_equal(recommended, optimizer.start) else (),
+            values=[e.value for e in own],
+            iterates=[e.value for e in own if e.kind == ITERATE and e.iteration >= begun and e.value is not None],
+            at_start=[e.value for e in machine if e.is_start and e.value is not None],
+            baseline=[e.value for e in machine if e.is_start and e.kind == BASELINE and e.value is not None],
             since=sum(e.iteration < begun for e in own),
-            batch=sum(len(queries) for queries in asked if queries[0].iteration == 0),
             evaluated=sum(e.kind != EXTERNAL for e in machine),
-            by_hand=by_hand,
-            iterations=iterations,
-            trend=optimizer.trend() if isinstance(optimizer, ModelBased) else None,
+            **known,
         )
-
-
-def values(evaluations: Iterable[Evaluation], sign: float) -> list[float]:
-    """The values in the objective's sign, without failures."""
-    return [sign * e.value for e in evaluations if e.value is not None]
 
 
 def start_violates(violated: Sequence[str]) -> Advice:
@@ -159,8 +157,7 @@ def start_violates(violated: Sequence[str]) -> Advice:
 
 def remarks(facts: Facts) -> list[Advice]:
     """What looks wrong and what to try, the most urgent first."""
-    failing = failure_advice(facts.recent, facts.failures, facts.count)
-    found = [failing, all_alike(facts), scale_advice(facts), _ascent(facts), _bounds(facts), _drift(facts)]
+    found = [_failures(facts), all_alike(facts), scale_advice(facts), _ascent(facts), _bounds(facts), _drift(facts)]
     if found[1] is not None:  # equal values allow no other advice
         found[2:4] = []
     if facts.violated:
@@ -171,19 +168,18 @@ def remarks(facts: Facts) -> list[Advice]:
 # -- what is off ------------------------------------------------------------------------------------------------------
 
 
-def failure_advice(recent: Sequence[str | None], failures: int, count: int) -> Advice | None:
-    """Advice on failures; see `Facts`."""
-    row = sum(1 for _ in takewhile(lambda failure: failure is not None, reversed(recent)))
-    failed = [failure for failure in recent if failure is not None]
+def _failures(facts: Facts) -> Advice | None:
+    row = sum(1 for _ in takewhile(lambda failure: failure is not None, reversed(facts.recent)))
+    failed = [failure for failure in facts.recent if failure is not None]
     if not failed:
         return None
     reason = f"Last reason: {_short(failed[-1])}"
     if row >= IN_A_ROW:
         return Advice("all_failing", f"The last {row} evaluations failed. {reason}")
-    if 2 * failures > count:
-        return Advice("most_failed", f"{failures} of {count} evaluations failed. {reason}")
-    if len(recent) >= 10 and len(failed) > FAILING_SHARE * len(recent):
-        return Advice("many_failing", f"{len(failed)} of the last {len(recent)} evaluations failed. {reason}")
+    if 2 * facts.failures > facts.count:
+        return Advice("most_failed", f"{facts.failures} of {facts.count} evaluations failed. {reason}")
+    if len(facts.recent) >= 10 and len(failed) > FAILING_SHARE * len(facts.recent):
+        return Advice("many_failing", f"{len(failed)} of the last {len(facts.recent)} evaluations failed. {reason}")
     return None
 
 

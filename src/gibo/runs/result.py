@@ -18,9 +18,10 @@ from gibo._linalg import Array
 from gibo.errors import NumericalError, printable
 from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
-from gibo.optimizers.log import Iteration
+from gibo.optimizers.log import Asked, Iteration
+from gibo.optimizers.model_based import ModelBased
 from gibo.outcome import ITERATE, SIMULATED, Best, Evaluation
-from gibo.runs.advice import Advice, Facts, remarks
+from gibo.runs.advice import Advice, Facts, Told, remarks
 from gibo.runs.session import Session
 from gibo.runs.spec import Naming
 from gibo.runs.table import Columns, Line, columns_of, data_frame
@@ -251,15 +252,31 @@ class Result:
 
     @cached_property
     def advice(self) -> list[Advice]:
+        o, sign = self._optimizer, self._sign
+        lower, upper = o.bounds or (np.full(o.d, -math.inf), np.full(o.d, math.inf))
+        asked = [event.queries for event in o.log.events if isinstance(event, Asked)]
         facts = Facts.of(
-            self._optimizer,
-            self._evaluations,
+            [
+                Told(
+                    e.iteration, e.kind, None if e.value is None else sign * e.value, e.failure, (e.x == o.start).all()
+                )
+                for e in self._evaluations
+            ],
             self._steps,
-            self._sign,
-            self._naming,
-            self.x,
+            o.begun,
+            isinstance(o, ModelBased) and o.uses_mean,
+            minimize=sign < 0,
+            naming=self._naming,
+            scale=o.scale.tolist(),
+            lower=lower.tolist(),
+            upper=upper.tolist(),
+            expected=getattr(getattr(getattr(o, "settings", None), "lengthscale", None), "median", None),
+            recommended=self.x.tolist(),
+            violated=o.violated_at_start() if np.array_equal(self.x, o.start) else (),
+            batch=sum(len(queries) for queries in asked if queries[0].iteration == 0),
             iterations=self.iterations,
             by_hand=self.status is Status.WAITING,
+            trend=o.trend() if isinstance(o, ModelBased) else None,
         )
         return remarks(facts) if self.status is Status.RUNNING else advise(facts, self.start, self.best)
 

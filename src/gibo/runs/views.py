@@ -17,8 +17,7 @@ objective's own sign:
                "contours": [{"parameters": [i, j], "at": [[], []], "mean": [[]]}, …]},  mean[a][b] at at[0][a], at[1][b]
      "believed": {"evaluations": how many there were, "start", "best": {"x", "value", "low", "high"} or null,
                   "limits": {name: probability that it holds at the recommended point}, if there are limits,
-                  "violated": which ones the start violates, in words, if it is the recommended point},
-     "advice": the verdict and what to try next, [{"code", "text"}, …]}
+                  "violated": which ones the start violates, in words, if it is the recommended point}}
 
 A slice is the model along one parameter through the recommended point: its mean and 90 % band. A contour is its mean
 over two parameters. A change is that of the mean, with the standard deviation of the difference.
@@ -42,9 +41,7 @@ from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Belief
 from gibo.optimizers.model import Z90, Model
 from gibo.outcome import Best
-from gibo.runs.advice import Facts
 from gibo.runs.spec import Naming
-from gibo.runs.verdict import advise
 
 VECTORS = ("x", "iterate", "gradient", "gradient_deviation", "lengthscale")
 NUMBERS = ("value", "deviation", "low", "high", "noise")
@@ -96,27 +93,27 @@ def views_of(optimizer: Optimizer, sign: float, naming: Naming, drawn: bool = Tr
     with suppress(GiboError):  # the numbers of a model may be extreme, and a picture must not end a run
         found["model"] = model_view(optimizer, sign, naming) if drawn else None
     with suppress(GiboError):
-        found |= _believed_views(optimizer, sign, naming) if optimizer.log.valued else {}
+        found["believed"] = believed_view(optimizer, sign)
     return {name: view for name, view in found.items() if view is not None}
 
 
-def _believed_views(optimizer: Optimizer, sign: float, naming: Naming) -> dict[str, Any]:
-    start, best = optimizer.at_start(), optimizer.best
-    start, best = start and start.signed(sign), best and best.signed(sign)
-    x, told, steps = optimizer.iterate if best is None else best.x, optimizer.evaluations, optimizer.log.iterations
-    facts = Facts.of(optimizer, told, steps, sign, naming, x, iterations=optimizer.iteration)
-    believed: dict[str, Any] = {"evaluations": len(told), "start": _plain(start), "best": _plain(best)}
-    if limits := {name: p for name, p in optimizer.limits_at(x).items() if math.isfinite(p)}:
-        believed |= {"limits": limits, "violated": facts.violated}
-    advice = [{"code": each.code, "text": each.text} for each in advise(facts, start, best)]
-    return {"believed": believed, "advice": advice}
+def believed_view(optimizer: Optimizer, sign: float) -> dict[str, Any] | None:
+    """The model's estimates of the start and of the recommended point; None before any value."""
+    if not optimizer.log.valued:
+        return None
+    best = optimizer.best
+    found = {"start": _plain(optimizer.at_start(), sign), "best": _plain(best, sign)}
+    limits = {} if best is None else {name: p for name, p in optimizer.limits_at(best.x).items() if math.isfinite(p)}
+    violated = optimizer.violated_at_start() if best is not None and np.array_equal(best.x, optimizer.start) else []
+    of_limits = {"limits": limits, "violated": violated} if limits else {}
+    return {"evaluations": len(optimizer.log.evaluations), **found, **of_limits}
 
 
-def _plain(best: Best | None) -> dict[str, Any] | None:
+def _plain(best: Best | None, sign: float) -> dict[str, Any] | None:
     if best is None:
         return None
-    low, high = best.interval or (None, None)
-    return {"x": best.x.tolist(), "value": best.value, "low": low, "high": high}
+    low, high = best.signed(sign).interval or (None, None)
+    return {"x": best.x.tolist(), "value": sign * best.value, "low": low, "high": high}
 
 
 def model_view(optimizer: Optimizer, sign: float, naming: Naming) -> dict[str, Any] | None:

@@ -2,36 +2,88 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from gibo.runs.advice import Advice, failure_advice
+import numpy as np
+
+from gibo.outcome import Best
+from gibo.runs.advice import RECENT, Advice, Facts, Step, Told, remarks
+from gibo.runs.verdict import advise
 
 MOST_NAMED = 12  # values in a sentence
 SILENCE, LEAST_SILENCE = 10.0, 60.0  # multiples of the usual time between values; seconds
 
 
-def advice(
-    snapshot: dict[str, Any], recent: Sequence[tuple[float, str | None]], recorded: Sequence[dict[str, str]]
-) -> list[dict[str, str]]:
+def advice(snapshot: dict[str, Any], times: Sequence[float], found: Sequence[Advice | None]) -> list[dict[str, str]]:
     """The advice for the present moment, as ``[{"code", "text"}, …]``, the most urgent first.
 
     Args:
         snapshot: of a run, see `gibo.web.snapshot`.
-        recent: the last evaluations: the time of the value, and the failure or None.
-        recorded: the advice after the last update.
+        times: of the last values.
+        found: by the rules of `gibo.runs.advice`.
     """
-    found: list[Advice | None] = []
+    first = None
     if snapshot["state"] == "gone":
         text = "The process of this run is gone. All its values are kept: start it again to continue."
-        found.append(Advice("process_gone", text))
+        first = Advice("process_gone", text)
     if snapshot["state"] == "running":
-        found.append(_silence(snapshot["now"], [told for told, _ in recent]))
-    failing = failure_advice([failure for _, failure in recent], snapshot["failures"], snapshot["count"])
-    now = [{"code": each.code, "text": each.text} for each in (*found, failing) if each is not None]
-    return [*now, *(each for each in recorded if "fail" not in each["code"])]
+        first = _silence(snapshot["now"], times)
+    return [{"code": each.code, "text": each.text} for each in (first, *found) if each is not None]
+
+
+def judged(
+    reader: Any, recommended: dict[str, Any] | None, believed: dict[str, Any], by_hand: bool
+) -> list[Advice | None]:
+    """The verdict, or None if the model has not estimated the run's start and end, and what looks wrong.
+
+    Args:
+        reader: of the run, see `gibo.web.snapshot`.
+        recommended, believed: the recorded estimates.
+        by_hand: whether the run waits for values.
+    """
+    spec, (start, begun), (lower, upper) = reader.spec, reader.start(), reader.bounds()
+    told = reader.all(
+        "SELECT q.iteration, q.kind, e.value, e.failure, q.x = ? FROM evaluations e JOIN queries q ON q.id = e.query "
+        "ORDER BY q.id",
+        json.dumps(start),
+    )
+    columns = "probability_of_ascent, step, variance, noise, lengthscale"
+    rows = reader.all(f"SELECT {columns} FROM iterations ORDER BY number DESC LIMIT ?", RECENT)[::-1]
+    steps = [
+        Step(p, np.array(json.loads(x)), s2 or 0.0, noise or 0.0, json.loads(ell)) for p, x, s2, noise, ell in rows
+    ]
+    prior = (spec.arguments.get("settings") or {}).get("lengthscale")
+    median = prior.get("median") if isinstance(prior, dict) else None
+    updates = reader.all("SELECT number FROM views", table="views")
+    facts = Facts.of(
+        [Told(*row) for row in told],
+        steps,
+        begun,
+        minimize=spec.sign < 0,
+        naming=spec.naming,
+        scale=reader.scale.tolist(),
+        lower=lower,
+        upper=upper,
+        expected=median if isinstance(median, float) else None,
+        recommended=start if recommended is None else recommended["x"],
+        violated=believed.get("violated", ()),
+        batch=sum(size for (size,) in reader.all("SELECT size FROM batches WHERE iteration = 0")),
+        iterations=max((number + 1 for (number,) in updates), default=0),
+        by_hand=by_hand,
+    )
+    if not believed:
+        return [None, *remarks(facts)]
+    return [*advise(facts, _best(believed["start"]), _best(believed["best"]))]
+
+
+def _best(known: dict[str, Any] | None) -> Best | None:
+    if known is None:
+        return None
+    return Best(np.array(known["x"]), known["value"], None if known["low"] is None else (known["low"], known["high"]))
 
 
 def next_step(s: dict[str, Any]) -> str:

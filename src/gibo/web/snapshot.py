@@ -23,7 +23,7 @@
      "lengthscale": [] or null, in scales
      "views": what `gibo.runs.views` records of the model, or null where the page has it or there is none; "viewed" is
               their mark
-     "verdict": {"code", "text"} or null, as recorded after the last update; "next": what a person can do now, a text
+     "verdict": {"code", "text"} or null, "next": what a person can do now, a text
      "pending": [{"id", "kind", "iteration", "x", "underway", "since", "worker"}, …]    being evaluated (since, worker
                 where known), waiting for its turn, or for somebody to tell its value (since it was asked)
      "rate": {"per_minute", "seconds_left"}, each null where unknown
@@ -57,7 +57,6 @@ from gibo.optimizers.model import Z90
 from gibo.outcome import EXTERNAL, ITERATE, QUERY, SIMULATED
 from gibo.runs.advice import RECENT
 from gibo.runs.control import held_here
-from gibo.runs.curves import Curve, Row, learning_curve
 from gibo.runs.journal import Journal
 from gibo.runs.legacy import OLD_EXTERNAL
 from gibo.runs.pools import Underway
@@ -65,7 +64,7 @@ from gibo.runs.records import BODIES, Action, Start, action, safe_point, state_o
 from gibo.runs.spec import RunSpec
 from gibo.runs.store import FILE, SINCE, connect
 from gibo.runs.views import checked_belief
-from gibo.web.advice import advice, next_step
+from gibo.web.advice import advice, judged, next_step
 
 FORMAT = 2
 GRADIENT = (("mean", "gradient"), ("sd", "gradient_deviation"))
@@ -128,7 +127,7 @@ class Reader:
             self.spec: RunSpec = journal.spec()
         self._connection = connect(self.folder, self._closing)
         x0, kinds = self.spec.arguments["x0"], self.spec.naming.parameters
-        self._scale: Array = np.broadcast_to(np.array(self.spec.arguments["scale"], dtype=float), len(x0))
+        self.scale: Array = np.broadcast_to(np.array(self.spec.arguments["scale"], dtype=float), len(x0))
         self._plain = kinds is None or all(kinds[name].kind in ("linear", "free") for name in kinds)
 
     def version(self) -> tuple[int, int, int]:
@@ -139,7 +138,7 @@ class Reader:
                     self._open()
             except (OSError, GiboError):  # between two runs in one folder: show the old one until the new one exists
                 return self._file, -1, 0
-            (version,) = self._one("PRAGMA data_version")
+            (version,) = self.all("PRAGMA data_version")[0]
         control = held_here(self.folder)
         now = 0 if control is None else hash(tuple(each.query for each in control.underway()))
         return self._file, int(version), now
@@ -158,27 +157,16 @@ class Reader:
         with self._reading():
             return self._standing(self._starts(), self._actions("paused", "continued"))
 
-    def curve(self) -> Curve:
-        """The run's learning curve."""
-        with self._reading():
-            rows = self._all(
-                "SELECT q.iteration, q.kind, e.query IS NOT NULL, CASE WHEN e.failure IS NULL THEN "
-                "coalesce(json_extract(e.info, '$.return'), e.value) END FROM queries q "
-                "LEFT JOIN evaluations e ON e.query = q.id ORDER BY q.id"
-            )
-        return learning_curve((Row(*row) for row in rows), self.spec.sign)
-
     def last_episode(self) -> int | None:
         """The evaluation that `gibo play --last` shows; None if this is no training, or no episode is over."""
         if self.spec.training is None:
             return None
-        with self._reading():
-            row = self._one(
-                "SELECT q.id FROM evaluations e JOIN queries q ON q.id = e.query WHERE e.failure IS NULL AND q.kind IN "
-                "(?, ?) ORDER BY q.kind = ? DESC, q.id DESC LIMIT 1",
-                *(ITERATE, QUERY, ITERATE),
-            )
-        return row[0] if row else None
+        rows = self.all(
+            "SELECT q.id FROM evaluations e JOIN queries q ON q.id = e.query WHERE e.failure IS NULL AND q.kind IN "
+            "(?, ?) ORDER BY q.kind = ? DESC, q.id DESC LIMIT 1",
+            *(ITERATE, QUERY, ITERATE),
+        )
+        return rows[0][0] if rows else None
 
     # -- the whole ----------------------------------------------------------------------------------------------------
 
@@ -187,12 +175,12 @@ class Reader:
         interventions, changes = self._actions("paused", "continued", "abort"), self._actions("undo", "correction")
         standing = self._standing(starts, interventions)
         state, budget, count = (standing[name] for name in ("state", "budget", "count"))
-        bodies = self._all("SELECT kind, body FROM views ORDER BY kind", table="views")
+        bodies = self.all("SELECT kind, body FROM views ORDER BY kind", table="views")
         viewed = zlib.crc32("".join(body for _, body in bodies).encode())
         views = {kind: json.loads(body) for kind, body in bodies}
         believed, last = views.get("believed", views.get("verdict", {})), self._last_belief()
-        verdict, *recorded = views.get("advice", [None])
-        start = believed.get("start")
+        recommended, start = self._belief(last, believed), believed.get("start")
+        verdict, *others = judged(self, recommended, believed, by_hand=state == "waiting")
         found = {
             "format": FORMAT,
             "kind": "run",
@@ -206,14 +194,14 @@ class Reader:
             "evaluations": self._evaluations(since.evaluations),
             "iterations": self._iterations(since.iterations),
             "beliefs": self._beliefs(since.beliefs),
-            "belief": self._belief(last, believed),
+            "belief": recommended and {**recommended, "x": self._user(json.dumps(recommended["x"]))},
             "start": start and {name: start[name] for name in ("value", "low", "high")},
             "best_seen": self._best_seen(),
-            "gradient": last and {name: (np.array(last[known]) * self._scale).tolist() for name, known in GRADIENT},
-            "lengthscale": last and (np.array(last["lengthscale"]) / self._scale).tolist(),
+            "gradient": last and {name: (np.array(last[known]) * self.scale).tolist() for name, known in GRADIENT},
+            "lengthscale": last and (np.array(last["lengthscale"]) / self.scale).tolist(),
             "views": views if viewed != since.viewed else None,
             "viewed": viewed,
-            "verdict": verdict,
+            "verdict": verdict and {"code": verdict.code, "text": verdict.text},
             "pending": self._pending(),
             "rate": self._rate(starts[-1].started if state == "running" else math.inf, count, budget, now),
             "settings": _settings(spec, starts),
@@ -222,10 +210,10 @@ class Reader:
             "replay": self.last_episode(),
             "actions": [each._asdict() for each in self._actions(*BODIES)],
         }
-        return {**found, "next": next_step(found), "advice": advice(found, self._recent(), recorded)}
+        return {**found, "next": next_step(found), "advice": advice(found, self._recent(), others)}
 
     def _standing(self, starts: list[Start], interventions: list[Action]) -> dict[str, Any]:
-        count, failures = self._one("SELECT count(*), count(failure) FROM evaluations")
+        count, failures = self.all("SELECT count(*), count(failure) FROM evaluations")[0]
         state = state_of(self.folder, starts, interventions)
         reason = starts[-1].reason if state == "ended" else None
         return {
@@ -241,18 +229,19 @@ class Reader:
     # -- the model's records ------------------------------------------------------------------------------------------
 
     def _beliefs(self, first: int) -> dict[str, Any]:
-        names = ("evaluations", "value", "sd")
-        query = (
+        rows = self.all(
             "SELECT evaluations, json_extract(body, '$.value'), json_extract(body, '$.deviation') FROM beliefs "
-            "ORDER BY number LIMIT -1 OFFSET ?"
+            "ORDER BY number LIMIT -1 OFFSET ?",
+            first,
+            table="beliefs",
         )
-        return {"first": first, **_columns(names, self._all(query, first, table="beliefs"))}
+        return {"first": first, **_columns(("evaluations", "value", "sd"), rows)}
 
     def _last_belief(self) -> dict[str, Any] | None:
         """The record of the last update."""
         query = "SELECT body, evaluations FROM beliefs ORDER BY number DESC LIMIT 1"
-        for body, evaluations in self._all(query, table="beliefs"):
-            return {**checked_belief(json.loads(body), len(self._scale)), "evaluations": evaluations}
+        for body, evaluations in self.all(query, table="beliefs"):
+            return {**checked_belief(json.loads(body), len(self.scale)), "evaluations": evaluations}
         return None
 
     def _belief(self, last: dict[str, Any] | None, believed: dict[str, Any]) -> dict[str, Any] | None:
@@ -264,7 +253,7 @@ class Reader:
             best, sd = {name: last[name] for name in ("x", "value", "low", "high")}, last["deviation"]
         else:
             return None
-        return {**best, "x": self._user(json.dumps(best["x"])), "sd": sd}
+        return {**best, "sd": sd}
 
     def _limits(self, known: dict[str, float]) -> list[dict[str, Any]]:
         limits = (self.spec.arguments.get("limits") or {}).get("quantities", ())
@@ -286,13 +275,11 @@ class Reader:
             except (sqlite3.Error, KeyError, TypeError, ValueError) as error:
                 raise JournalError(f"{self.folder / FILE}: cannot be read: {type(error).__name__}: {error}") from None
 
-    def _all(self, query: str, *values: Any, table: str = "facts") -> list[Any]:
+    def all(self, query: str, *values: Any, table: str = "facts") -> list[Any]:
         """The rows of a query; none if journals of this version do not have the table."""
-        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-        return self._connection.execute(query, values).fetchall() if version >= SINCE.get(table, 1) else []
-
-    def _one(self, query: str, *values: Any) -> Any:
-        return self._connection.execute(query, values).fetchone()
+        with self._reading():
+            (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+            return self._connection.execute(query, values).fetchall() if version >= SINCE.get(table, 1) else []
 
     def _user(self, x: str) -> list[float]:
         """A point of the journal in the user's units."""
@@ -305,7 +292,7 @@ class Reader:
             "SELECT q.id, q.iteration, q.kind, e.value, e.failure, e.seconds, e.told, q.x, e.info FROM evaluations e "
             "JOIN queries q ON q.id = e.query WHERE e.number >= ? ORDER BY e.number"
         )
-        columns = _columns(names, self._all(query, first))
+        columns = _columns(names, self.all(query, first))
         columns["kind"] = [EXTERNAL if kind == OLD_EXTERNAL else kind for kind in columns["kind"]]
         if not self._plain:
             columns["x"] = [json.dumps(self._user(x)) for x in columns["x"]]
@@ -318,22 +305,22 @@ class Reader:
             "SELECT number, evaluations, probability_of_ascent, certainty, noise, step FROM iterations "
             "ORDER BY number LIMIT -1 OFFSET ?"
         )
-        columns = _columns(names, self._all(query, first))
+        columns = _columns(names, self.all(query, first))
         columns["noise_sd"] = [None if noise is None else math.sqrt(max(0.0, noise)) for noise in columns["noise_sd"]]
-        columns["step"] = [float(np.linalg.norm(json.loads(step) / self._scale)) for step in columns["step"]]
+        columns["step"] = [float(np.linalg.norm(json.loads(step) / self.scale)) for step in columns["step"]]
         return {"first": first, **columns}
 
     def _best_seen(self) -> dict[str, Any] | None:
-        row = self._one(
+        rows = self.all(
             "SELECT q.x, e.value, q.id FROM evaluations e JOIN queries q ON q.id = e.query "
             "WHERE e.value IS NOT NULL AND e.failure IS NULL AND q.kind != ? ORDER BY ? * e.value DESC LIMIT 1",
             *(SIMULATED, self.spec.sign),
         )
-        return None if row is None else {"x": self._user(row[0]), "value": row[1], "id": row[2]}
+        return {"x": self._user(rows[0][0]), "value": rows[0][1], "id": rows[0][2]} if rows else None
 
     def _pending(self) -> list[dict[str, Any]]:
         withdrawn = {number for body in self._new_starts() for number in body["withdrawn"]}
-        rows = self._all(
+        rows = self.all(
             "SELECT q.id, q.kind, q.iteration, q.x, max(b.asked) FROM queries q LEFT JOIN batches b ON b.first <= q.id "
             "WHERE q.id NOT IN (SELECT query FROM evaluations) GROUP BY q.id ORDER BY q.id"
         )
@@ -349,7 +336,7 @@ class Reader:
 
     def _actions(self, *kinds: str) -> list[Action]:
         """The last actions of these kinds, the oldest first."""
-        rows = self._all(
+        rows = self.all(
             f"SELECT time, after, kind, body FROM actions WHERE kind IN ({', '.join('?' * len(kinds))}) "
             "ORDER BY number DESC LIMIT ?",
             *kinds,
@@ -360,23 +347,34 @@ class Reader:
 
     def _new_starts(self) -> list[dict[str, Any]]:
         """The bodies of the actions that gave the search another start."""
-        rows = self._all("SELECT body FROM actions WHERE kind = 'start' ORDER BY number", table="actions")
+        rows = self.all("SELECT body FROM actions WHERE kind = 'start' ORDER BY number", table="actions")
         return [action(0.0, 0, "start", json.loads(body)).body for (body,) in rows]
 
+    def start(self) -> tuple[list[float], int]:
+        """The present start (d,), and the iteration in which the search from it began."""
+        given = self._new_starts()
+        return (given[-1]["x"], given[-1]["iteration"]) if given else (self.spec.arguments["x0"], 0)
+
+    def bounds(self) -> list[list[float]]:
+        """Lower and upper bounds of the optimiser's vector, infinite if there are none."""
+        bounds, d = self.spec.arguments.get("bounds") or {}, len(self.scale)
+        sides = (np.array(bounds.get(side, end), dtype=float) for side, end in (("lb", -np.inf), ("ub", np.inf)))
+        return [np.broadcast_to(side, d).tolist() for side in sides]
+
     def _starts(self) -> list[Start]:
-        rows = self._all(
+        rows = self.all(
             "SELECT s.process, s.host, s.started, s.options, s.versions, e.ended, e.reason "
             "FROM starts s LEFT JOIN ends e ON e.start = s.number ORDER BY s.number"
         )
         return [Start(p, h, at, json.loads(o), json.loads(v), ended, why) for p, h, at, o, v, ended, why in rows]
 
-    def _recent(self) -> list[tuple[float, str | None]]:
-        """The times of the last evaluations, and their failures; the oldest first."""
-        rows = self._all("SELECT told, failure FROM evaluations ORDER BY number DESC LIMIT ?", RECENT)
-        return [(told, failure) for told, failure in reversed(rows)]
+    def _recent(self) -> list[float]:
+        """The times of the last evaluations, the oldest first."""
+        rows = self.all("SELECT told FROM evaluations ORDER BY number DESC LIMIT ?", RECENT)
+        return [told for (told,) in reversed(rows)]
 
     def _rate(self, since: float, count: int, budget: int | None, now: float) -> dict[str, float | None]:
-        times = [told for told, _ in self._recent() if told >= since]
+        times = [told for told in self._recent() if told >= since]
         if len(times) < 3:
             return {"per_minute": None, "seconds_left": None}
         seconds = max(now - times[0], 1e-3) / len(times)
@@ -385,16 +383,14 @@ class Reader:
 
     def _parameters(self) -> list[dict[str, Any]]:
         """The parameters in the user's units, with the present start."""
-        naming, found, bounds = self.spec.naming, [], self.spec.arguments.get("bounds") or {}
-        given, d = self._new_starts(), len(self._scale)
-        start = given[-1]["x"] if given else self.spec.arguments["x0"]
-        ends = (np.broadcast_to(np.array(bounds.get(side, np.inf), dtype=float), d) for side in ("lb", "ub"))
-        for i, (name, x0, scale, *sides) in enumerate(zip(naming.names, start, self._scale, *ends, strict=True)):
+        naming, found, (start, _) = self.spec.naming, [], self.start()
+        rows = zip(naming.names, start, self.scale.tolist(), *self.bounds(), strict=True)
+        for i, (name, x0, scale, *sides) in enumerate(rows):
             kind = None if naming.parameters is None else naming.parameters[name]
             is_log = kind is not None and kind.log
             lower, upper = (naming.value(i, end) if math.isfinite(end) else None for end in sides)
             known = {"name": name, "log": is_log, "integer": kind is not None and kind.kind == "integer"}
-            known["scale"] = math.exp(scale) if is_log else float(scale)
+            known["scale"] = math.exp(scale) if is_log else scale
             found.append({**known, "start": naming.value(i, x0), "lower": lower, "upper": upper})
         return found
 

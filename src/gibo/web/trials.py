@@ -24,7 +24,7 @@ import numpy as np
 
 from gibo._checks import as_path
 from gibo.errors import GiboError, InputError
-from gibo.runs.curves import NO_CURVE, Curve, Points
+from gibo.runs.curves import NO_CURVE, Curve, Points, Row, learning_curve
 from gibo.runs.journal import has_journal
 from gibo.runs.store import FILE
 from gibo.web.snapshot import FORMAT, Reader
@@ -47,7 +47,13 @@ class _Trial:
         """Read it again if something is new."""
         version = self.reader.version()
         if version != self.version:
-            self.version, self.curve = version, self.reader.curve()
+            rows = self.reader.all(
+                "SELECT q.iteration, q.kind, e.query IS NOT NULL, CASE WHEN e.failure IS NULL THEN "
+                "coalesce(json_extract(e.info, '$.return'), e.value) END FROM queries q "
+                "LEFT JOIN evaluations e ON e.query = q.id ORDER BY q.id"
+            )
+            curve = learning_curve((Row(*row) for row in rows), self.reader.spec.sign)
+            self.version, self.curve = version, curve
         elif self.facts.get("state") != "running":
             return
         best = self.curve.best[-1][1] if self.curve.best else None

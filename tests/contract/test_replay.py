@@ -11,7 +11,7 @@ from every_optimizer import OPTIMIZERS, X0, D, every_class, every_optimizer
 
 from gibo import GIBO, InputError, Optimizer
 from gibo._serialize import Serializable
-from gibo.optimizers.log import Asked, Proceeded, Reparametrized, Stepped, Told
+from gibo.optimizers.log import Asked, Proceeded, Reparametrized, Started, Stepped, Told
 from gibo.optimizers.state import repeat
 from optimizer_helpers import advance, as_data, noisy, same_from_here_on, snapshot
 
@@ -31,8 +31,8 @@ class Linear(Serializable):
 
 # What may happen, as often as it is to come.
 EVENTS = [
-    *["point", "failed point", "point with gradient"],
-    *["proceed"] * 3,
+    *["point", "failed point", "point with gradient", "start"],
+    *["proceed"] * 5,
     *["reparametrize", "reparametrize and move"] * 2,
     *["failed"] * 3,
     *["gradient"] * 4,
@@ -50,6 +50,9 @@ def happens(optimizer, event, rng):
     }
     if event in points:
         optimizer.tell(x, **points[event])
+        return
+    if event == "start" and optimizer.can_start_again:
+        optimizer.start_at(x)
         return
     if event == "proceed" and optimizer.uses_late_values and optimizer.is_pending and optimizer.told_share > 0.0:
         optimizer.proceed()
@@ -120,7 +123,7 @@ def test_a_saved_or_repeated_one_is_the_same_at_any_time(make, seed, bounds):
     same_from_here_on(Optimizer.from_state(snapshot(optimizer)), optimizer)
     kinds = {type(event) for event in optimizer.log.events}
     assert kinds >= {Asked, Told, Reparametrized}
-    assert not isinstance(optimizer, GIBO) or {Stepped, Proceeded} <= kinds
+    assert not isinstance(optimizer, GIBO) or {Stepped, Proceeded, Started} <= kinds
 
 
 @every_optimizer

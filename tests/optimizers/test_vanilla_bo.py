@@ -19,6 +19,7 @@ def test_it_starts_at_x0_and_finds_the_maximum_among_several(options):
         return np.sin(9.0 * x) + x
 
     opt = make(**options)
+    assert opt.best is None
     asked = advance(opt, 40, lambda query: float(height(query.x).sum()))
     assert asked[0].x.tolist() == [0.5, 0.5]
     assert len(asked) == 40

@@ -166,7 +166,7 @@ def architecture(text: str, inputs: int, outputs: int) -> Architecture:
     >>> architecture("mlp:8:relu", inputs=4, outputs=1)
     MLP(inputs=4, outputs=1, hidden=(8,), nonlinearity='relu')
     """
-    if text in ("linear", "affine"):
+    if isinstance(text, str) and text in ("linear", "affine"):
         return (Linear if text == "linear" else Affine)(inputs, outputs)
     form = r"mlp:([1-9][0-9]{0,8}(?:,[1-9][0-9]{0,8})*)(?::(tanh|relu))?"
     found = re.fullmatch(form, text, flags=re.ASCII) if isinstance(text, str) else None

@@ -25,7 +25,7 @@ from gibo.parameters import Parameters
 from gibo.runs.earlier import mean_of
 from gibo.runs.spec import Naming
 
-COLUMNS = ("start", "scale", "lower", "upper")
+OF_VECTOR = ("start", "scale", "lower", "upper")
 
 
 def read_description(path: Path, **options: Any) -> Description:
@@ -125,7 +125,7 @@ class Description:
 
 
 def _description(data: Mapping[str, Any], options: Mapping[str, Any]) -> Description:
-    names = [field.name for field in fields(Description) if field.name not in (*COLUMNS, "names")]
+    names = [field.name for field in fields(Description) if field.name not in (*OF_VECTOR, "names")]
     check_names("the file", data, names)
     parameters = data.get("parameters")
     if not isinstance(parameters, dict) or not parameters:
@@ -135,10 +135,10 @@ def _description(data: Mapping[str, Any], options: Mapping[str, Any]) -> Descrip
     rest = {name: part for name, part in data.items() if name != "parameters"} | dict(options)
     if any(isinstance(entry, dict) and "kind" in entry for entry in parameters.values()):
         return Description.of(Parameters.from_plain(parameters), **rest)
-    columns: dict[str, Any] = {name: [] for name in COLUMNS}
+    columns: dict[str, Any] = {name: [] for name in OF_VECTOR}
     default = {"scale": 1.0, "lower": -math.inf, "upper": math.inf}
     for name, entry in parameters.items():
-        check_names(f"parameters.{name}", instance(f"parameters.{name}", entry, dict, "a table"), COLUMNS)
+        check_names(f"parameters.{name}", instance(f"parameters.{name}", entry, dict, "a table"), OF_VECTOR)
         if "start" not in entry:
             raise InputError(f"parameters.{name}: expected start, the value at which the search begins")
         for column, numbers in columns.items():

@@ -256,14 +256,8 @@ MUTATIONS: list[Mutation] = [
     *of(
         "src/gibo/policies/task.py",
         "tests/policies/test_task.py",
-        episodes_share_a_seed=(
-            'seeds = [(natural("seed", seed), e) for e',
-            'seeds = [(natural("seed", seed), 0) for e',
-        ),
-        episodes_judged_by_those_learnt_from=(
-            'seeds = [(natural("seed", seed), e, 1) for e',
-            'seeds = [(natural("seed", seed), e) for e',
-        ),
+        episodes_share_a_seed=("act, (seed, e), self.normalize_states", "act, (seed, 0), self.normalize_states"),
+        episodes_judged_by_those_learnt_from=("policy, (seed, e, 1), collect", "policy, (seed, e), collect"),
     ),
     *of(
         f"{BOARD}/run.py",

@@ -151,7 +151,7 @@ def commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentP
 def look_here(*places: str) -> None:
     """Let Python find the module of ``module:Name`` also in the current folder, after all other folders."""
     here = os.getcwd()
-    if any(":" in place for place in places) and here not in sys.path:
+    if ":" in "".join(places) and here not in sys.path:
         sys.path.append(here)
 
 

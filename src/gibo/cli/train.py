@@ -188,9 +188,11 @@ def _trial(arguments: argparse.Namespace, number: int, begun: Begun | None) -> d
         training, budget = Training(arguments.environment, method=arguments.method or "gibo"), BUDGET
     else:
         training, budget = _preset(arguments.preset, arguments.environment, arguments.method or "gibo")
-    given = {each.name: getattr(arguments, each.name, None) for each in fields(training)}
-    training = replace(training, **{name: value for name, value in given.items() if value is not None})
-    training = replace(training, options=_options(training, dict(map(_setting, arguments.set))))
+    options = vars(arguments)
+    given = {each.name: options[each.name] for each in fields(training) if options.get(each.name) is not None}
+    training = replace(training, **given)
+    if arguments.set:
+        training = replace(training, options=_options(training, dict(map(_setting, arguments.set))))
     budget = budget if arguments.budget is None else arguments.budget
     return {"training": training, "budget": budget, "seed": seed, "time_limit": time_limit}
 
@@ -211,7 +213,7 @@ def _options(training: Training, given: dict[str, Any]) -> dict[str, Any]:
     from gibo.optimizers.settings import Settings
 
     options = dict(training.options)
-    if not given or training.method != "gibo":
+    if training.method != "gibo":
         return options | given
     changed = Settings.given(given)  # refuses unknown names
     if "settings" not in options:

@@ -6,9 +6,8 @@ import importlib
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,9 +56,8 @@ def gl_advice() -> str:
 def spaces_of(environment: Any) -> tuple[tuple[int, ...], Actions]:
     """The shape of an observation, and the actions that the environment takes."""
     gym = gymnasium()
-    one = has_methods(environment, "reset", "step") and not isinstance(environment, gym.vector.VectorEnv)
-    seen, taken = (getattr(environment, f"{name}_space", None) if one else None for name in ("observation", "action"))
-    if seen is None or taken is None:
+    seen, taken = getattr(environment, "observation_space", None), getattr(environment, "action_space", None)
+    if seen is None or taken is None or isinstance(environment, gym.vector.VectorEnv):
         raise InputError(f"environment: expected one environment of Gymnasium, got {describe(environment)}")
     if not isinstance(seen, gym.spaces.Box) or not np.prod(seen.shape):
         raise InputError(
@@ -77,8 +75,7 @@ def spaces_of(environment: Any) -> tuple[tuple[int, ...], Actions]:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Episode:
+class Episode(NamedTuple):
     """The result of an episode.
 
     Attributes:

@@ -143,23 +143,21 @@ class Task:
             ``terminated``, the number of them that ended in a final state; with `normalize_states` also ``statistics``
             of all states, for `Statistics.from_plain`.
         """
-        seeds = [(natural("seed", seed), e) for e in range(self.episodes)]
-        policy = self.bind(theta, normalization)
+        seed, policy, played = natural("seed", seed), self.bind(theta, normalization), []
         with self.environment() as environment:
-            acting = [(self.with_action_noise(policy, each), each) for each in seeds]
-            return self.outcome([self.episode(environment, act, each, self.normalize_states) for act, each in acting])
+            for e in range(self.episodes):
+                act = self.with_action_noise(policy, (seed, e))
+                played.append(self.episode(environment, act, (seed, e), self.normalize_states))
+        return self.outcome(played)
 
     def outcome(self, played: Sequence[Episode]) -> Outcome:
         """The combined outcome of several episodes; see `__call__`."""
-        info: dict[str, Any] = {
-            "return": math.fsum(episode.value for episode in played) / len(played),
-            "steps": sum(episode.steps for episode in played),
-            "terminated": sum(episode.terminated for episode in played),
-        }
+        values, shaped, steps, terminated, _, statistics = zip(*played, strict=True)
+        info: dict[str, Any] = {"return": math.fsum(values) / len(played), "steps": sum(steps)}
+        info["terminated"] = sum(terminated)
         if self.normalize_states:
-            seen = [episode.statistics for episode in played if episode.statistics is not None]
-            info["statistics"] = functools.reduce(Statistics.merge, seen).to_plain()
-        return Outcome(math.fsum(episode.shaped for episode in played) / len(played), info=info)
+            info["statistics"] = functools.reduce(Statistics.merge, statistics).to_plain()
+        return Outcome(math.fsum(shaped) / len(played), info=info)
 
     def evaluate(
         self, theta: npt.ArrayLike, episodes: int, seed: int = 0, normalization: Normalization | None = None
@@ -168,10 +166,10 @@ class Task:
 
         Episode e gets ``SeedSequence((seed, e, 1))``.
         """
-        seeds = [(natural("seed", seed), e, 1) for e in range(positive_int("episodes", episodes))]
-        policy = self.bind(theta, normalization)
+        seed, policy = natural("seed", seed), self.bind(theta, normalization)
+        count = positive_int("episodes", episodes)
         with self.environment() as environment:
-            return [self.episode(environment, policy, each, collect=False) for each in seeds]
+            return [self.episode(environment, policy, (seed, e, 1), collect=False) for e in range(count)]
 
     def bind(self, theta: npt.ArrayLike, normalization: Normalization | None = None) -> Policy:
         """The policy with these parameters."""

@@ -100,8 +100,7 @@ class Training:
 
     def __post_init__(self) -> None:
         instance("environment", self.environment, str, "a Gymnasium id")
-        if not isinstance(self.options, Mapping) or not all(isinstance(name, str) for name in self.options):
-            raise InputError(f"options: expected options by their names, got {shown(self.options)}")
+        instance("options", self.options, Mapping, "options by their names")
 
     def task(self) -> Task:
         """The objective."""

@@ -20,22 +20,13 @@ _from_a_file: ContextVar[bool] = ContextVar("_from_a_file", default=False)
 
 
 def is_place(text: object) -> bool:
-    """Whether a text has the form ``module:Name``.
-
-    >>> is_place("my_methods:Spiral"), is_place("gibo")
-    (True, False)
-    """
+    """Whether a text has the form ``module:Name``."""
     module, colon, name = text.partition(":") if isinstance(text, str) else ("", "", "")
     return bool(colon) and name.isidentifier() and all(part.isidentifier() for part in module.split("."))
 
 
 def load(option: str, place: str) -> Any:
-    """The object at ``module:Name``; the module is imported.
-
-    Args:
-        option: where the user wrote the place, for the error message.
-        place: ``module:Name``.
-    """
+    """The object at ``module:Name``, which is imported; `option` is where the user wrote it, for the error message."""
     if not is_place(place):
         raise InputError(f"{option}: expected module:Name, such as my_methods:Spiral, got {shown(place)}")
     module, _, name = place.partition(":")

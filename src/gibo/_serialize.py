@@ -73,10 +73,6 @@ def from_plain(data: Any) -> Any:
     """The inverse of `to_plain` for subclasses of `Serializable`; arrays and tuples become lists.
 
     The data may come from anywhere; invalid data raise an `InputError`.
-
-    >>> from gibo.priors import Uniform
-    >>> from_plain(to_plain({"lengthscale": Uniform(0.1, 0.3)}))
-    {'lengthscale': Uniform(lower=0.1, upper=0.3)}
     """
     with without_imports():
         return _build(data, 0)
@@ -108,13 +104,7 @@ def _build(item: Any, depth: int) -> Any:
 
 @contextmanager
 def read_file(path: str | os.PathLike[str], parse: Callable[[str], Any], form: str) -> Iterator[Any]:
-    """The parsed content of a text file; errors in this block begin with the file's name.
-
-    Args:
-        path: of the file.
-        parse: gives the content, such as ``json.loads``.
-        form: its name, such as JSON.
-    """
+    """The content of a text file, by a parser such as ``json.loads``; errors begin with the name of the file."""
     path = as_path("path", path)
     try:
         data = parse(path.read_text(encoding="utf-8"))

@@ -194,11 +194,7 @@ class Parameter:
 
 
 def linear(lower: float, upper: float, *, start: float | None = None, scale: float | None = None) -> Parameter:
-    """A real number between lower and upper.
-
-    >>> linear(-1, 1, start=0.2).start, linear(-1, 1).inner_scale
-    (0.2, 0.2)
-    """
+    """A real number between lower and upper."""
     return Parameter("linear", lower, upper, start, scale)
 
 
@@ -214,20 +210,12 @@ def log(lower: float, upper: float, *, start: float | None = None, scale: float 
 def integer(
     lower: int, upper: int, *, start: int | None = None, scale: float | None = None, log: bool = False
 ) -> Parameter:
-    """A whole number from lower to upper, inclusive; with ``log=True`` on a log scale.
-
-    >>> integer(1, 9).value(4.4)
-    4
-    """
+    """A whole number from lower to upper, inclusive; with ``log=True`` on a log scale."""
     return Parameter("integer", lower, upper, start, scale, log)
 
 
 def free(start: float, scale: float) -> Parameter:
-    """A real number without bounds.
-
-    >>> free(0.0, 0.1).inner_upper
-    inf
-    """
+    """A real number without bounds."""
     return Parameter("free", start=start, scale=scale)
 
 

@@ -150,15 +150,6 @@ def test_an_episode_can_be_cut_off(max_steps, steps, terminated, truncated):
     assert episode.statistics.mean.tolist() == [np.arange(steps).mean()]
 
 
-def test_states_and_actions_of_more_dimensions():
-    shape = (2, 1, 3)
-    with Task(environment := Drift(shape=shape), normalize_states=True) as task:
-        statistics = Statistics.from_plain(task(task.x0(), seed=1).info["statistics"])
-    states = np.array(environment.seen[:-1]).reshape(-1, 6)
-    np.testing.assert_allclose(statistics.mean, states.mean(axis=0), rtol=1e-12)
-    assert environment.taken[0].shape == shape
-
-
 @pytest.mark.parametrize("reward", [np.nan, np.inf, -np.inf])
 def test_a_return_that_is_not_finite_is_a_numerical_error(reward):
     with pytest.raises(NumericalError, match=r"the episode's return is (nan|inf|-inf) after 2 steps"):

@@ -96,29 +96,6 @@ def outputs(net, theta, normalization, states):
     return np.array([policy(s) for s in states])
 
 
-@pytest.mark.parametrize("net", NETS, ids=repr)
-def test_with_biases_the_behaviour_stays_the_same(net):
-    rng = np.random.default_rng(7)
-    theta, states = rng.standard_normal(net.d), 3.0 * rng.standard_normal((50, 3))
-    moved = reexpress(net, OLD, NEW).parameters(theta)
-    assert not np.allclose(moved, theta)
-    before, after = outputs(net, theta, OLD, states), outputs(net, moved, NEW, states)
-    np.testing.assert_allclose(after, before, rtol=0.0, atol=1e-12)
-    assert np.abs(outputs(net, theta, NEW, states) - before).max() > 0.1  # it was needed
-
-
-def test_a_linear_policy_differs_by_a_constant_if_the_mean_changes():
-    rng = np.random.default_rng(9)
-    net, states = Linear(3, 2), rng.standard_normal((50, 3))
-    theta = rng.standard_normal(net.d)
-    moved = reexpress(net, OLD, NEW).parameters(theta)
-    difference = outputs(net, theta, OLD, states) - outputs(net, moved, NEW, states)
-    ((W, _),) = net.layers(theta)
-    expected = W @ ((NEW.mean - OLD.mean) / OLD.std)
-    np.testing.assert_allclose(difference, np.tile(expected, (50, 1)), rtol=0, atol=1e-12)
-    assert np.abs(expected).max() > 0.1
-
-
 @pytest.mark.parametrize("net", [Linear(3, 2), *NETS], ids=repr)
 def test_many_vectors_at_once_and_the_matrix(net):
     rng = np.random.default_rng(10)

@@ -205,11 +205,11 @@ def columns(rows: Sequence[Sequence[object]]) -> None:
 
 # -- what several commands share ---------------------------------------------------------------------------------------
 
-
-def add_allow_module(command: argparse.ArgumentParser) -> None:
-    """Add the option of commands that create the environment that a run's journal names."""
-    text = "import the module of the run's environment (module:Env-v0); only if you trust the folder"
-    command.add_argument("--allow-module", action="store_true", help=text)
+# The option of commands that create the environment that a run's journal names.
+ALLOW_MODULE: dict[str, Any] = {
+    "action": "store_true",
+    "help": "import the module of the run's environment (module:Env-v0); only if you trust the folder",
+}
 
 
 def trial_folders(folder: Path) -> list[Path]:

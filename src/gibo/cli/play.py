@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gibo._checks import describe_error, natural, positive_int
-from gibo.cli import add_allow_module, like_ctrl_c, look_here, say, trial_folders
+from gibo.cli import ALLOW_MODULE, like_ctrl_c, look_here, say, trial_folders
 from gibo.errors import InputError, MissingExtraError, missing_extra
 from gibo.runs.loop import Interrupts
 
@@ -48,7 +48,7 @@ def add_commands(commands: Any) -> None:
     text = "the same episodes as gibo evaluate --seed N (default: 0)"
     play.add_argument("--seed", type=int, default=0, metavar="N", help=text)
     play.add_argument("--last", action="store_true", help="replay the last recorded episode of the run's iterates")
-    add_allow_module(play)
+    play.add_argument("--allow-module", **ALLOW_MODULE)
     play.add_argument("--video", type=Path, metavar="FILE", help=".mp4 or .gif: write a video, open no window")
 
 

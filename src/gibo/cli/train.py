@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gibo._checks import one_of, positive_int, shown
-from gibo.cli import add_allow_module, like_ctrl_c, look_here, say, trial_folders
+from gibo.cli import ALLOW_MODULE, like_ctrl_c, look_here, say, trial_folders
 from gibo.errors import InputError, printable
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def add_commands(commands: Any) -> None:
     evaluate.add_argument("folder", type=Path, metavar="RUN", help="folder of gibo train")
     evaluate.add_argument("--episodes", type=int, default=20, metavar="N", help="per trial (default: 20)")
     evaluate.add_argument("--seed", type=int, default=0, metavar="N")
-    add_allow_module(evaluate)
+    evaluate.add_argument("--allow-module", **ALLOW_MODULE)
 
 
 def _add_setting(command: argparse.ArgumentParser, each: Field[Any]) -> None:

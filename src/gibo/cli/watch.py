@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from gibo.cli import add_allow_module, noted_signals, say
+from gibo.cli import ALLOW_MODULE, noted_signals, say
 
 
 def add_commands(commands: Any) -> None:
@@ -27,7 +27,7 @@ def add_commands(commands: Any) -> None:
         action="store_true",
         help="let the page act on the run, or on each trial; whoever has the printed address can do so",
     )
-    add_allow_module(watch)
+    watch.add_argument("--allow-module", **ALLOW_MODULE)
     report = commands.add_parser(
         "report",
         help="write the page of a run as one file",
@@ -41,7 +41,7 @@ def add_commands(commands: Any) -> None:
         action="store_true",
         help="include the last episode of a training as an animated picture of up to 4 MB",
     )
-    add_allow_module(report)
+    report.add_argument("--allow-module", **ALLOW_MODULE)
 
 
 def _watch(arguments: argparse.Namespace) -> int:

@@ -83,9 +83,6 @@ class Architecture:
 
         With a seed, the weights of hidden layers are drawn from N(0, 1/k), where k is the number of the layer's inputs;
         the others are zero, and so are the outputs. If all are zero, hidden weights have no first-order effect.
-
-        >>> MLP(inputs=1, outputs=1, hidden=(2,)).initial(seed=0).round(2)
-        array([ 0.13, -0.13,  0.  ,  0.  ,  0.  ,  0.  ,  0.  ])
         """
         theta, start = np.zeros(self.d), 0
         if seed is not None:
@@ -96,11 +93,7 @@ class Architecture:
         return theta
 
     def layers(self, theta: npt.ArrayLike) -> list[Layer]:
-        """The parameters of each layer, first to last.
-
-        >>> Affine(inputs=2, outputs=1).layers([1.0, 2.0, 3.0])
-        [Layer(W=array([[1., 2.]]), b=array([3.]))]
-        """
+        """The parameters of each layer, first to last."""
         rest, layers = as_vector("theta", theta, self.d), []
         for k, h in pairwise(self.sizes):
             weights, rest = np.split(rest, [h * k])
@@ -111,22 +104,14 @@ class Architecture:
 
 @dataclass(frozen=True)
 class Linear(Architecture):
-    """``a = W s``. The parameters are W, row by row.
-
-    >>> Linear(inputs=4, outputs=2).d
-    8
-    """
+    """``a = W s``. The parameters are W, row by row."""
 
     has_bias: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
 class Affine(Architecture):
-    """``a = W s + b``. The parameters are W, row by row, and then b.
-
-    >>> Affine(inputs=4, outputs=2).d
-    10
-    """
+    """``a = W s + b``. The parameters are W, row by row, and then b."""
 
 
 @dataclass(frozen=True)

@@ -17,25 +17,14 @@ THREE = ([-1, -1, -1], [2, 2, 2])
 @pytest.mark.parametrize(
     ("d", "bounds", "expected"),
     [
-        *[
-            (3, bounds, THREE)
-            for bounds in (
-                (-1, 2),
-                np.array([-1.0, 2.0]),
-                ([-1, -1, -1], [2, 2, 2]),
-                np.array([[-1.0, -1.0, -1.0], [2.0, 2.0, 2.0]]),
-                [(-1, 2), (-1, 2), (-1, 2)],
-                (-1, [2, 2, 2]),
-                (np.full(3, -1.0), 2),
-                Bounds(-1, 2),
-            )
-        ],
+        *((3, bounds, THREE) for bounds in ((-1, 2), np.array([-1.0, 2.0]), THREE, np.array(THREE), [(-1, 2)] * 3)),
+        *((3, bounds, THREE) for bounds in ((-1, [2, 2, 2]), (np.full(3, -1.0), 2), Bounds(-1, 2))),
         (3, [(0, 1), (2, 3), (4, 5)], ([0, 2, 4], [1, 3, 5])),
         (3, ([0, 2, 4], [1, 3, 5]), ([0, 2, 4], [1, 3, 5])),
         (3, (-INF, [1.0, INF, 3.0]), ([-INF] * 3, [1, INF, 3])),
         (3, [(0, None), (None, 3), (1, 2)], ([0, -INF, 1], [INF, 3, 2])),
         (3, [["-inf", 1.0], [0.0, "inf"], [0.0, 1.0]], ([-INF, 0, 0], [1, INF, 1])),  # as saved data have them
-        *[(1, bounds, ([0], [1])) for bounds in ((0, 1), [(0, 1)], ([0], [1]), (0, [1]))],
+        *((1, bounds, ([0], [1])) for bounds in ((0, 1), [(0, 1)], ([0], [1]), (0, [1]))),
         # With two parameters a pair of pairs has two readings: one that makes sense is taken, Bounds has only one.
         (2, ([0, 0], [1, 1]), ([0, 0], [1, 1])),
         (2, [(0, 1), (0, 1)], ([0, 0], [1, 1])),
@@ -48,6 +37,8 @@ def test_bounds_may_be_numbers_vectors_or_pairs(d, bounds, expected):
     lower, upper = as_bounds(bounds, d)
     assert lower.dtype == upper.dtype == np.float64
     assert (lower.tolist(), upper.tolist()) == expected
+    lower[0] = 7.0  # a copy
+    assert as_bounds(bounds, d)[0].tolist() == expected[0]
 
 
 def test_bounds_that_can_be_read_both_ways_are_refused():
@@ -56,19 +47,11 @@ def test_bounds_that_can_be_read_both_ways_are_refused():
         as_bounds([(0, 1), (2, 3)], 2)
 
 
-def test_bounds_are_a_copy():
-    given = np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 1.0]])
-    lower, _ = as_bounds(given, 3)
-    lower[0] = 7.0
-    assert given[0, 0] == 0.0
-
-
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [
         ([(0, 1), (0, 1), (1.0, 0.5)], "dimension 2 has 1.0 and 0.5"),
         (([0, 3, 0], [1, 2, 1]), "dimension 1 has 3.0 and 2.0"),
-        ((1, 0), "dimension 0 has 1.0 and 0.0"),
         ((1, 1), "lower must be below upper"),
         ((0, np.nan), "NaN"),
         ([0, 1, 2], r"or 3 pairs, got list \[0, 1, 2\]"),
@@ -92,17 +75,8 @@ def test_bad_bounds_say_what_came(bounds, message):
 @pytest.mark.parametrize("value", [2, Fraction(2), np.float32(2), np.int8(2), np.array(2.0), np.array([2])])
 def test_as_number_takes_real_numbers_and_arrays_of_one(value):
     number = as_number("value", value)
-    assert type(number) is float
-    assert number == 2.0
+    assert (type(number), number) == (float, 2.0)
     assert np.isnan(as_number("value", np.nan))  # a failed evaluation is the caller's to judge
-
-
-@pytest.mark.parametrize(
-    "value", ["2", None, [2.0], np.array([1.0, 2.0]), np.array(["2"]), 2j, np.array([2j]), object()]
-)
-def test_as_number_rejects_everything_else_by_name(value):
-    with pytest.raises(InputError, match="value: expected a"):
-        as_number("value", value)
 
 
 def test_numbers_in_their_range():
@@ -115,12 +89,13 @@ def test_numbers_in_their_range():
 @pytest.mark.parametrize(
     ("check", "bad"),
     [
+        (as_number, ["2", None, [2.0], np.array([1.0, 2.0]), np.array(["2"]), 2j, np.array([2j]), object()]),
         (positive, [0.0, -1.0, np.nan, np.inf, "1", None]),
         (positive_int, [0, -3, 1.0, True, "3", None, np.float64(3), np.array(3)]),
         (natural, [-1, 1.5, "x", None, True, 1 << 128]),
     ],
 )
-def test_numbers_out_of_their_range_are_rejected_by_name(check, bad):
+def test_other_things_are_rejected_by_name(check, bad):
     for value in bad:
         with pytest.raises(InputError, match=r"^number: expected a"):
             check("number", value)
@@ -141,10 +116,7 @@ def test_arrays_are_float64_copies():
 @pytest.mark.parametrize(
     ("check", "message"),
     [
-        (
-            lambda: as_finite("X", [1.0, 2.0], ndim=2),
-            r"X: expected a matrix of points, shape \(n, d\), got shape \(2,\)",
-        ),
+        (lambda: as_finite("X", [1.0, 2.0], ndim=2), r"X: expected a matrix of points, .*, got shape \(2,\)"),
         (lambda: as_finite("x", 1.0, ndim=1), r"x: expected a vector, shape \(d,\), got shape \(\)"),
         (lambda: as_finite("m", [1.0], ndim=0), r"m: expected a number, got shape \(1,\)"),
         (lambda: as_finite("m", np.inf, ndim=0), "m: expected finite numbers, got inf$"),

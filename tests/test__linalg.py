@@ -39,15 +39,6 @@ def test_jitter_is_reported_and_no_larger_than_rounding_explains(n, rank, scale)
     np.testing.assert_allclose(L @ L.T, K + jitter * np.eye(n), rtol=0, atol=1e-14 * n * top)
 
 
-def test_jitter_grows_with_the_indefiniteness():
-    # Eigenvalues 1 ± c: all below c − 1 would not be enough, and ten times that is more than is ever needed.
-    for excess in (1e-12, 1e-8, 1e-3, 1.0):
-        K = np.array([[1.0, 1.0 + excess], [1.0 + excess, 1.0]])
-        L, jitter = linalg.cholesky(K)
-        assert excess <= jitter <= 11.0 * excess + 1e-13
-        np.testing.assert_allclose(L @ L.T, K + jitter * np.eye(2), atol=1e-14)
-
-
 def test_a_pivot_of_the_size_of_rounding_counts_as_singular():
     K = np.array([[1.0, 1.0], [1.0, 1.0 + 2.0**-52]])
     assert np.linalg.cholesky(K)[1, 1] > 0  # LAPACK alone lets it pass
@@ -66,8 +57,7 @@ def test_a_matrix_that_is_not_finite_raises(bad, where):
 
 
 @pytest.mark.parametrize("jitter", [0.0, 0.3])
-@pytest.mark.parametrize("k", [1, 2, 5])
-@pytest.mark.parametrize("n", [1, 8, 50])
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (8, 2), (50, 5)])
 def test_extending_equals_factorising_from_scratch(n, k, jitter):
     K = spd(n + k, seed=n)
     extended = linalg.extend(linalg.cholesky(K[:n, :n], jitter), K[:n, n:], K[n:, n:])

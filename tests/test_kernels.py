@@ -73,12 +73,9 @@ def close(actual, numerical, rtol=1e-7):
 def test_profile_derivatives(family):
     q, h = np.array([1e-2, 0.3, 1.0, 4.0, 20.0]), 1e-5
     profile = family().profile
-    for order in range(4):
-        assert len(profile(q, order)) == order + 1
-    exact = profile(q, 3)
-    for lower, higher in ((0, 1), (1, 2), (2, 3)):
-        numerical = (profile(q * (1 + h), 3)[lower] - profile(q * (1 - h), 3)[lower]) / (2 * h * q)
-        np.testing.assert_allclose(exact[higher], numerical, rtol=1e-6)
+    for order in range(3):
+        numerical = (profile(q * (1 + h), order)[order] - profile(q * (1 - h), order)[order]) / (2 * h * q)
+        np.testing.assert_allclose(profile(q, order + 1)[order + 1], numerical, rtol=1e-6)
 
 
 def test_k_against_the_textbook(points):
@@ -132,11 +129,6 @@ def test_derivatives_are_exact_where_two_points_coincide(kernel, points):
     assert np.array_equal(kernel.dk_da(A, A)[0, 0], np.zeros(D))
     assert np.array_equal(kernel.dk_db(A, A)[0, 0], np.zeros(D))
     assert np.array_equal(kernel.d2k_dadb(A, A)[0, 0], np.diag(kernel.gradient_variance(D)))
-
-
-@pytest.mark.parametrize(("family", "factor"), [(SquaredExponential, 1.0), (Matern52, 5.0 / 3.0)])
-def test_gradient_variance_against_the_closed_form(family, factor):
-    np.testing.assert_allclose(family(ARD, 1.7).gradient_variance(D), factor * 1.7 / ARD**2, rtol=1e-14)
 
 
 @pytest.mark.parametrize("distance", [1e-200, 1e-160, 1e-12, 1e2, 1e6])
@@ -201,19 +193,17 @@ def test_joint_is_made_of_the_blocks(kernel):
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])
-@pytest.mark.parametrize("same", [True, False])
-def test_squared_distance(offset, same):
+def test_squared_distance(offset):
     rng = np.random.default_rng(3)
     A = offset + rng.normal(size=(20, D))
-    B = A if same else np.vstack([A[:4], offset + rng.normal(size=(15, D))])
-    q = squared_distance(A, B, ARD)
-    np.testing.assert_allclose(q, cdist(A / ARD, B / ARD, "sqeuclidean"), rtol=1e-7 if offset else 1e-12, atol=1e-12)
-    exact = (((A[:, None] - B) / ARD) ** 2).sum(axis=-1)  # cdist itself loses digits by dividing before subtracting
-    np.testing.assert_allclose(q, exact, rtol=1e-12, atol=1e-13)
-    assert (q >= 0).all()
-    if same:
-        assert np.array_equal(q.diagonal(), np.zeros(20))
-        assert np.array_equal(q, q.T)
+    for B in (A, np.vstack([A[:4], offset + rng.normal(size=(15, D))])):
+        exact = (((A[:, None] - B) / ARD) ** 2).sum(axis=-1)
+        q = squared_distance(A, B, ARD)
+        np.testing.assert_allclose(q, exact, rtol=1e-12, atol=1e-13)
+        assert (q >= 0).all()
+    same = squared_distance(A, A, ARD)
+    assert np.array_equal(same.diagonal(), np.zeros(20))
+    assert np.array_equal(same, same.T)
 
 
 def test_squared_distance_of_close_points_beside_a_distant_one():

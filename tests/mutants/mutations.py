@@ -92,7 +92,6 @@ MUTATIONS: list[Mutation] = [
         "src/gibo/optimizers/sources.py",
         "tests/optimizers/test_sources.py",
         sources_by_means_alone=("if known else y[~simulated]", "if False else y[~simulated]"),
-        sources_without_a_limit=("return simulated + more <= self.ratio", "return simulated <= 9.0 * self.ratio"),
     ),
     *of(
         "src/gibo/optimizers/restricted.py",
@@ -118,10 +117,6 @@ MUTATIONS: list[Mutation] = [
         "src/gibo/steps.py",
         "tests/test_steps.py",
         step_paper_normalization=("return g / np.linalg.norm(g / ell)", "return g / np.linalg.norm(g * ell)"),
-        step_schedule_one_late=(
-            "reversed(self.pieces) if start <= t)",
-            "reversed(self.pieces) if start < t or not start)",
-        ),
         step_momentum=("len(direction)) + direction", "len(direction)) + (1.0 - self.momentum) * direction"),
     ),
     *of(
@@ -141,7 +136,6 @@ MUTATIONS: list[Mutation] = [
             "return information.extend(z) if iterate_comes and",
             "return information.extend(z) if False and",
         ),
-        gibo_fit_at_the_wrong_time=('if self.settings.fit_at != "step":', 'if self.settings.fit_at == "step":'),
         gibo_shortening_upside_down=(
             "np.log(planned / self._surrogate.hyperparameters.lengthscale)",
             "np.log(self._surrogate.hyperparameters.lengthscale / planned)",
@@ -152,12 +146,9 @@ MUTATIONS: list[Mutation] = [
         "tests/optimizers/test_default.py",
         "tests/optimizers/test_gibo.py",
         "tests/optimizers/test_model.py",
-        start_is_left_on_noise=("SURE_SIGNAL = math.log(20.0)", "SURE_SIGNAL = -1e3"),
         recommended_without_caution=("np.array(X), self.settings.caution)", "np.array(X), 0.0)"),
-        recommended_with_the_iterate=("if not self.settings.only_evaluated:", "if True:"),
         start_leaves_the_comparison=("return [start, *window] if self", "return window if self"),
         box_of_twice_the_width=("half = delta * ell if", "half = 2.0 * delta * ell if"),
-        fit_with_too_few_values=("len(window) < needed", "len(window) < 1"),
     ),
     *of(
         "src/gibo/optimizers/model.py",
@@ -166,12 +157,10 @@ MUTATIONS: list[Mutation] = [
         "tests/optimizers/test_units.py",
         interval_without_optimism=("OPTIMISM, OVERCONFIDENCE = 0.5, 2.0", "OPTIMISM, OVERCONFIDENCE = 0.0, 2.0"),
         evidence_sign=("return self.gp.log_likelihood + 0.5 * n", "return self.gp.log_likelihood - 0.5 * n"),
-        probability_of_the_other=("math.erfc((lower - higher)", "math.erfc((higher - lower)"),
         probability_of_independent_points=(
             "gp.prior_covariance(Z, Z) - W.T @ W)",
             "np.diag(np.diag(gp.prior_covariance(Z, Z) - W.T @ W)))",
         ),
-        scale_corrected_by_thirty=("LARGEST_LOG_FACTOR = math.log(10.0)", "LARGEST_LOG_FACTOR = math.log(30.0)"),
         prior_stays_when_rescaled=("ell.median * math.exp(self.log_factor)", "ell.median"),
         jacobian_in_units_of_scale=("slope = spread / self.scale\n", "slope = spread\n"),
         warp_of_any_likelihood=(
@@ -209,7 +198,6 @@ MUTATIONS: list[Mutation] = [
         "src/gibo/optimizers/scale.py",
         "tests/optimizers/test_default.py::test_the_scale_rule",
         scale_is_never_shrunk=("shrink: float = 0.5", "shrink: float = 1.0"),
-        scale_is_found_too_soon=("signal: float = 0.25", "signal: float = 0.025"),
         scale_shrinks_with_one_lower_query=(
             "max(found.around) < min(found.here)",
             "min(found.around) < min(found.here)",
@@ -220,15 +208,12 @@ MUTATIONS: list[Mutation] = [
     *of(
         "src/gibo/optimizers/settings.py",
         "tests/optimizers/test_settings.py",
-        power_without_a_least=("min(max(self.factor * grown, self.least)", "min(max(self.factor * grown, 0.0)"),
         count_rounded_the_other_way=('if self.rounding == "up" else', 'if self.rounding == "down" else'),
-        first_design_smaller_than_the_others=("M_first = max(M, min(first, d)", "M_first = min(M, min(first, d)"),
         window_smaller_than_the_first_design=("max(N_m, M_first + 1)", "N_m"),
     ),
     *of(
         "src/gibo/optimizers/ars.py",
         "tests/optimizers/test_ars.py",
-        ars_ranks_by_the_lower_return=(".max(axis=1), kind", ".min(axis=1), kind"),
         ars_step_by_all_directions=("self.step_size / len(used) *", "self.step_size / self.directions *"),
     ),
     *of(
@@ -241,51 +226,35 @@ MUTATIONS: list[Mutation] = [
         "src/gibo/policies/normalizer.py",
         "tests/policies/test_normalizer.py",
         states_merged_without_difference=(" + delta**2 * (self.count * (other.count / count))", ""),
-        states_without_floor=(
-            "std[std <= np.maximum(FLOOR, RELATIVE_FLOOR * np.abs(self.mean))] = 1.0",
-            "std[std == 0.0] = 1.0",
-        ),
         states_gradient_re_expressed=("W -= b[..., np.newaxis] * self.shift", "W += b[..., np.newaxis] * self.shift"),
     ),
     *of(
         "src/gibo/policies/environment.py",
         "tests/policies/test_environment.py",
         episode_shift_once=("(value - steps * shift) * scale", "(value - shift) * scale"),
-        episode_one_step_more=("if steps == limit:", "if steps == limit + 1:"),
     ),
     *of(
         "src/gibo/policies/task.py",
         "tests/policies/test_task.py",
         episodes_share_a_seed=("act, (seed, e), self.normalize_states", "act, (seed, 0), self.normalize_states"),
-        episodes_judged_by_those_learnt_from=("policy, (seed, e, 1), collect", "policy, (seed, e), collect"),
     ),
     *of(
         f"{BOARD}/run.py",
-        f"{BOARD_TESTS}/test_leaderboard.py::test_judged_is_the_recommended_point_after_exactly_so_many_evaluations",
         f"{BOARD_TESTS}/test_judges.py::test_the_best_of_the_luckiest_points_by_new_values_is_judged_too",
-        judged_one_value_early=(
-            "if len(optimizer.evaluations) in looks:",
-            "if len(optimizer.evaluations) + 1 in looks:",
-        ),
         judged_anew_by_the_lowest=("int(np.argmax(means))", "int(np.argmin(means))"),
     ),
     *of(
         f"{BOARD}/comparison.py",
         f"{BOARD_TESTS}/test_comparison.py",
-        f"{BOARD_TESTS}/test_leaderboard.py::test_ranks_share_what_is_equal",
-        interval_of_80_percent=("LEVEL = 0.95", "LEVEL = 0.8"),
         mean_of_all_runs=("cut = n // 4", "cut = 0"),
-        differences_of_unpaired_trials=("sorted(set(a) & set(b))", "sorted(set(a))"),
         interval_of_a_comparison_is_one_sided=("[0.5 - LEVEL / 2, 0.5 + LEVEL / 2]", "[1.0 - LEVEL, LEVEL]"),
     ),
     *of(
         f"{BOARD}/judges/coco.py",
         f"{BOARD_TESTS}/test_judges.py::test_the_value_without_noise_is_that_of_the_noise_free_function",
         f"{BOARD_TESTS}/test_judges.py::test_the_mean_of_what_is_told_is_that_of_many_values",
-        f"{BOARD_TESTS}/test_judges.py::test_noise_is_repeated_with_the_run_and_differs_between_runs",
-        coco_noise_in_the_truth=("values.most_common(1)[0][0]", "min(values)"),
         coco_mean_without_noise=("math.exp(0.5 * beta**2)", "1.0"),
-        coco_noise_of_all_runs_alike=("% SKIPPED", "% 1"),
+        coco_noise_in_the_truth=("values.most_common(1)[0][0]", "min(values)"),
     ),
     *of(
         f"{BOARD}/environments.py",
@@ -293,26 +262,13 @@ MUTATIONS: list[Mutation] = [
         policies_in_the_published_order=("theta[order] = x", "theta[:] = x"),
     ),
     *of(
-        f"{BOARD}/task.py",
-        f"{BOARD_TESTS}/test_leaderboard_tasks.py::test_the_noise_is_what_is_written_down",
-        large_noise_is_half=('"large": 0.2}', '"large": 0.1}'),
-    ),
-    *of(
-        f"{BOARD}/functions.py",
-        f"{BOARD_TESTS}/test_leaderboard_tasks.py::test_the_best_point_has_the_best_value",
-        optimum_one_scale_away=("AWAY = 2.0", "AWAY = 1.0"),
-    ),
-    *of(
         "src/gibo/runs/verdict.py",
         "tests/runs/test_advice.py",
-        verdict_on_the_first_values=("value = fmean(at_start)", "value = first.value"),
-        verdict_of_one_standard_error=("mean, half = fmean(values), Z90 * stdev", "mean, half = fmean(values), stdev"),
         verdict_turned_round=(
             "gain = (end.value - start.value) * (-1.0 if facts.minimize else 1.0)",
             "gain = (end.value - start.value)",
         ),
         verdict_of_the_model_alone=("if (risen and rise > 1.0) or", "if (rise > 1.0) or"),
-        verdict_by_few_values_above_the_first=("SHARE_ABOVE_FIRST = 0.9", "SHARE_ABOVE_FIRST = 0.2"),
     ),
     *of(
         "studies/src/gibo_studies/paper/policy_gradient.py",
@@ -328,6 +284,5 @@ MUTATIONS: list[Mutation] = [
         "studies/src/gibo_studies/paper/control/lqr.py",
         "studies/tests/paper/test_lqr.py",
         lqr_return_without_log=("return -float(np.log1p(self.simulate(", "return -float((self.simulate("),
-        lqr_cost_of_the_states_alone=("self.Q + K.T @ self.R @ K)", "self.Q)"),
     ),
 ]

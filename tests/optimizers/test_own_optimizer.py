@@ -88,29 +88,19 @@ each = pytest.mark.parametrize("make", OWN.values(), ids=OWN.keys())
 
 
 @each
-@pytest.mark.parametrize("told", [None, 2])
-def test_it_is_saved_and_loaded(make, told):
+def test_it_is_saved_and_loaded_and_runs_with_a_journal(make, tmp_path):
     optimizer = make()
     advance(optimizer, 3)
-    if told is not None:
-        for query in optimizer.ask()[:told]:
-            optimizer.tell(query, noisy(query))
+    query = optimizer.ask()[0]
+    optimizer.tell(query, noisy(query))
     again = Optimizer.from_state(snapshot(optimizer))
     assert type(again) is type(optimizer)
-    assert again.arguments() == optimizer.arguments()
     assert again.best.value == optimizer.best.value
     same_from_here_on(again, optimizer)
-
-
-@each
-def test_it_runs_with_a_journal_and_is_resumed(make, tmp_path):
-    first = run(make(), hill, budget=9, journal=tmp_path / "run")
-    again = resume(tmp_path / "run", hill, budget=25)
-    straight = run(make(), hill, budget=25)
-    assert first.evaluations == 9
-    assert again.history.value.tolist() == straight.history.value.tolist()
-    assert again.x.tolist() == straight.x.tolist()
-    assert again.value >= first.value
+    run(make(), hill, budget=9, journal=tmp_path / "run")
+    resumed, straight = resume(tmp_path / "run", hill, budget=25), run(make(), hill, budget=25)
+    assert resumed.history.value.tolist() == straight.history.value.tolist()
+    assert resumed.x.tolist() == straight.x.tolist()
 
 
 def test_what_is_slow_is_not_done_again():
@@ -145,9 +135,6 @@ def test_an_option_that_cannot_be_saved_is_named():
     optimizer = Wandering(X0, patience=hill)
     with pytest.raises(InputError, match="Wandering: the option 'patience' cannot be saved: no plain form"):
         optimizer.state()
-
-
-# -- an acquisition ---------------------------------------------------------------------------------------------------
 
 
 def test_a_subclass_does_not_take_the_name_of_its_method():

@@ -284,11 +284,6 @@ class GaussianProcess:
         return Jacobian(mean, covariance)
 
     @property
-    def weighs_target(self) -> bool:
-        """Whether the covariance of an observation with the objective is not the kernel's alone."""
-        return self.blocks is not None and self.blocks.weighs_target
-
-    @property
     def prior_variance(self) -> float:
         """Of the objective at a point."""
         s2 = self.kernel.variance

@@ -39,7 +39,9 @@ class PosteriorAtPoint:
 
     def __init__(self, gp: GaussianProcess) -> None:
         self._gp, data = gp, gp.observations
-        if data is None or len(data.G) or gp.weighs_target:
+        weighs_target = gp.blocks is not None and gp.blocks.weighs_target
+        self._of_values = data is not None and not len(data.G) and not weighs_target
+        if data is None or not self._of_values:
             return
         self._ell = gp.kernel.ell(data.X.shape[1])
         self._centre = data.X.mean(axis=0)  # so that the cancellation in |z|² + |u|² − 2 z·u is small
@@ -54,7 +56,7 @@ class PosteriorAtPoint:
         if gp.observations is None or gp.factor is None:
             return Moments(m, gp.prior_variance, slope, np.zeros(len(x)))
         L, a = gp.factor.L, gp.a
-        if len(gp.observations.G) or gp.weighs_target:
+        if not self._of_values:
             k, D = gp.cross(x[None])[:, 0], gp.cross_gradient(x)
             w = linalg.solve_lower(L, k)
             by_a, by_b = a @ D, linalg.solve_upper(L, w) @ D

@@ -100,7 +100,7 @@ class GradientInformation:
         d = len(t)
         self.t = t
         self._kernel: Kernel = gp.kernel
-        self._ell = gp.kernel.ell(d)
+        self.ell = gp.kernel.ell(d)
         self._of_model = gp.noise, gp.jitter
         H = gp.prior_gradient_covariance(d)
         if gp.observations is None or gp.factor is None:
@@ -128,15 +128,11 @@ class GradientInformation:
     def value_and_gradient(self, x: npt.ArrayLike) -> tuple[float, Array]:
         """α and ∇α at one point x (d,)."""
         value, gradient = self.scaled_value_and_gradient(self.to_scaled(moderate("x", as_vector("x", x, len(self.t)))))
-        return value, gradient / self._ell
+        return value, gradient / self.ell
 
     def to_scaled(self, x: Array) -> Array:
         """``u = (x − t)/ell``."""
-        return (x - self.t) / self._ell
-
-    def from_scaled(self, u: Array) -> Array:
-        """``x = t + ell·u``."""
-        return self.t + self._ell * u
+        return (x - self.t) / self.ell
 
     def scaled_value_and_gradient(self, u: Array) -> tuple[float, Array]:
         """α and its gradient by u, where ``x = t + ell·u``; what the maximisation calls in its loop."""
@@ -157,9 +153,9 @@ class GradientInformation:
             _, dpsi_G, ddpsi_G = self._kernel.profile(np.einsum("md,md->m", R, R), 2)
             if blocks is not None:
                 dpsi_G, ddpsi_G = dpsi_G * blocks.gradient_factor, ddpsi_G * blocks.gradient_factor
-            w = np.concatenate([(2.0 * s2 * dpsi_G[:, None] * R / self._ell).ravel(), w])
+            w = np.concatenate([(2.0 * s2 * dpsi_G[:, None] * R / self.ell).ravel(), w])
         w = linalg.solve_lower(self._L, w, overwrite=True)
-        c = u / self._ell
+        c = u / self.ell
         c *= -slope
         c -= w.dot(self._V)
         v = max((s2 if blocks is None else blocks.variance(s2)) - float(w.dot(w)), 0.0) + self._least_variance()
@@ -168,10 +164,10 @@ class GradientInformation:
         w *= alpha
         w -= self._V.dot(c)
         b = linalg.solve_upper(self._L, w, overwrite=True)
-        e = c / self._ell
+        e = c / self.ell
         gradient = -slope * e
         if len(ZG):
-            b_G = b[: R.size].reshape(R.shape) / self._ell
+            b_G = b[: R.size].reshape(R.shape) / self.ell
             b = b[R.size :]
             gradient -= 2.0 * s2 * (dpsi_G @ b_G)
             gradient -= 4.0 * s2 * ((ddpsi_G * np.einsum("md,md->m", R, b_G)) @ R)
@@ -187,7 +183,7 @@ class GradientInformation:
         w, c, v = self._moments(u[None])
         N, pivot = len(self._L), float(np.sqrt(v[0]))
         after = object.__new__(type(self))
-        after.t, after._kernel, after._ell = self.t, self._kernel, self._ell
+        after.t, after._kernel, after.ell = self.t, self._kernel, self.ell
         after._of_model, after._noise = self._of_model, self._noise
         after._sites = self._sites.more(u)
         after._blocks = None if self._blocks is None else self._blocks.more()
@@ -228,13 +224,13 @@ class GradientInformation:
             dpsi = self._kernel.profile(np.einsum("mpd,mpd->mp", R, R), 1)[1]
             if blocks is not None:
                 dpsi = dpsi * blocks.gradient_factor[:, None]
-            k_G = 2.0 * s2 * dpsi[..., None] * R / self._ell
+            k_G = 2.0 * s2 * dpsi[..., None] * R / self.ell
             k = np.concatenate([k_G.transpose(0, 2, 1).reshape(sites.ZG.size, len(U)), k])
         w = linalg.solve_lower(self._L, k)
         dpsi_t = self._kernel.profile(uu, 1)[1]
         if blocks is not None:
             dpsi_t = dpsi_t * blocks.factor[-1]
-        c = -2.0 * s2 * dpsi_t[:, None] * U / self._ell - w.T @ self._V
+        c = -2.0 * s2 * dpsi_t[:, None] * U / self.ell - w.T @ self._V
         variance = s2 if blocks is None else blocks.variance(s2)
         v = np.maximum(variance - np.einsum("np,np->p", w, w), 0.0) + self._least_variance()
         return w, c, v
@@ -341,7 +337,7 @@ def maximize(
         if float(alphas.max()) < 1.001 * value:
             break
         best, value = climbed(_first_of_best(mirrored, alphas))
-    return np.clip(gi.from_scaled(best), lower, upper), value
+    return np.clip(gi.t + gi.ell * best, lower, upper), value
 
 
 def _starts(gi: GradientInformation, low: Array, high: Array, rng: np.random.Generator, basis: Array | None) -> Array:

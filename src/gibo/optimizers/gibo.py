@@ -264,7 +264,8 @@ class GIBO(RestrictedSearch):
 
     def _recall(self, memo: dict[str, Any]) -> None:
         super()._recall(memo)
-        self._limit_models = self._limit_models.recall(memo)
+        if self.limits is not None:
+            self._limit_models = self._limit_models.recall(memo)
         self._iterate_asked = True
         self._scale_found = bool(memo.get("scale_found", self._scale_found))
         state = {name: as_finite(f"step.{name}", value) for name, value in memo.get("step", {}).items()}

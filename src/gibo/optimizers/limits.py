@@ -165,16 +165,15 @@ class LimitModels:
     scale: Array
 
     @classmethod
-    def initial(cls, limits: Limits | None, settings: Settings, scale: Array) -> LimitModels:
+    def initial(cls, limits: Limits, settings: Settings, scale: Array) -> LimitModels:
         """The models before any data; the settings are the resolved ones of the objective's model."""
         plain = replace(
             settings, warp=False, standardize=False, mean="estimated", scale_rule=None, blocks=None, drift=False
         )
         plain = replace(plain, variance=Settings.variance, noise=Settings.noise)
-        names = [] if limits is None else limits.names
         initial = Surrogate.initial(plain, scale)
         first = initial.hyperparameters._replace(lengthscale=np.full(len(scale), FIRST_LENGTHSCALE), noise=FIRST_NOISE)
-        surrogates = {name: replace(initial, hyperparameters=first) for name in names}
+        surrogates = {name: replace(initial, hyperparameters=first) for name in limits.names}
         return cls(limits, surrogates, settings.kernel, scale)
 
     def rescaled(self, factor: float) -> LimitModels:
@@ -216,7 +215,7 @@ class LimitModels:
 
     def recall(self, memo: dict[str, Any]) -> LimitModels:
         """With those of a memo."""
-        pairs = zip(self.surrogates.items(), memo.get("limits", []), strict=True)
+        pairs = zip(self.surrogates.items(), memo["limits"], strict=True)
         return replace(self, surrogates={name: surrogate.recall(each) for (name, surrogate), each in pairs})
 
     def _data(self, name: str, evaluations: Sequence[Evaluation]) -> tuple[list[Evaluation], tuple[float, float]]:

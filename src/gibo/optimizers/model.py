@@ -31,7 +31,7 @@ from gibo.optimizers.hyperparameters import Hyperparameters
 from gibo.optimizers.log import Belief
 from gibo.optimizers.rows import Groups, groups_of, noise_of
 from gibo.optimizers.settings import Settings
-from gibo.optimizers.sources import Sources, aligned, fit_sources
+from gibo.optimizers.sources import Sources, aligned
 from gibo.optimizers.units import InUnits, Units
 from gibo.outcome import Best, Evaluation
 from gibo.priors import Prior
@@ -277,10 +277,6 @@ class Surrogate:
         Exact gradients of a gentle slope beside a cliff would outweigh the values, and lengthscales and steps would be
         far too long.
         """
-        return self.fitted(evaluations) if self.sources is None else fit_sources(self, evaluations, self.sources)
-
-    def fitted(self, evaluations: Sequence[Evaluation]) -> Surrogate:
-        """`fit` to all of the evaluations, with the present groups."""
         if self.settings.standardize and len({e.value for e in evaluations}) == 1:
             return self  # all equal, such as the highest score: any long lengthscale explains it
         gp = self.given(evaluations).gp

@@ -25,6 +25,7 @@ from gibo.optimizers.model import Model, Surrogate
 from gibo.optimizers.region import Region
 from gibo.optimizers.rows import check_time
 from gibo.optimizers.settings import Settings
+from gibo.optimizers.sources import fit_sources
 from gibo.outcome import BASELINE, ITERATE, Best, Evaluation
 
 # Required probability that another point is better than the start, to recommend it.
@@ -178,7 +179,8 @@ class ModelBased(Optimizer):
         window = [*self._window(), *self._simulated()]
         if not self.settings.priors or needed is None or len(window) < needed:
             return self._surrogate
-        return self._surrogate.fit(window)
+        surrogate = self._surrogate
+        return surrogate.fit(window) if surrogate.sources is None else fit_sources(surrogate, window, surrogate.sources)
 
     def _present(self) -> Surrogate:
         """The surrogate for questions about the present: fitted also to the values since the last step.

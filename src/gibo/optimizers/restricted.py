@@ -43,9 +43,10 @@ class RestrictedSearch(ModelBased):
             self.log = Log(self.sources.simulator)
             self._surrogate = Surrogate.initial(self.settings, self.scale, self.sources)
         self.limits = limits if isinstance(limits, Limits) or limits is None else Limits(limits)
-        self._limit_models = LimitModels.initial(self.limits, self.settings, self.scale)
+        self._limit_models = LimitModels(None, {}, self.settings.kernel, self.scale)
         self._is_careful = self.limits is not None and self.limits.careful
         if self.limits is not None:
+            self._limit_models = LimitModels.initial(self.limits, self.settings, self.scale)
             self.outcome_checks.append(self._check_measured)
         if self._is_careful:
             self._widest = CAREFUL_WIDTH

@@ -172,14 +172,14 @@ def fit_sources(surrogate: Surrogate, evaluations: Sequence[Evaluation], sources
     """The fit to both sources, or to the machine alone; see the module's docstring."""
     machine = sources.of_machine(evaluations)
     if len(machine) == len(evaluations):
-        return surrogate.fitted(evaluations)
-    both = replace(surrogate, groups=sources).fitted(evaluations)
+        return surrogate.fit(evaluations)
+    both = replace(surrogate, groups=sources).fit(evaluations)
     if not machine or machine[-1].id < max(e.id for e in evaluations):
         return both  # after an iteration in the simulator
     with_simulator = both.given(evaluations)
     alone = replace(surrogate, groups=None)
     evidence = [with_simulator.of_source(MACHINE).evidence]
     if len(machine) >= LEAST_ALONE:
-        alone = alone.fitted(machine)
+        alone = alone.fit(machine)
         evidence.append(alone.given(machine).evidence)
     return both if with_simulator.evidence_of_machine > max(evidence) else alone

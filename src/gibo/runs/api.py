@@ -94,7 +94,8 @@ def maximize(
     elif x0 is None:
         raise InputError("x0: expected the start, a vector (d,); or give parameters=")
     search: dict[str, Any] = {"scale": scale, "bounds": bounds, "seed": seed, "settings": settings}
-    search |= {"limits": with_care(limits, careful), "largest_step": largest_step, "sources": sources}
+    limited = None if limits is None and careful is False else with_care(limits, careful)
+    search |= {"limits": limited, "largest_step": largest_step, "sources": sources}
     optimizer = GIBO(x0, **{name: each for name, each in search.items() if each is not None})
     return run(optimizer, objective, budget=budget, **options)
 

@@ -164,12 +164,3 @@ def test_mistakes_are_named_before_anything_is_evaluated(options, words):
     with pytest.raises(InputError, match=words):
         maximize(arguments.pop("objective"), arguments.pop("x0"), **arguments)
     assert not calls
-
-
-def test_a_mistake_is_not_buried_in_a_traceback(tmp_path):
-    gibo.maximize(lambda x: 0.0, [1.0], budget=1, scale=0.1, journal=tmp_path)
-    with pytest.raises(gibo.InputError, match="holds another run") as refused:
-        gibo.maximize(lambda x: 0.0, [1.0], budget=1, scale=0.2, journal=tmp_path)
-    assert len(refused.traceback) == 2  # this function, and the door of gibo
-    assert refused.value.__cause__ is None
-    assert refused.value.__context__ is None

@@ -188,10 +188,7 @@ def run(optimizer: Optimizer, objective: Objective, *, budget: int, **options: U
         session = _session(optimizer, chosen)
         if session.journal is not None:
             closing.callback(session.journal.close)
-            changed = session.check_objective(known, chosen.force)
-            session.start(chosen.remembered() | ({} if known is None else {"objective": known}))
-            if changed:
-                session.journal.acted(("remark", {"text": f"continued with another objective: {changed}"}))
+            session.start({name: getattr(chosen, name) for name in (*REMEMBERED, "workers")}, known, chosen.force)
         if chosen.data and not optimizer.log.events:  # a continued run has its data already
             session.tell_elsewhere(chosen.data)
         bar = closing.enter_context(progress_bar(chosen.budget)) if chosen.progress is True else chosen.progress or None
@@ -232,7 +229,8 @@ def _session(optimizer: Optimizer, options: RunOptions) -> Session:
         names=None if naming is None else naming.names,
         parameters=None if p is None else p.to_plain(),
     )
-    return Session.begin(Path(options.journal), optimizer, spec, options.reparametrizer, options.force)
+    # Absolute, because the objective may change the working directory.
+    return Session.begin(Path(options.journal).absolute(), optimizer, spec, options.reparametrizer, options.force)
 
 
 def make_pool(objective: Objective, options: RunOptions) -> Pool:

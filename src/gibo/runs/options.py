@@ -75,12 +75,10 @@ class OptionNames(TypedDict, total=False):
 # Of options with another default than None, None is an error.
 CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "budget": positive_int,
-    "data": lambda name, value: as_list(name, value, "pairs of a point and its value"),
     "parameters": lambda name, value: instance(name, value, Parameters, "gibo.parameters.Parameters(...)"),
     "target": finite,
     "least_certainty": as_number,
-    # Absolute, because the objective may change the working directory.
-    "journal": lambda name, value: as_path(name, value).absolute(),
+    "journal": as_path,
     "force": as_flag,
     "workers": positive_int,
     "time_limit": positive,
@@ -179,6 +177,7 @@ class RunOptions:
             value = getattr(self, each.name)
             if each.name in CHECKS and (value is not None or each.default is not None):
                 self.__dict__[each.name] = CHECKS[each.name](each.name, value)
+        self.__dict__["data"] = as_list("data", self.data, "pairs of a point and its value")
         if self.penalty is not None and abs(self.penalty) > LARGEST:
             raise InputError(f"penalty: expected a number of at most {LARGEST:g} in size, got {self.penalty:g}")
         if self.least_certainty is not None and not 0.0 < self.least_certainty < 1.0:
@@ -212,10 +211,6 @@ class RunOptions:
                 raise InputError("time_limit: an executor's evaluations cannot be ended; use workers=n instead")
             if not has_methods(self.executor, "submit"):
                 raise InputError(f"executor: expected a concurrent.futures.Executor, got {describe(self.executor)}")
-
-    def remembered(self) -> dict[str, Any]:
-        """The options of a start that the journal keeps."""
-        return {name: getattr(self, name) for name in (*REMEMBERED, "workers")}
 
 
 def takes_options(function: F) -> F:

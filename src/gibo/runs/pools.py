@@ -152,7 +152,7 @@ class Pool(ABC):
 
     def close(self) -> None:
         """End the pool and its running evaluations."""
-        self.drop_pending()
+        self.queue.clear()
 
 
 class InProcess(Pool):
@@ -247,6 +247,9 @@ class Futures(Pool):
         self.queue.clear()
         self._cancelled()
         return len(self.running)
+
+    def close(self) -> None:
+        self.drop_pending()
 
     def _cancelled(self) -> list[tuple[Query, dict[str, Any], float]]:
         """Cancel evaluations that have not begun."""

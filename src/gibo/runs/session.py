@@ -159,27 +159,29 @@ class Session:
         session.notes = [each.body["text"] for each in journal.actions() if each.body.get("by") == "gibo"]
         return session
 
-    def check_objective(self, known: dict[str, Any] | None, force: bool) -> str:
-        """Check that the journal's values belong to this objective; with force, return the changes."""
-        told = any(e.query.kind != EXTERNAL for e in self.optimizer.log.valued)
-        if self.journal is None or known is None or not told:
-            return ""
-        fingerprints = (start.options.get("objective") for start in reversed(self.journal.starts()))
-        changed = differences(next((each for each in fingerprints if each is not None), None), known)
+    def start(self, options: dict[str, Any], objective: dict[str, Any] | None = None, force: bool = False) -> None:
+        """Record that this process works on the run, with notes on how it continues, which are printed once.
+
+        Args:
+            options: of this start.
+            objective: its fingerprint. It must be that of the journal's values, unless `force` is given.
+            force: whether another objective is allowed.
+        """
+        assert self.journal is not None
+        changed = ""
+        if objective is not None and any(e.query.kind != EXTERNAL for e in self.optimizer.log.valued):
+            fingerprints = (start.options.get("objective") for start in reversed(self.journal.starts()))
+            changed = differences(next((each for each in fingerprints if each is not None), None), objective)
         if changed and not force:
             raise InputError(
                 f"objective: not the one whose values are in {self.journal.folder}: {changed}. Name another folder, or "
                 "go on with force=True: then the run has the values of both"
             )
-        return changed
-
-    def start(self, options: dict[str, Any]) -> None:
-        """Record that this process works on the run, with notes on how it continues, which are printed once."""
-        if self.journal is None:
-            return
-        self.journal.begin(options)
-        if self.news:
-            self.journal.acted(*(("remark", {"text": note, "by": "gibo"}) for note in self.news))
+        self.journal.begin(options | ({} if objective is None else {"objective": objective}))
+        remarks = [{"text": note, "by": "gibo"} for note in self.news]
+        remarks += [{"text": f"continued with another objective: {changed}"}] if changed else []
+        if remarks:
+            self.journal.acted(*(("remark", remark) for remark in remarks))
         for note in self.news:
             sys.stderr.write(f"gibo: {note}\n")
         self.notes, self.news = [*self.notes, *self.news], []

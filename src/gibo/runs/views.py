@@ -128,17 +128,16 @@ def model_view(optimizer: Optimizer, sign: float, naming: Naming) -> dict[str, A
         shown = np.argsort(-np.abs(ends[:-1] - ends[-1]).reshape(2, d).max(axis=0))[:MOST_SLICES].tolist()
     slices = []
     for i in shown:
-        at = _positions(naming, i, low[i], high[i], POSITIONS)
-        slices.append({"parameter": i, "at": _values(naming, i, at), **_slice(model, x, i, at, scale[i], sign)})
+        at, values = _positions(naming, i, low[i], high[i], POSITIONS)
+        slices.append({"parameter": i, "at": values, **_slice(model, x, i, at, scale[i], sign)})
     slices.sort(key=lambda each: -abs(each["range"]["change"]))
     contours = []
     for i, j in combinations(sorted(each["parameter"] for each in slices[:CONTOURED]), 2):
-        a, b = (_positions(naming, k, low[k], high[k], GRID) for k in (i, j))
+        (a, of_a), (b, of_b) = (_positions(naming, k, low[k], high[k], GRID) for k in (i, j))
         X = np.tile(x, (len(a), len(b), 1))
         X[:, :, i], X[:, :, j] = np.meshgrid(a, b, indexing="ij")
         mean = sign * model.mean(X.reshape(-1, d)).reshape(len(a), len(b))
-        sides = [_values(naming, i, a), _values(naming, j, b)]
-        contours.append({"parameters": [i, j], "at": sides, "mean": _short(mean)})
+        contours.append({"parameters": [i, j], "at": [of_a, of_b], "mean": _short(mean)})
     point = list(naming(x).values())
     return {"point": point, "value": _short(sign * best.value), "slices": slices, "contours": contours}
 
@@ -180,16 +179,12 @@ def _drawn(optimizer: Optimizer, model: Model, x: Array) -> tuple[Array, Array]:
     return np.where(whole, lower, np.maximum(low, lower)), np.where(whole, upper, np.minimum(high, upper))
 
 
-def _positions(naming: Naming, i: int, low: float, high: float, count: int) -> Array:
-    """Evenly spaced entries of the vector; for whole numbers the existing ones."""
+def _positions(naming: Naming, i: int, low: float, high: float, count: int) -> tuple[Array, list[float]]:
+    """Evenly spaced entries of the vector, and their values; for whole numbers the existing ones."""
     at, parameters = np.linspace(low, high, count), naming.parameters
-    if parameters is None or parameters[naming.names[i]].kind != "integer":
-        return at
-    return np.unique([parameters[naming.names[i]].rounded(entry) for entry in at])
-
-
-def _values(naming: Naming, i: int, entries: Array) -> list[float]:
-    return [naming.value(i, entry) for entry in entries.tolist()]
+    if parameters is not None and parameters[naming.names[i]].kind == "integer":
+        at = np.unique([parameters[naming.names[i]].rounded(entry) for entry in at])
+    return at, [naming.value(i, entry) for entry in at.tolist()]
 
 
 def _short(numbers: Any) -> Any:

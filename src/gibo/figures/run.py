@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gibo._checks import as_path, describe, finite, instance
+from gibo._checks import as_path, describe_error, finite, instance
 from gibo._linalg import Array
 from gibo.errors import InputError, printable
 from gibo.figures.style import BLUE, GREEN, GREY, ORANGE, legend_below, plain_ticks, pyplot, save, smoothed
@@ -42,17 +42,8 @@ def run_figure(
 
     Returns:
         The path.
-
-    Example:
-        >>> import gibo, tempfile, pathlib
-        >>> from gibo.figures import run_figure
-        >>> result = gibo.maximize(lambda x: -(x**2).sum(), [1.0, 1.0], budget=20)
-        >>> run_figure(result, pathlib.Path(tempfile.mkdtemp()) / "run.png").stat().st_size > 0
-        True
     """
     history, path = instance("result", result, Result, "a gibo.Result").history, as_path("path", path)
-    if truth is not None and not callable(truth):
-        raise InputError(f"truth: expected a function of a vector, got {describe(truth)}")
     if not len(history.evaluations) or not np.isfinite(history.value).any():
         raise InputError("result: no finished iteration has a value to draw; run it with a larger budget")
     with pyplot() as plt:
@@ -61,7 +52,10 @@ def run_figure(
         _draw_values(axes[0], history.value, history.is_iterate, result._sign < 0)
         if truth is not None:
             at = history.is_iterate
-            true = [_at(truth, x) for x in history.x[at]]
+            try:
+                true = [finite("truth(x)", truth(x)) for x in history.x[at]]
+            except (Exception, SystemExit) as error:
+                raise InputError(f"truth: it raised {describe_error(error)}") from error
             axes[0].plot(np.flatnonzero(at) + 1, true, "-", color=ORANGE, label="value of the iterate, without noise")
         if optimum is not None:
             axes[0].axhline(finite("optimum", optimum), color=GREEN, linestyle="--", label="optimum")
@@ -75,25 +69,10 @@ def run_figure(
     return path
 
 
-def _at(truth: Callable[[Array], float], x: Array) -> float:
-    try:
-        value = truth(x)
-    except (Exception, SystemExit) as error:
-        raise InputError(f"truth: it raised {type(error).__name__}: {error}") from error
-    return finite("truth(x)", value)
-
-
 def journal_figure(folder: Path, path: Path) -> list[Path]:
-    """The same from a run's journal, with the model's predictions of the recommended point.
+    """The same from a run's journal, with the model's predictions of the recommended point; returns the files.
 
     For a run of gibo train, the values are the environment's returns. An optimiser without a model has only values.
-
-    Args:
-        folder: of the run.
-        path: of the files; its ending, if it has one, becomes .png and .svg.
-
-    Returns:
-        The files, PNG and SVG.
     """
     with Journal.read(folder) as journal:
         spec, told = journal.spec(), [e for e, _ in journal.evaluations()]

@@ -72,13 +72,7 @@ def training_figure(runs: Mapping[str, Sequence[Path]], path: Path) -> list[Path
     """A line per run: the mean over its trials with a band of one standard deviation; a single trial's returns.
 
     Below it are the best value so far, and the parameters at the iterates if all runs have the same few parameters.
-
-    Args:
-        runs: the folders of each run's trials, by the name that the run has in the legend.
-        path: of the files; its ending, if it has one, becomes .png and .svg.
-
-    Returns:
-        The files, PNG and SVG.
+    `runs` has the folders of each run's trials by the run's name. Returns the files.
     """
     curves = {name: [trial for folder in folders if (trial := read_curve(folder))] for name, folders in runs.items()}
     for name, found in curves.items():

@@ -117,14 +117,6 @@ def rollout(
 
     Raises:
         NumericalError: the return, or a state that counts in the statistics, is not finite.
-
-    Example:
-        >>> import gymnasium
-        >>> environment = gymnasium.make("CartPole-v1")
-        >>> episode = rollout(environment, lambda observation: 0, seed=0)
-        >>> episode.terminated, episode.value == episode.steps
-        (True, True)
-        >>> environment.close()
     """
     limit = 0 if max_steps is None else positive_int("max_steps", max_steps)
     shift, scale = finite("reward_shift", reward_shift), positive("reward_scale", reward_scale)

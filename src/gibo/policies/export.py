@@ -41,12 +41,6 @@ def to_c(policy: Policy, name: str = "gibo_policy", precision: Precision = "doub
         policy: the policy.
         name: name of the function.
         precision: "double", or "float" for a machine without fast doubles.
-
-    Example:
-        >>> from gibo.policies import Affine, DiscreteActions
-        >>> text = to_c(Policy(Affine(inputs=2, outputs=1), [1.0, 2.0, -0.5], DiscreteActions(2)))
-        >>> "static int gibo_policy(const double *observation)" in text
-        True
     """
     _check(policy, precision)
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,60}", name, flags=re.ASCII):

@@ -40,10 +40,6 @@ class Normalization:
     Attributes:
         mean: (k,)
         std: (k,) positive.
-
-    Example:
-        >>> Normalization(mean=[1.0, 2.0], std=[1.0, 4.0])([3.0, 4.0])
-        array([2. , 0.5])
     """
 
     mean: Array
@@ -81,13 +77,7 @@ class Normalization:
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """Count, mean and sums of squared deviations of states; immutable: `merge` returns a new one.
-
-    Example:
-        >>> a, b = Statistics.of([[0.0, 5.0], [2.0, 5.0]]), Statistics.of([[4.0, 5.0]])
-        >>> a.merge(b).count, a.merge(b).mean
-        (3, array([2., 5.]))
-    """
+    """Count, mean and sums of squared deviations of states; immutable: `merge` returns a new one."""
 
     count: int
     mean: Array
@@ -125,10 +115,8 @@ class Statistics:
     def merge(self, other: Statistics) -> Statistics:
         """Statistics of both sets of states together.
 
-        ``mean = mean_a + δ·n_b/n``, ``m2 = m2_a + m2_b + δ²·n_a·n_b/n`` with ``δ = mean_b − mean_a``.
-
-        Reference: Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances,
-        COMPSTAT 1982.
+        ``mean = mean_a + δ·n_b/n``, ``m2 = m2_a + m2_b + δ²·n_a·n_b/n`` with ``δ = mean_b − mean_a`` (Chan, Golub and
+        LeVeque: Updating formulae and a pairwise algorithm for computing sample variances, COMPSTAT 1982).
         """
         if len(self.mean) != len(instance("other", other, Statistics, "Statistics").mean):
             raise InputError(f"statistics: expected states of {len(self.mean)} numbers, got {len(other.mean)}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -245,19 +244,14 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     path = as_path("path", path)
     if not path.name:
         raise InputError(f"path: expected a file's name, got {shown(str(path))}")
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    temporary = path.with_name(f"{path.name}.tmp")
     try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        temporary.write_bytes(content)
         os.replace(temporary, path)
-    except BaseException as error:
+    except OSError as error:
         with suppress(OSError):
             temporary.unlink()
-        if isinstance(error, OSError):
-            raise InputError(f"{path}: cannot be written: {error.strerror}") from None
-        raise
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 # -- acting -----------------------------------------------------------------------------------------------------------

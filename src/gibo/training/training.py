@@ -242,7 +242,7 @@ def read_trial(folder: Path | str, allow_module: bool = False) -> Trial:
     for a journal that you trust.
     """
     with Journal.read(folder) as journal:
-        training = _allowed_training(journal, allow_module)
+        training = training_of(journal, allow_module)
         told = sorted((e for e, _ in journal.evaluations()), key=lambda e: e.id)
         with training.task() as task:
             normalizer = training.normalizer(task.architecture)
@@ -269,7 +269,7 @@ def last_episode(folder: Path | str, allow_module: bool = False) -> LastEpisode:
     This creates the environment; see `read_trial`.
     """
     with Journal.read(folder) as journal:
-        training, spec = _allowed_training(journal, allow_module), journal.spec()
+        training, spec = training_of(journal, allow_module), journal.spec()
         told = [e for e, _ in journal.evaluations() if e.failure is None and e.kind != EXTERNAL]
         if not told:
             raise InputError(f"{folder}: no episode has ended yet")
@@ -286,9 +286,12 @@ def last_episode(folder: Path | str, allow_module: bool = False) -> LastEpisode:
     return LastEpisode(training, last, policy, episode_seed(numbers))
 
 
-def _allowed_training(journal: Journal, allow_module: bool) -> Training:
-    """The training of a journal's run, if its environment may be created."""
-    training = training_of(journal)
+def training_of(journal: Journal, allow_module: bool = True) -> Training:
+    """The training of a journal's run; whether its environment's module may be imported."""
+    spec = journal.spec()
+    if spec.training is None:
+        raise InputError(f"{journal.folder}: a run, but not one of gibo train")
+    training = Training.from_plain(spec.training)
     module, colon, _ = training.environment.partition(":")
     if colon and not allow_module:
         raise InputError(
@@ -296,14 +299,6 @@ def _allowed_training(journal: Journal, allow_module: bool) -> Training:
             "If you trust it, give --allow-module"
         )
     return training
-
-
-def training_of(journal: Journal) -> Training:
-    """The training of a journal's run."""
-    spec = journal.spec()
-    if spec.training is None:
-        raise InputError(f"{journal.folder}: a run, but not one of gibo train")
-    return Training.from_plain(spec.training)
 
 
 def normalizer_of(journal: Journal) -> StateNormalizer | None:

@@ -1,7 +1,6 @@
 """Requests to a run: recorded before they are answered, done between two evaluations, and nothing else changes."""
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -192,33 +191,6 @@ def test_a_bad_request_is_refused_and_later_ones_are_heard(tmp_path, alone):
     assert_same(climb(tmp_path, budget=14, progress=Asks()), alone)
     assert len(refused) == len(BAD)
     assert actions(tmp_path) == [("remark", {"text": "the oil is warm"})]
-
-
-def test_requests_from_many_threads_are_each_recorded_once(tmp_path, alone):
-    """Values, remarks and the loop's own records go through one lock."""
-    threads = []
-
-    def talk():
-        while (control := held_here(tmp_path)) is not None:
-            try:
-                control.act({"action": "remark", "text": "word"})
-            except InputError:
-                return  # the run has ended
-            heard.append(1)
-
-    def objective(x, seed):
-        if not threads:
-            threads.extend(threading.Thread(target=talk) for _ in range(4))
-            for thread in threads:
-                thread.start()
-        time.sleep(0.01)
-        return hill(x, seed)
-
-    heard = []
-    assert_same(climb(tmp_path, objective, budget=14), alone)
-    for thread in threads:
-        thread.join(30)
-    assert len(heard) == len(actions(tmp_path)) > 0
 
 
 # -- a run that nobody holds ------------------------------------------------------------------------------------------

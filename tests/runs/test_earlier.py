@@ -8,7 +8,6 @@ from gibo import InputError, Outcome, Settings
 from gibo.cli import main
 from gibo.means import from_run
 from gibo.parameters import Parameters, linear, log
-from gibo.runs.earlier import MOST_VALUES
 from gibo.runs.journal import Journal
 
 PARAMETERS = Parameters(gain=log(0.1, 100.0), angle=linear(-1.0, 1.0))
@@ -49,13 +48,6 @@ def test_the_mean_is_the_data_up_to_shift_and_factor():
     np.testing.assert_allclose(believed(stretched, np.array(X) * [10.0, 0.1]), expected, atol=0.02)
     noisy = [(x, Outcome(value, repeats=2)) for x, value in data] + [(X[0], Outcome.failed("slipped"))]
     np.testing.assert_allclose(believed(from_run(noisy), X), expected, atol=0.02)
-
-
-def test_a_long_run_gives_points_from_its_whole_length():
-    data = pairs(MOST_VALUES + 100)
-    points = from_run(data).mean.points
-    assert len(points) == MOST_VALUES
-    assert (points[[0, -1]] == np.array([data[0][0], data[-1][0]])).all()
 
 
 def test_a_journal_is_oriented_and_matched_by_names(simulated):
@@ -108,15 +100,6 @@ def test_the_command_line_and_a_file_take_it(simulated, tmp_path, capsys):
     assert machine(**gibo.resume(tmp_path / "b", machine, budget=20).parameters) < 7.1
     assert main(["init", str(tmp_path / "d"), "--dim", "2", "--minimize", "--method", "ars", *option]) == 2
     assert "only the method gibo has this option" in capsys.readouterr().err
-
-
-def test_known_values_are_where_the_search_starts(simulated):
-    """Told beside the mean: the present setting and the simulator's best, once each on the machine."""
-    best = {"gain": 19.0, "angle": 0.25}
-    data = [({"gain": 1.0, "angle": 0.0}, machine(1.0, 0.0)), (best, machine(**best))]
-    settings = Settings(mean=from_run(simulated, PARAMETERS))
-    result = gibo.minimize(machine, parameters=PARAMETERS, budget=6, data=data, settings=settings)
-    np.testing.assert_allclose(result.history.x[2], PARAMETERS.to_vector(best))
 
 
 @pytest.mark.parametrize(

@@ -163,16 +163,6 @@ def test_files_that_are_none(text, message, tmp_path, capsys):
     assert (message or "") in capsys.readouterr().err
 
 
-def test_by_name_they_are_on_the_persons_scale():
-    parameters = Parameters(gain=log(0.1, 100), delay=integer(1, 9))
-    result = gibo.maximize(
-        lambda gain, delay: -delay, parameters=parameters, data=[({"gain": 10.0, "delay": 2}, 5.0)], budget=2
-    )
-    assert result.columns()["gain"][0] == pytest.approx(10.0)
-    with pytest.raises(InputError, match="delay: value: expected one within"):
-        gibo.maximize(lambda gain, delay: 1, parameters=parameters, data=[({"gain": 10.0, "delay": 20}, 5.0)], budget=2)
-
-
 def test_noise_repeats_and_blocks_come_from_files_and_go_to_them(tmp_path, capsys):
     folder = tmp_path / "run"
     assert main(["init", str(folder), "--dim", "1", "--maximize"]) == 0

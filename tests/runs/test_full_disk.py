@@ -11,7 +11,7 @@ import pytest
 from run_helpers import SETTINGS, forked, told_in
 
 import gibo
-from gibo import JournalError, Outcome, RandomSearch, Status
+from gibo import JournalError, Outcome, Status
 from gibo.runs.store import FILE
 
 pytestmark = pytest.mark.usefixtures("known_versions")
@@ -165,31 +165,6 @@ def test_a_run_whose_journal_is_gone_stops_with_the_result_in_hand(lose, options
     assert result.evaluations == (6 if "workers" in options else 8)
     assert np.isfinite(result.value)
     assert not (folder / FILE).is_file() or (folder / FILE).read_text() == "mine"
-
-
-def test_values_that_return_beside_a_failed_attempt_that_cannot_be_recorded_are_kept(tmp_path):
-    """Two outcomes arrive together: one is to be tried again, which cannot be recorded; the other has a value."""
-    folder = tmp_path / "run"
-    arrived = []
-
-    class Together(gibo.runs.pools.InProcess):
-        def wait(self):
-            while self.queue:
-                super().wait()
-            shutil.rmtree(folder)
-
-    def objective(x):
-        arrived.append(x)
-        if len(arrived) == 1:
-            raise OSError("not yet")
-        return 2.0
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gibo.runs.api.make_pool", lambda objective, *_: Together(objective))
-        result = gibo.run(RandomSearch(X0, batch=3), objective, budget=3, retries=1, journal=folder)
-    assert result.status is Status.ERROR
-    assert len(arrived) == 3
-    assert result.history.value[np.isfinite(result.history.value)].tolist() == [2.0, 2.0]
 
 
 def test_a_write_ahead_log_that_is_gone_is_noticed_and_what_was_recorded_stays(tmp_path):

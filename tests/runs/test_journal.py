@@ -81,23 +81,6 @@ def test_queries_and_outcomes_come_back_exactly_and_in_their_order_of_arrival(gi
     assert repr([(e.id, as_plain(e.outcome)) for e, _ in told]) == repr([(e.id, as_plain(e.outcome)) for e in arrivals])
 
 
-@pytest.mark.parametrize("options", [{}, {"workers": 1}], ids=str)
-def test_minus_zero_is_a_value_like_any_other(tmp_path, options):
-    """SQLite does not keep its sign, so nobody gets to see it: a continued run is as the one that was not."""
-
-    def bowl(x):
-        return -float(x @ x)
-
-    first = gibo.maximize(bowl, [0.0, 0.0], budget=6, journal=tmp_path, **options)
-    assert str(bowl(np.zeros(2))) == "-0.0"
-    assert str(first.history.value[0]) == "0.0"
-    assert str(told_in(tmp_path)[0].value) == "0.0"
-    optimizer = GIBO([0.0, 0.0])
-    gibo.run(optimizer, bowl, budget=9, **options)
-    gibo.resume(tmp_path, bowl, budget=9)
-    assert repr(state_of(tmp_path)) == repr(optimizer.state())
-
-
 def test_numbers_of_a_step_that_sqlite_cannot_hold_come_back_as_unknown(tmp_path):
     two, unknown = np.array([0.5, 1.5]), {"uncertainty": np.inf, "probability_of_ascent": np.nan}
     step = Iteration(0, 0, two, two, 1.0, 0.5, 0.25, two, two, 1.0, 0.1, 0.0, "a warning")
@@ -108,27 +91,6 @@ def test_numbers_of_a_step_that_sqlite_cannot_hold_come_back_as_unknown(tmp_path
         first, second, _ = journal.events()
     assert repr(first.record) == repr(step)
     assert repr(second.record) == repr(replace(step, number=1, uncertainty=np.nan, probability_of_ascent=np.nan))
-
-
-@pytest.mark.parametrize(
-    "optimizer",
-    [
-        GIBO([0.1, 1 / 3], scale=[0.1, 1e-100], bounds=(-np.inf, 2.0), seed=2**70, settings=SETTINGS),
-        gibo.VanillaBO([0.0, 0.0], bounds=(-1.0, 1.0), noise=1e-9),
-        gibo.ARS([1e-308, 1e100]),
-    ],
-    ids=lambda optimizer: type(optimizer).__name__,
-)
-def test_what_a_run_is_comes_back_exactly(tmp_path, optimizer):
-    spec = RunSpec.of(
-        optimizer, sign=-1.0, names=["gain", "Δ ünïcode 🤖"], penalty=-1 / 3, quorum=0.1, training={"environment": "E"}
-    )
-    with Journal.create(tmp_path, spec) as journal:
-        assert journal.spec() == spec
-    with Journal.read(tmp_path) as journal:
-        assert repr(journal.spec()) == repr(spec)
-        assert journal.spec().differences(spec) == ""
-        assert journal.spec().fresh_optimizer().state() == optimizer.state()
 
 
 def test_a_run_is_recorded_as_it_went(tmp_path):
@@ -248,13 +210,3 @@ def test_a_child_of_a_killed_writer_does_not_hold_the_lock_for_it(tmp_path):
         Journal.open(tmp_path).close()  # though its child is still there
     finally:
         ours.send(None)
-
-
-def test_a_child_that_closes_the_writers_journal_does_not_take_its_lock_away(tmp_path):
-    climb(tmp_path)
-    with Journal.open(tmp_path) as journal:
-        child = forked(journal.close)
-        child.join()
-        assert child.exitcode == 0
-        with pytest.raises(InUseError):
-            Journal.open(tmp_path)

@@ -84,17 +84,6 @@ def slip(result):
     return 1 / 0
 
 
-def test_whole_numbers_are_found_although_steps_are_smaller_than_one():
-    def objective(rate, layers, units, even):
-        return -((math.log10(rate) + 3) ** 2 + (layers - 3) ** 2 + (units - 6) ** 2 + 0.4 * (even - 3) ** 2)
-
-    parameters = Parameters(rate=log(1e-5, 1e-1), layers=integer(1, 8), units=linear(0, 9), even=integer(1, 10))
-    result = gibo.maximize(objective, parameters=parameters, budget=60)
-    assert result.best_seen.value > -0.1  # 4.6 less where queries stay among the iterate's own whole numbers
-    whole = result.history.x[:, [1, 3]]
-    assert np.array_equal(whole, np.round(whole))  # the model has the points that were evaluated
-
-
 def test_a_second_start_with_other_parameters_says_so_in_the_users_units(tmp_path):
     def start(upper):
         gibo.maximize(lambda gain: gain, parameters=Parameters(gain=log(0.1, upper)), budget=1, journal=tmp_path)

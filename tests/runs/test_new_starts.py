@@ -1,16 +1,14 @@
 """A run is given another start: what was pending is withdrawn, what was told stays, and the journal has it."""
 
-import json
-
 import numpy as np
 import pytest
 
 import gibo
-from gibo import ARS, GIBO, InputError, Journal, Limits, QueryError, Settings
+from gibo import ARS, GIBO, InputError, Journal, Limits, Settings
 from gibo.cli import main
 from gibo.optimizers.log import Asked, Started
 from gibo.runs import manual
-from gibo.runs.control import control_of, held_here
+from gibo.runs.control import held_here
 from gibo.runs.manual import abort, start_at
 from gibo.runs.session import Session
 from gibo.web.bench import ManualBench
@@ -37,21 +35,6 @@ def climbing(count=5, **options):
 
 
 # -- the optimiser ----------------------------------------------------------------------------------------------------
-
-
-def test_the_search_goes_on_from_there():
-    optimizer = climbing()
-    pending = optimizer.ask()
-    optimizer.start_at(ELSEWHERE)
-    assert optimizer.iterate.tolist() == optimizer.start.tolist() == ELSEWHERE
-    assert optimizer.x0.tolist() == X0
-    assert optimizer.pending == []
-    with pytest.raises(QueryError, match="is unknown"):
-        optimizer.tell(pending[0], 1.0)
-    first, *queries = optimizer.ask()
-    assert (first.id, first.kind, first.x.tolist()) == (pending[-1].id + 1, "iterate", ELSEWHERE)
-    assert max(np.abs(query.x - ELSEWHERE).max() for query in queries) < 2.0
-    assert len(optimizer.evaluations) == 5
 
 
 def test_it_is_recommended_until_another_point_is_surely_better():
@@ -248,14 +231,6 @@ def test_a_running_run_goes_on_from_there_and_after_a_stop(options, tmp_path):
     assert parts.start.x.tolist() == ELSEWHERE
 
 
-def test_a_run_at_rest_is_given_another_start_between_two_calls(tmp_path):
-    climb(tmp_path, budget=5)
-    control_of(tmp_path).act(START)
-    result = climb(tmp_path, budget=6)
-    assert result.history.x[-1].tolist() == ELSEWHERE
-    assert result.history.is_iterate[-1]
-
-
 @pytest.mark.parametrize("options", [{}, {"workers": 2}], ids=["here", "workers"])
 def test_a_running_run_is_aborted_at_once(options, tmp_path):
     request = {"action": "abort", "reason": "smoke", "at": {"x0": 0.1, "x1": 0.2}}
@@ -270,19 +245,3 @@ def test_a_running_run_is_aborted_at_once(options, tmp_path):
     assert manual.status(tmp_path).state == "ended"
     whole = gibo.maximize(hill, X0, scale=0.3, budget=16)
     assert climb(tmp_path).history.x.tolist() == whole.history.x.tolist()
-
-
-def test_requests_that_make_no_sense(tmp_path):
-    climb(tmp_path, budget=5)
-    control = control_of(tmp_path)
-    for request, text in (
-        ({"action": "start"}, "at: expected numbers by name, got None"),
-        ({"action": "start", "at": {"x0": 1.0}}, "'x1'"),
-        ({"action": "start", "at": {"x0": 1.0, "x1": "a"}}, "x1: expected a number"),
-        ({"action": "abort", "at": [1, 2]}, "at: expected numbers by name"),
-        ({"action": "abort", "reason": 3}, "reason: expected a text"),
-    ):
-        with pytest.raises(InputError, match=text):
-            control.act(json.loads(json.dumps(request)))
-    with Journal.read(tmp_path) as journal:
-        assert journal.actions() == []

@@ -1,22 +1,19 @@
 """Values that are taken back or corrected: the run goes on as if they had been right, and the journal keeps both."""
 
-import json
 import os
 import shutil
 import signal
 
 import numpy as np
 import pytest
-from run_helpers import climb, content, forked, hill, state_of, told_in
+from run_helpers import content, forked, told_in
 
 import gibo
 from gibo import InputError, Journal, QueryError
-from gibo.cli import main
 from gibo.outcome import Evaluation
 from gibo.runs import records
 from gibo.runs.manual import Description, ask, correct, create, status, tell, tell_elsewhere, undo
 from gibo.runs.session import Session
-from gibo.web.snapshot import snapshot
 
 WRONG = 1000.0
 
@@ -161,17 +158,6 @@ def test_failures_become_values_and_values_failures_in_an_open_iteration(tmp_pat
     ]
 
 
-def test_the_last_values_of_a_run_that_ended_are_evaluated_again(tmp_path):
-    whole = climb(tmp_path / "whole", budget=14)
-    climb(tmp_path / "run", budget=12)
-    steps = len(state_of(tmp_path / "run")["events"])
-    assert len(undo(tmp_path / "run", 1)) == 1
-    assert len(state_of(tmp_path / "run")["events"]) < steps
-    again = gibo.resume(tmp_path / "run", hill, budget=14)
-    assert again.history.x.tolist() == whole.history.x.tolist()
-    assert again.x.tolist() == whole.x.tolist()
-
-
 def killed_while(folder, amend_run, monkeypatch):
     """A process that dies in the middle of the transaction."""
 
@@ -196,38 +182,3 @@ def test_a_kill_leaves_all_of_it_or_nothing(amend_run, tmp_path, monkeypatch):
     amend_run(run)
     assert content(run) != before
     iterations(run, 2)
-
-
-def test_on_the_command_line(tmp_path, capsys):
-    run = str(begin(tmp_path / "run"))
-    queries = ask(run).queries
-    for query in queries[:2]:
-        assert main(["tell", run, str(query.id), "12.7"]) == 0
-    capsys.readouterr()
-    assert main(["tell", run, "0", "-12.7", "--correct", "the sign was lost"]) == 0
-    assert main(["undo", run]) == 0
-    assert f"taken back: query {queries[1].id}" in capsys.readouterr().out
-    assert main(["export", run, "--format", "json"]) == 0
-    assert [row["value"] for row in json.loads(capsys.readouterr().out)] == [-12.7] + [None] * (len(queries) - 1)
-    assert main(["status", run]) == 0
-    assert f"1 evaluation (0 failed), {len(queries) - 1} queries pending" in capsys.readouterr().out
-    for words, text in (
-        (["undo", run, "2"], "only the last 1 can be taken back"),
-        (["undo", str(tmp_path / "no")], "there is no run"),
-        (["tell", run, "0", "1"], "--correct REASON"),
-        (["tell", run, "--at", "x0=1,x1=1,x2=1", "1", "--correct", "no"], "with --at, give a value and nothing else"),
-        (["tell", run, "0", "--correct", "no value"], "--failed REASON"),
-    ):
-        assert main(words) == 2
-        assert text in capsys.readouterr().err
-
-
-def test_who_watches_reads_all_of_it_again(tmp_path):
-    run = begin(tmp_path)
-    tell(run, ask(run).queries[0].id, 12.7)
-    before = snapshot(run)
-    correct(run, 0, 1.27, reason="a comma")
-    after = snapshot(run)
-    assert before["run"] != after["run"]
-    assert after["evaluations"]["value"] == [1.27]
-    assert [each["kind"] for each in after["actions"]] == ["correction"]

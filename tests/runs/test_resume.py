@@ -12,7 +12,6 @@ from gibo import (
     ARS,
     CMAES,
     GIBO,
-    FailedEvaluationWarning,
     InputError,
     Journal,
     Outcome,
@@ -20,7 +19,6 @@ from gibo import (
     Settings,
     VanillaBO,
 )
-from gibo.runs.spec import RunSpec
 from gibo.runs.store import FILE
 
 X0 = [0.0, 0.1]
@@ -162,34 +160,6 @@ def test_what_a_start_was_given_is_what_the_next_one_gets_unless_told_otherwise(
     assert options[0] == options[1] == {**given, "workers": None}
     assert options[2] == {**options[0], "budget": 10, "retries": 0, "target": None, "time_limit": None}
     assert options[3] == {**options[2], "workers": 2}
-
-
-def test_a_journal_without_a_budget_asks_for_one(tmp_path):
-    Journal.create(tmp_path, RunSpec.of(GIBO(X0, settings=SETTINGS))).close()
-    with pytest.raises(InputError, match=r"budget: .* has none yet; give the largest number .* with budget=n"):
-        gibo.resume(tmp_path, hill)
-    assert everything(gibo.resume(tmp_path, hill, budget=12)) == undisturbed(12)
-
-
-def test_attempts_of_an_earlier_start_count(tmp_path):
-    """A query that is tried three times in all, the first two before Ctrl-C."""
-    tried = []
-
-    def failing(x, seed):
-        tried.append(seed)
-        if len(tried) == 6:
-            raise KeyboardInterrupt
-        if len(tried) > 3:
-            raise ConnectionError("gone")
-        return hill(x, seed)
-
-    with pytest.warns(FailedEvaluationWarning, match="tried again"):
-        gibo.run(RandomSearch(X0, batch=1), failing, budget=4, retries=2, journal=tmp_path)
-    with pytest.warns(FailedEvaluationWarning, match="passed over"):
-        gibo.resume(tmp_path, lambda x: np.nan)
-    with Journal.read(tmp_path) as journal:
-        assert journal.attempts() == {3: 2}
-        assert journal.evaluations()[3][0].failure is not None
 
 
 @pytest.mark.parametrize("name", ["a/b/ünïcode 🤖", "question?mode=ro&hash#tag, per%20cent"])

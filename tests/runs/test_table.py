@@ -120,12 +120,3 @@ def test_a_notebook_shows_the_values_and_obeys_nothing(result):
     known = result.history.value[~np.isnan(result.history.value)]
     assert (np.diff(np.array(heights)[np.argsort(known)]) <= 0.1).all()  # rounded to a tenth of a pixel
     ET.fromstring(page.replace("<br>", "<br/>"))
-
-
-def test_a_notebook_shows_also_a_run_without_a_value_or_with_one():
-    nothing = gibo.run(gibo.GIBO([0.0]), lambda x: 1.0, budget=1)
-    ET.fromstring(figure(nothing))
-    with pytest.warns(gibo.FailedEvaluationWarning):
-        failed = gibo.run(gibo.GIBO([0.0]), lambda x: float("nan"), budget=2)
-    assert "<svg" not in failed._repr_html_()
-    assert "no evaluation had a value" in failed._repr_html_()

@@ -96,13 +96,3 @@ def test_a_log_that_is_cut_off_during_a_run_is_noticed_and_what_was_moved_before
     assert "not recorded, so write it down: query 9" in result.reason
     assert result.evaluations == len(calls) == 10
     assert len(told_in(tmp_path)) >= 8
-
-
-def test_a_clock_that_stands_before_1970_makes_no_journal_unreadable(tmp_path, monkeypatch):
-    monkeypatch.setattr(time, "time", lambda: -3e8)
-    climb(tmp_path, budget=6)
-    manual.create(tmp_path / "by-hand", manual.Description(["a"], [0.0], [1.0], [-1.0], [1.0]))
-    monkeypatch.undo()
-    assert main(["status", str(tmp_path)]) == 0
-    assert main(["export", str(tmp_path)]) == 0
-    assert climb(tmp_path, budget=9).evaluations == 9

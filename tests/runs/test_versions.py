@@ -60,16 +60,6 @@ def test_other_versions_are_named_once_and_stay_in_the_record(tmp_path, capsys):
     assert "numpy 1.0.0, now" in capsys.readouterr().out
 
 
-def test_a_run_by_hand_names_other_versions_once(tmp_path, capsys):
-    manual.create(tmp_path, manual.Description(["a"], [0.0], [1.0], [-1.0], [1.0]))
-    written_by(tmp_path, scipy="1.0.0")
-    for expected in (1, 0):
-        capsys.readouterr()
-        manual.ask(tmp_path)
-        assert capsys.readouterr().err.count("scipy 1.0.0, now") == expected
-    assert manual.status(tmp_path).state == "waiting"
-
-
 def test_a_memo_that_cannot_be_used_costs_no_value_and_no_query(tmp_path, capsys):
     climb(tmp_path, budget=8)
     with Journal.read(tmp_path) as journal:

@@ -1,9 +1,8 @@
 import json
 import multiprocessing
 import pickle
-import threading
 import warnings
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -93,40 +92,32 @@ def test_noise_on_actions_is_a_share_of_half_their_range_while_searching_alone(h
 # -- the same again ---------------------------------------------------------------------------------------------------
 
 
-def outcomes(task, thetas, normalization=None):
-    return [facts(task(theta, seed=i, normalization=normalization)) for i, theta in enumerate(thetas)]
+SHORT = {"length": 4, "noise": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("source", "policy", "options"),
+    [("CartPole-v1", "affine", {}), ("Hopper-v5", "mlp:8", {}), (Drift, "mlp:4", {"environment_options": SHORT})],
+)
+def test_the_same_bit_for_bit_again_in_a_fresh_task_in_threads_and_in_another_process(source, policy, options):
+    settings = {"policy": policy, "normalize_states": True, "episodes": 2, "max_steps": 150, **options}
+    with Task(source, **settings) as task, Task(source, **settings) as fresh, ThreadPoolExecutor(4) as threads:
+        thetas = some_thetas(task, 4)
+        first = [facts(task(theta, seed=i)) for i, theta in enumerate(thetas)]
+        assert len(set(first)) == 4
+        assert source != Drift or (json.loads(first[0])["info"]["steps"] <= 8 < task.make(length=9).length)
+        for i, theta in reversed(list(enumerate(thetas))):  # in another order, after other episodes
+            assert facts(task(theta, seed=i)) == first[i]
+        assert facts(fresh(thetas[2], seed=2)) == first[2]
+        at_once = threads.map(lambda i: facts(task(thetas[i % 4], seed=i % 4)), range(16))
+        assert list(at_once) == 4 * first
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+            assert pool.submit(outcome_elsewhere, task, thetas[1], 1).result() == first[1]
 
 
 def outcome_elsewhere(task, theta, seed):
     with task:
         return facts(task(theta, seed=seed))
-
-
-@pytest.mark.parametrize(("name", "policy"), [("CartPole-v1", "affine"), ("Hopper-v5", "mlp:8")])
-def test_fresh_and_reused_environments_give_the_same_bit_for_bit(name, policy):
-    settings = {"policy": policy, "normalize_states": True, "max_steps": 150}
-    with Task(name, **settings) as task:
-        thetas = some_thetas(task, 3)
-        first = outcomes(task, thetas)
-        for i, theta in reversed(list(enumerate(thetas))):  # in another order, after other episodes
-            assert facts(task(theta, seed=i)) == first[i]
-    with Task(name, **settings) as fresh:
-        assert facts(fresh(thetas[2], seed=2)) == first[2]
-
-
-def test_another_process_gives_the_same_bit_for_bit():
-    short = {"length": 4, "noise": 0.0}
-    tasks = [
-        Task("CartPole-v1", normalize_states=True, episodes=2),
-        Task(Drift, "mlp:4", environment_options=short),
-    ]
-    assert tasks[1](tasks[1].x0()).info["steps"] <= 4 < tasks[1].make(length=9).length
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        for task in tasks:
-            with task:
-                for seed, theta in enumerate(some_thetas(task, 2)):
-                    here = facts(task(theta, seed=seed))
-                    assert pool.submit(outcome_elsewhere, task, theta, seed).result() == here
 
 
 def send(task, theta, queue):
@@ -148,26 +139,6 @@ def test_after_a_fork_an_environment_stays_with_the_parent(made):
     child.join()
     assert answer == before if made is Drift else "given an environment stays in its process" in answer
     assert facts(task(task.x0())) == before
-
-
-def test_one_object_in_another_thread_at_the_same_time():
-    """Each thread that evaluates has an environment of its own: all values are as if there were one thread."""
-    with Task(Drift, normalize_states=True) as task:
-        thetas = some_thetas(task, 8)
-        expected, found = outcomes(task, thetas), [None] * 8
-        barrier = threading.Barrier(4)
-
-        def work(k):
-            barrier.wait()
-            for i in range(k, 8, 4):
-                found[i] = facts(task(thetas[i], seed=i))
-
-        threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert found == expected
 
 
 class Nested(Drift):

@@ -270,9 +270,10 @@ def test_a_gif_is_never_long_and_never_large(tmp_path, monkeypatch):
 def test_ctrl_c_keeps_the_video_so_far(runs, tmp_path, monkeypatch, capsys):
     def interrupted(screen, policy, **_):
         observation, _ = screen.reset(seed=0)
-        for _ in range(4):
+        for step in range(9):
+            if step == 4:
+                signal.raise_signal(signal.SIGINT)
             observation, *_ = screen.step(policy(observation))
-        raise KeyboardInterrupt
 
     monkeypatch.setattr(sys.modules["gibo.policies.environment"], "rollout", interrupted)
     assert main(["play", str(runs / "gibo"), "--video", str(tmp_path / "x.gif")]) == 130

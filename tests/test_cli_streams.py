@@ -62,11 +62,6 @@ def test_output_that_goes_nowhere_is_one_line(to, words, run):
     assert shell([f"gibo status '{run}' {to} 2{to}"]) == (2, "", "")
 
 
-def test_help_that_cannot_be_written_is_one_line():
-    code, _, complained = shell(["gibo watch --help > /dev/full"], PYTHONUNBUFFERED="1")
-    assert (code, complained) == (2, "gibo: the output: No space left on device\n")
-
-
 def test_what_was_done_is_no_error_where_it_cannot_be_shown(run):
     first, second, *_ = manual.ask(run).queries
     assert shell([f"gibo tell '{run}' {first.id} 2.0 >&- <&-"]) == (0, "", "")

@@ -200,7 +200,6 @@ def test_a_cluster_with_certificates_takes_its_own_clients_only(tmp_path, monkey
             ["--dask", "tcp://127.0.0.1:1", *as_options(["x"] * 3)],
             "expected tls://HOST:PORT together with certificates",
         ),
-        (["--dask", "tls://127.0.0.1:1", *as_options(["absent.pem"] * 3)], "--dask-ca: there is no file absent.pem"),
         (["--dask", "tls://127.0.0.1:1", *as_options(["broken.pem"] * 3)], "as PEM files that can be read"),
     ],
 )

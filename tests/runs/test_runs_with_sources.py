@@ -1,6 +1,5 @@
 """Two sources in runs: what the objective gets, the budget, the journal, kills, and runs by hand."""
 
-import json
 import subprocess
 import sys
 
@@ -10,7 +9,7 @@ import pytest
 import gibo
 from gibo import InputError, Journal
 from gibo.cli import main
-from gibo.runs.manual import status
+from gibo.runs.manual import ask, status
 from gibo.web.snapshot import Since, snapshot
 
 COSTS = {"simulator": 1, "robot": 20}
@@ -107,19 +106,12 @@ def test_by_hand_each_query_says_its_source(bench, capsys):
     assert main(["tell", str(bench), "0", "-2.0", "--source", "simulator"]) == 2
     assert "source: expected 'robot' for query 0, got 'simulator'" in capsys.readouterr().err
     assert main(["tell", str(bench), "0", "-2.0", "--source", "robot"]) == 0
-    capsys.readouterr()
-    assert main(["ask", str(bench), "--json"]) == 0
-    queries = json.loads(capsys.readouterr().out)["queries"]
-    assert {(query["kind"], query["source"]) for query in queries} == {("simulated", "simulator")}
+    queries = ask(bench).queries
+    assert {(query.kind, query.source) for query in queries} == {("simulated", "simulator")}
     for query in queries:
-        assert main(["tell", str(bench), str(query["id"]), "3.0"]) == 0
-    assert status(bench).result.best_seen.value == -2.0
-    assert status(bench).result.evaluations == 1
-    export = bench.with_name("rows.csv")
-    assert main(["export", str(bench), "--out", str(export)]) == 0
-    assert export.read_text().count(",simulator") == len(queries)
-    pending = snapshot(bench, Since())["pending"]
-    assert pending == []
+        assert main(["tell", str(bench), str(query.id), "3.0"]) == 0
+    assert (status(bench).result.best_seen.value, status(bench).result.evaluations) == (-2.0, 1)
+    assert snapshot(bench)["pending"] == []
 
 
 def test_bad_input():

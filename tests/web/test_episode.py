@@ -43,29 +43,6 @@ def test_the_page_shows_the_last_episode(trained, tab):
         assert 1 < picture.n_frames <= value + 1  # frames that look the same are one
 
 
-def test_an_episode_is_drawn_once(trained, monkeypatch):
-    drawn = []
-    monkeypatch.setattr(Replays, "_made", lambda self, folder: drawn.append(folder) or {"text": "", "picture": ""})
-    replays = Replays()
-    assert [replays.of(trained, 3)["id"], replays.of(trained, 3)["id"], replays.of(trained, 4)["id"]] == [3, 3, 4]
-    assert drawn == [trained, trained]
-
-
-def test_what_cannot_be_drawn_is_said(trained, tab, monkeypatch):
-    def refuse(self, folder):
-        raise InputError("this environment cannot be shown with <b>'rgb_array'</b>")
-
-    monkeypatch.setattr(Replays, "_made", refuse)
-    with Watch(trained) as watch:
-        tab.goto(watch.address_with_token)
-        tab.click("#replay-show")
-        tab.wait_for_selector(
-            "#replay-note >> text=Not shown: this environment cannot be shown with <b>'rgb_array'</b>"
-        )
-        assert tab.is_hidden("#replay-picture")
-        tab.problems.clear()  # the browser notes the refusal
-
-
 def test_neither_the_journal_nor_the_current_folder_is_imported(tmp_path, monkeypatch):
     """A folder from elsewhere, in which somebody stands: its files are no modules, and it cannot name one."""
     (tmp_path / "strange.py").write_text(

@@ -23,7 +23,7 @@ from gibo.runs.control import control_of
 from gibo.runs.journal import Journal
 from gibo.runs.store import FILE
 from gibo.web.advice import advice
-from gibo.web.snapshot import Reader, Since, seen, snapshot
+from gibo.web.snapshot import snapshot
 from gibo.web.trials import Trials
 from gibo.web.watch import Watch
 
@@ -90,28 +90,6 @@ def test_journals_of_earlier_versions_have_a_page(tmp_path, name):
     assert json.loads(json.dumps(s, allow_nan=False)) == s
     assert s["evaluations"]["kind"] == [e.kind for e in told]
     assert s["beliefs"]["value"] == []  # nothing of it was recorded
-
-
-def test_increments_add_up_to_the_whole(finished):
-    whole = snapshot(finished)
-    with Reader(finished) as reader:
-        part = reader.snapshot(Since(40, 5, 5, whole["viewed"]))
-    assert (part["views"], seen(part)) == (None, seen(whole))
-    for table, first in (("evaluations", 40), ("iterations", 5), ("beliefs", 5)):
-        assert part[table]["first"] == first
-        for name, column in part[table].items():
-            if name != "first":
-                assert column == whole[table][name][first:]
-
-
-@pytest.mark.parametrize("method", ["random-search", "vanilla-bo"])
-def test_optimisers_without_our_model_have_a_page_too(tmp_path, method):
-    manual.create(tmp_path, manual.Description(["a", "b"], [0.0] * 2, [1.0] * 2, [-5.0] * 2, [5.0] * 2, method))
-    for query in manual.ask(tmp_path).queries:
-        manual.tell(tmp_path, query.id, -float((query.x**2).sum()))
-    s = snapshot(tmp_path)
-    assert (s["gradient"], s["state"]) == (None, "waiting")
-    assert len(s["evaluations"]["id"]) == s["count"] > 0
 
 
 def test_trials_that_differ_by_a_number_have_a_mean_and_a_band(tmp_path):

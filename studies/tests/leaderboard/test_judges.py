@@ -11,7 +11,7 @@ import pytest
 from gibo.cli import main
 from gibo.outcome import Outcome
 from gibo_studies.leaderboard.environments import policy_task
-from gibo_studies.leaderboard.judges import coco, control, gains, judge, policies, simopt
+from gibo_studies.leaderboard.judges import coco, gains, judge, policies
 from gibo_studies.leaderboard.judges.tables import _mean_ranks, summary
 from gibo_studies.leaderboard.methods import DEFAULT
 from gibo_studies.leaderboard.run import CANDIDATES, REPEATS, look_at_a_run
@@ -126,7 +126,7 @@ def test_the_numbers_of_parameters_are_the_environments(name):
 
 
 def test_parameters_come_in_a_random_order():
-    task = next(task for task in policies.tasks() if task.name == "CartPole-v1 linear")
+    task = next(task for task in judge.JUDGES["policies"].tasks() if task.name == "CartPole-v1 linear")
     known = np.array([0.1, 0.5, 1.0, 1.0])
     values = {tuple(order): task.make(0).truth(known[list(order)]) for order in itertools.permutations(range(4))}
     plain = policy_task("CartPole-v1", "linear", None).evaluate(known, 20, seed=77)
@@ -134,10 +134,10 @@ def test_parameters_come_in_a_random_order():
     assert task.make(0).truth(known) != task.make(1).truth(known)
 
 
-@pytest.mark.parametrize(("judged", "module"), [(simopt, "simopt"), (control, "dm_control")])
+@pytest.mark.parametrize(("judged", "module"), [("simopt", "simopt"), ("control", "dm_control")])
 def test_a_task_of_a_library_is_as_random_as_its_seed(judged, module):
     pytest.importorskip(module)
-    task, problem = prepared(judged.tasks()[2], 0)
+    task, problem = prepared(judge.JUDGES[judged].tasks()[2], 0)
     values = [problem.evaluate(task.start, seed) for seed in (1, 1, 2)]
     values = [value.value if isinstance(value, Outcome) else value for value in values]
     assert values[0] == values[1] != values[2]

@@ -15,11 +15,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gibo._linalg import Array
 from gibo_studies.leaderboard.task import Problem, generator
@@ -43,38 +41,34 @@ BEST = {
 }
 
 
-@dataclass(frozen=True)
 class RandomPlant:
     """The plant and controller of an instance; see the module's text."""
 
-    d: int
-    number: int
-
-    @cached_property
-    def _drawn(self) -> tuple[Array, float, int, Array, float, float, npt.NDArray[np.int64]]:
-        rng = generator(f"plant {self.d}", self.number)
+    def __init__(self, d: int, number: int) -> None:
+        rng = generator(f"plant {d}", number)
+        self.number = number
         order = int(rng.integers(1, 4))
-        lags = np.exp(rng.uniform(math.log(0.15), math.log(1.5), order))
-        gain = math.exp(rng.uniform(math.log(0.5), math.log(2.0)))
-        delay = int(rng.integers(1, 7))
+        self.lags = np.exp(rng.uniform(math.log(0.15), math.log(1.5), order))
+        self.gain = math.exp(rng.uniform(math.log(0.5), math.log(2.0)))
+        self.delay = int(rng.integers(1, 7))
         # P, I, D, filter, setpoint weight, feedforward: about where tuning rules would put them, but for a factor of 3
-        lag, dead = float(lags.sum()), 0.5 * float(lags.min()) + delay * DT
-        p = 0.6 * lag / (gain * dead)
-        centre = np.array([p, p / max(lag, 0.3), 0.3 * p * dead, 0.3 * dead, 0.7, 0.5 / gain])[: self.d]
-        centre = centre * np.exp(rng.uniform(-1.1, 1.1, self.d))
-        spread, noise = rng.choice([0.03, 0.1, 0.25], 2)
-        return lags, gain, delay, centre, float(spread), 0.1 * float(noise), rng.permutation(self.d)
+        lag, dead = float(self.lags.sum()), 0.5 * float(self.lags.min()) + self.delay * DT
+        p = 0.6 * lag / (self.gain * dead)
+        centre = np.array([p, p / max(lag, 0.3), 0.3 * p * dead, 0.3 * dead, 0.7, 0.5 / self.gain])[:d]
+        self.centre = centre * np.exp(rng.uniform(-1.1, 1.1, d))
+        self.spread, noise = rng.choice([0.03, 0.1, 0.25], 2).tolist()
+        self.noise, self.order = 0.1 * noise, rng.permutation(d)
 
     def cost(self, x: Array, rng: np.random.Generator, episodes: int) -> Array:
         """The mean cost (episodes,) of each episode with x (d,) in [0, 1]."""
-        lags, gain, delay, centre, spread, noise, order = self._drawn
-        u01 = np.clip(x, 0.0, 1.0)[np.argsort(order)]
-        k = np.concatenate([centre * 10.0 ** (DECADES * (u01 - 0.5)), FIXED[self.d :]])
+        lags, spread = self.lags, self.spread
+        u01 = np.clip(x, 0.0, 1.0)[np.argsort(self.order)]
+        k = np.concatenate([self.centre * 10.0 ** (DECADES * (u01 - 0.5)), FIXED[len(x) :]])
         p, i, derivative, filter, weight, forward = k
         setpoint = 1.0 + spread * rng.standard_normal(episodes)
         load = 0.5 * (1.0 + spread * rng.standard_normal(episodes))
-        measured = noise * rng.standard_normal((STEPS, episodes))
-        stages, pipe = np.zeros((len(lags), episodes)), [np.zeros(episodes)] * delay
+        measured = self.noise * rng.standard_normal((STEPS, episodes))
+        stages, pipe = np.zeros((len(lags), episodes)), [np.zeros(episodes)] * self.delay
         integral, seen, before, total = np.zeros(episodes), np.zeros(episodes), np.zeros(episodes), np.zeros(episodes)
         blend = DT / (filter + DT)
         for step in range(STEPS):
@@ -86,7 +80,7 @@ class RandomPlant:
             total += np.minimum(np.abs(setpoint - y), FARTHEST) + 0.05 * np.abs(u - before)
             before = u
             pipe.append(u)
-            inflow = gain * (pipe.pop(0) + (load if 2 * step > STEPS else 0.0))
+            inflow = self.gain * (pipe.pop(0) + (load if 2 * step > STEPS else 0.0))
             stages = stages + DT / lags[:, None] * (np.vstack([inflow[None], stages[:-1]]) - stages)
             stages = np.clip(stages, -FARTHEST, FARTHEST)
         return total / STEPS
@@ -96,23 +90,18 @@ class RandomPlant:
         return -float(self.cost(x, generator("plants", self.number, 2), JUDGING_EPISODES).mean())
 
 
-@dataclass(frozen=True)
-class Plants:
-    """Instances with so many gains; see `Task.make`."""
+def random_plant(d: int, number: int) -> Problem:
+    """The instance with so many gains."""
+    plant, best = RandomPlant(d, number), BEST[d][number]
+    rng = generator("start", d, number)
+    start = rng.uniform(0.05, 0.6, d)
+    while plant.truth(start) > WORSE * best:
+        start = rng.uniform(0.05, 0.6, d)
 
-    d: int
+    def evaluate(x: Array, seed: int) -> float:
+        return -float(plant.cost(x, generator("value", number, seed), 1)[0])
 
-    def __call__(self, number: int) -> Problem:
-        plant, best = RandomPlant(self.d, number), BEST[self.d][number]
-        rng = generator("start", self.d, number)
-        start = rng.uniform(0.05, 0.6, self.d)
-        while plant.truth(start) > WORSE * best:
-            start = rng.uniform(0.05, 0.6, self.d)
-
-        def evaluate(x: Array, seed: int) -> float:
-            return -float(plant.cost(x, generator("value", number, seed), 1)[0])
-
-        return Problem(evaluate, plant.truth, best, start=start)
+    return Problem(evaluate, plant.truth, best, start=start)
 
 
 # -- single plants ----------------------------------------------------------------------------------------------------

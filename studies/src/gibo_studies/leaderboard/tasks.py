@@ -74,7 +74,8 @@ def _in_the_cube(name: str, d: int, scale: float, budget: int, make: Callable[[i
 
 
 def _plants(d: int) -> Task:
-    return Task(f"plants{d}", np.full(d, 0.3), 0.2, plants.Plants(d), (10, 20, 40), (0.0, 1.0), len(plants.BEST[d]))
+    make = functools.partial(plants.random_plant, d)
+    return Task(f"plants{d}", np.full(d, 0.3), 0.2, make, (10, 20, 40), (0.0, 1.0), len(plants.BEST[d]))
 
 
 _MIDDLE = np.full(9, 0.5)

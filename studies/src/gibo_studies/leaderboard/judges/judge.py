@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 from gibo.errors import InputError
 from gibo_studies.engine import read_definition
-from gibo_studies.leaderboard.judges import coco, control, gains, policies, simopt, tables
+from gibo_studies.leaderboard.judges import coco, gains, policies, simopt, tables
 from gibo_studies.leaderboard.methods import METHODS, REEVALUATED, chosen_methods, method_of
 from gibo_studies.leaderboard.run import Look, look_at_a_run
 from gibo_studies.leaderboard.task import Task, prepared
@@ -70,13 +70,14 @@ JUDGES = {
     "policies": Judge(
         "linear policies and perceptrons with 4 to 110 parameters in Gymnasium's classic control and MuJoCo "
         "environments; 10 trials with the parameters in random order; after 50, 100 and 200 episodes",
-        policies.tasks, 10, ("gymnasium", "mujoco"),
+        functools.partial(policies.tasks, policies.GYMNASIUM), 10, ("gymnasium", "mujoco"),
     ),
     "control": Judge(
         "linear policies and perceptrons with 4 to 110 parameters in the first task of each domain of dm_control's "
         "benchmarking suite; 10 trials with the parameters in random order; after 50, 100 and 200 episodes of 250 "
         "steps",
-        control.tasks, 10, ("gymnasium", "dm_control"), "dm-control",
+        functools.partial(policies.tasks, policies.DM_CONTROL, policies.from_dm_control), 10,
+        ("gymnasium", "dm_control"), "dm-control",
     ),
 }  # fmt: skip
 

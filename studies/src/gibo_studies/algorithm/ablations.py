@@ -93,22 +93,16 @@ class Ablations(AlgorithmStudy):
 
 def _line(rows: Sequence[Row], variant: str) -> list[object]:
     """The shares of the default, or paired differences to them; in percent ± the standard error over tasks."""
-    shares = {name: _shares(rows, name) for name in (DEFAULT, variant)}
-    paired = [key for key in shares[variant] if key in shares[DEFAULT]]
-    tasks = sorted({task for task, _ in paired})
-    entries = []
-    for i in range(len(MARKS)):
-        means = np.array([np.mean([_value(shares, variant, key)[i] for key in paired if key[0] == t]) for t in tasks])
-        if variant == DEFAULT:
-            entries.append(f"{means.mean():.1f}")
-        elif len(tasks) > 1:
-            entries.append(f"{means.mean():+.1f} ± {means.std(ddof=1) / len(tasks) ** 0.5:.1f}")
-    return [variant, len(tasks), len(paired), *entries]
-
-
-def _value(shares: Mapping[str, Mapping[tuple[str, str], Array]], variant: str, key: tuple[str, str]) -> Array:
-    value = shares[variant][key]
-    return value if variant == DEFAULT else value - shares[DEFAULT][key]
+    own, default = _shares(rows, variant), _shares(rows, DEFAULT)
+    by_task: dict[str, list[Array]] = {}
+    for key in (key for key in own if key in default):
+        by_task.setdefault(key[0], []).append(own[key] if variant == DEFAULT else own[key] - default[key])
+    means = np.array([np.mean(by_task[task], axis=0) for task in sorted(by_task)])  # (tasks, looks)
+    entries = [f"{mean:.1f}" for mean in means.mean(axis=0)]
+    if variant != DEFAULT:
+        errors = means.std(axis=0, ddof=1) / len(means) ** 0.5 if len(means) > 1 else []
+        entries = [f"{mean:+.1f} ± {error:.1f}" for mean, error in zip(means.mean(axis=0), errors, strict=False)]
+    return [variant, len(means), sum(map(len, by_task.values())), *entries]
 
 
 def _shares(rows: Sequence[Row], variant: str) -> dict[tuple[str, str], Array]:

@@ -38,7 +38,6 @@ def jacobian_model() -> dict[str, Any]:
     gp = _model().condition(X[:, None], objective(X) + math.sqrt(NOISE) * rng.standard_normal(len(X)))
     grid = np.linspace(0.0, 3.0, 241)
     value = gp.predict(grid[:, None])
-    slopes = [gp.jacobian([x]) for x in grid]
     return {
         "x": grid,
         "objective": objective(grid),
@@ -47,8 +46,7 @@ def jacobian_model() -> dict[str, Any]:
         "y": None if gp.observations is None else gp.observations.y,
         "mean": value.mean,
         "sd": np.sqrt(value.variance),
-        "slope_mean": [slope.mean[0] for slope in slopes],
-        "slope_sd": [math.sqrt(slope.covariance[0, 0]) for slope in slopes],
+        **_slopes(gp, grid),
     }
 
 
@@ -65,9 +63,7 @@ def sampling_process() -> dict[str, Any]:
         gp = _model(ell).condition(np.array(X)[:, None], y)
         gi = GradientInformation(gp, at=t)
         query, _ = maximize(gi, t - delta, t + delta, rng)
-        slopes = [gp.jacobian([x]) for x in grid]
-        here = gp.jacobian(t)
-        stepped = t + eta * ell * np.sign(here.mean)
+        stepped = t + eta * ell * np.sign(gp.jacobian(t).mean)
         inside = np.abs(grid - t) <= delta
         panels.append(
             {
@@ -75,8 +71,7 @@ def sampling_process() -> dict[str, Any]:
                 "t": t[0],
                 "X": list(X),
                 "y": list(y),
-                "slope_mean": [slope.mean[0] for slope in slopes],
-                "slope_sd": [math.sqrt(slope.covariance[0, 0]) for slope in slopes],
+                **_slopes(gp, grid),
                 "alpha_x": grid[inside],
                 "alpha": gi(grid[inside][:, None]),
                 "query": None if title == "step" else query[0],
@@ -89,6 +84,12 @@ def sampling_process() -> dict[str, Any]:
         X.append(float(new[0]))
         y.append(float(objective(new)[0] + math.sqrt(NOISE) * rng.standard_normal()))
     return {"x": grid, "objective": objective(grid), "derivative": derivative(grid), "panels": panels}
+
+
+def _slopes(gp: GaussianProcess, grid: Array) -> dict[str, list[float]]:
+    slopes = [gp.jacobian([x]) for x in grid]
+    sd = [math.sqrt(slope.covariance[0, 0]) for slope in slopes]
+    return {"slope_mean": [float(slope.mean[0]) for slope in slopes], "slope_sd": sd}
 
 
 def lengthscales() -> dict[str, Any]:
@@ -216,14 +217,12 @@ def _band(axes: Any, x: list[float], mean: list[float], sd: list[float]) -> None
 def _key(figure: Any) -> None:
     from matplotlib.lines import Line2D
 
-    figure.legend(
-        handles=[
-            Line2D([], [], color=GREY, label="objective, and its derivative (dashed)"),
-            Line2D([], [], color="black", marker="x", linestyle="", label="observed values"),
-            Line2D([], [], color=BLUE, label="iterate; model of the derivative"),
-            Line2D([], [], color=GREEN, linestyle="--", label="query that maximises α"),
-            Line2D([], [], color=ORANGE, linestyle=":", label="iterate after the step"),
-        ],
-        loc="outside upper center",
-        ncols=3,
-    )
+    lines: dict[str, dict[str, Any]] = {
+        "objective, and its derivative (dashed)": {"color": GREY},
+        "observed values": {"color": "black", "marker": "x", "linestyle": ""},
+        "iterate; model of the derivative": {"color": BLUE},
+        "query that maximises α": {"color": GREEN, "linestyle": "--"},
+        "iterate after the step": {"color": ORANGE, "linestyle": ":"},
+    }
+    handles = [Line2D([], [], **style, label=label) for label, style in lines.items()]
+    figure.legend(handles=handles, loc="outside upper center", ncols=3)

@@ -43,16 +43,16 @@ MARKS = (100, 200, 300)
 Maker = Callable[[GPFunction], Optimizer]
 
 
-def _nothing(f: GPFunction) -> dict[str, Any]:
-    return {}
-
-
-def _maker(kind: Callable[..., Optimizer], options: Callable[[GPFunction], dict[str, Any]] = _nothing) -> Maker:
+def _maker(kind: Callable[..., Optimizer], options: Callable[[GPFunction], Any] = lambda f: {}) -> Maker:
     return lambda f: kind(f.start, bounds=BOUNDS, seed=f.seed, **options(f))
 
 
 def _ars(f: GPFunction, noise: float, step_size: float = 0.02) -> dict[str, Any]:
     return {"step_size": step_size, "noise": noise, "directions": 1 + f.d // 8}
+
+
+def _defaults(**changes: Any) -> Maker:
+    return _maker(GIBO, lambda f: {"scale": 0.1, "settings": Settings.paper(**changes)})
 
 
 def _known(**changes: Any) -> Maker:
@@ -81,17 +81,17 @@ OUT_OF_MODEL: dict[str, Maker] = {
     "ARS (tuned)": _maker(ARS, lambda f: _ars(f, noise=0.1, step_size=0.05)),  # as above, of those not scaled
     "CMA-ES": _maker(CMAES, lambda f: {"sigma0": 0.5, "cap": None}),
     "CMA-ES (tuned)": _maker(CMAES, lambda f: {"sigma0": 0.1}),
+    # With fewer values than 5·d the fit settles on the lowest variance, and expected improvement on one corner.
     "Vanilla BO": _maker(
         VanillaBO,
         lambda f: {
             "lengthscale": lengthscale_distribution(f.d),
             "variance": Uniform(0.1, 5.0),
-            **_VALUES,
-            # With fewer values the fit settles on the lowest variance, and expected improvement on one corner.
             "fit_from": 5 * f.d,
+            **_VALUES,
         },
     ),
-    "GIBO, our defaults": _maker(GIBO, lambda f: {"scale": 0.1, "settings": Settings.paper()}),
+    "GIBO, our defaults": _defaults(),
     "Random search": _maker(RandomSearch),
 }
 
@@ -100,13 +100,13 @@ _AXES = Informative(plan_steps=60, basis="axes")
 NORMALIZATION: dict[str, Maker] = {
     name: _known(move=GradientStep(GradientAscent(eta=0.25), name)) for name in _SCALINGS
 }
-SAMPLING = {"active": _known(), "random": _known(queries=RandomQueries())}
-# With hyperparameters that are not known, as in the out-of-model study.
-SAMPLING["our defaults, active"] = _maker(GIBO, lambda f: {"scale": 0.1, "settings": Settings.paper()})
-SAMPLING["our defaults, random"] = _maker(
-    GIBO, lambda f: {"scale": 0.1, "settings": Settings.paper(queries=RandomQueries())}
-)
-
+SAMPLING = {
+    "active": _known(),
+    "random": _known(queries=RandomQueries()),
+    # With hyperparameters that are not known, as in the out-of-model study.
+    "our defaults, active": _defaults(),
+    "our defaults, random": _defaults(queries=RandomQueries()),
+}
 # When an iteration ends: after M = d queries, or when the next one would say, or the last one said, little.
 STOPPING = {
     "M = d": _known(),
@@ -247,8 +247,7 @@ def spread_figure(curves: dict[report.Arm, dict[str, Array]], path: Path) -> lis
             panels[d].plot(n, mean, **style)
             band = {"color": style["color"], "alpha": 0.15, "linewidth": 0, "rasterized": True}
             panels[d].fill_between(n, np.maximum(mean - sd, 0.0), mean + sd, **band)
-        for axes in panels.values():
-            axes.set_ylim(0.0, 1.3)
+            panels[d].set_ylim(0.0, 1.3)
         _name_lines(figure, curves, "normalised regret, mean ± standard deviation")
         return save(figure, plt, path)
 
@@ -260,15 +259,9 @@ def box_figure(marks: report.Curves, path: Path) -> list[Path]:
         figure, panels = _panels(plt, marks, share=False)
         for d, axes in panels.items():
             regrets = {method: [curve[-1][1] for curve in each] for (method, of), each in marks.items() if of == d}
-            boxes = axes.boxplot(
-                list(regrets.values()),
-                showmeans=True,
-                widths=0.6,
-                patch_artist=True,
-                medianprops={"color": "black"},
-                meanprops={"marker": "o", "markerfacecolor": "white", "markeredgecolor": "black", "markersize": 4},
-                flierprops={"markersize": 3},
-            )
+            marks_of_means = {"marker": "o", "markerfacecolor": "white", "markeredgecolor": "black", "markersize": 4}
+            style = {"medianprops": {"color": "black"}, "meanprops": marks_of_means, "flierprops": {"markersize": 3}}
+            boxes = axes.boxplot(list(regrets.values()), showmeans=True, widths=0.6, patch_artist=True, **style)
             for box, method in zip(boxes["boxes"], regrets, strict=True):
                 box.set_facecolor(line_style(method)["color"])
                 box.set_alpha(0.7)
@@ -283,10 +276,8 @@ def _panels(plt: Any, arms: Mapping[report.Arm, Any], share: bool = True) -> tup
     dimensions = sorted({d for _, d in arms})
     columns = min(3, len(dimensions))
     rows = math.ceil(len(dimensions) / columns)
-    size = (2.0 + 2.6 * columns, 1.0 + 2.2 * rows)
-    figure, grid = plt.subplots(
-        rows, columns, figsize=size, sharex=share, sharey=share, squeeze=False, layout="constrained"
-    )
+    options = {"sharex": share, "sharey": share, "squeeze": False, "layout": "constrained"}
+    figure, grid = plt.subplots(rows, columns, figsize=(2.0 + 2.6 * columns, 1.0 + 2.2 * rows), **options)
     for axes in grid.ravel()[len(dimensions) :]:
         axes.remove()
     panels = dict(zip(dimensions, grid.ravel(), strict=False))

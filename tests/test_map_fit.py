@@ -7,7 +7,6 @@ from scipy.optimize import minimize as scipy_minimize
 
 from dense import CASES, KERNELS, data, model
 from gibo import GaussianProcess, InputError, Matern52, SquaredExponential, fit
-from gibo.blocks import BlockTerm
 from gibo.map_fit import FitWarning, likelihood_of_values
 from gibo.priors import LogNormal, Normal, SharedLogNormal, Uniform
 from optimizer_helpers import assert_fit_is_the_maximum, log_posterior
@@ -97,18 +96,6 @@ def test_what_has_no_prior_stays(free):
     fitted = fit(gp, {free: LOGNORMAL[free]}).gp
     for name, before in gp.hyperparameters.items():
         assert np.array_equal(before, fitted.hyperparameters[name]) == (name != free)
-
-
-def test_a_fit_finds_how_much_days_differ():
-    rng = np.random.default_rng(7)
-    X, blocks = rng.uniform(-1.0, 1.0, (60, 2)), np.repeat(np.arange(12.0), 5)
-    y = np.sin(2.0 * X).sum(axis=1) + 3.0 * rng.normal(size=12)[blocks.astype(int)] + 0.05 * rng.normal(size=60)
-    gp = GaussianProcess(SquaredExponential(1.0), 0.1, "estimated", blocks=BlockTerm(0.1, 0.1))
-    gp = gp.condition(X, y, blocks=blocks)
-    fitted = fit(gp, {name: LogNormal(1.0, 1.0) for name in gp.hyperparameters}).gp
-    assert 3.0 < fitted.blocks.shift < 30.0
-    assert fitted.blocks.share < 0.3
-    assert fitted.noise < 0.05
 
 
 # -- supports and steps -----------------------------------------------------------------------------------------------

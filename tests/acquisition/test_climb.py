@@ -52,24 +52,3 @@ def test_a_start_that_no_climb_exceeds_is_the_maximum():
 
     x, value = climb(Flat(), [group([0.5, 0.5], [0.25, 0.7]), group([0.9, 0.9])], LOWER, UPPER)
     assert (x.tolist(), value) == ([0.25, 0.7], 1.0)
-
-
-def test_the_scale_changes_the_way_but_not_the_goal():
-    class Stretched(Bumps):
-        """The same hills where the second parameter has a thousand times the unit."""
-
-        def __call__(self, X):
-            return super().__call__(X / [1.0, 1e3])
-
-        def value_and_gradient(self, x):
-            value, gradient = super().value_and_gradient(x / [1.0, 1e3])
-            return value, gradient / [1.0, 1e3]
-
-    start, scale = group([0.6, 0.9], [0.9, 0.5]), np.array([1.0, 1e3])
-    plain, stretched = Bumps(), Stretched()
-    x, value = climb(plain, [start], LOWER, UPPER)
-    there, same_value = climb(stretched, [start * scale], LOWER, UPPER * scale, scale=scale)
-    np.testing.assert_allclose(there / scale, x, rtol=1e-6)
-    assert same_value == pytest.approx(value, rel=1e-9)
-    assert stretched.points == plain.points
-    assert climb(Stretched(), [start * scale], LOWER, UPPER * scale)[1] < value  # what it would be without

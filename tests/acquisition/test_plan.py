@@ -90,22 +90,22 @@ def test_in_a_small_box_it_finds_the_best_corner():
 
 
 def test_where_nothing_can_be_learnt_a_point_of_the_box_comes_back():
-    kernel = SquaredExponential(1e-3)
-    gi = GradientInformation(GaussianProcess(kernel, noise=0.1), at=[0.0, 0.0])
-    lower, upper = np.full(2, 10.0), np.full(2, 11.0)  # 10,000 lengthscales away: α underflows to 0
-    x, alpha = maximize(gi, lower, upper, np.random.default_rng(0))
-    assert (lower <= x).all()
-    assert (x <= upper).all()
+    gi = GradientInformation(GaussianProcess(SquaredExponential(1e-3), noise=0.1), at=[0.0, 0.0])
+    # 10,000 lengthscales away α underflows to 0.
+    x, alpha = maximize(gi, np.full(2, 10.0), np.full(2, 11.0), np.random.default_rng(0))
+    assert ((x >= 10.0) & (x <= 11.0)).all()
     assert alpha == 0.0
 
 
-@pytest.mark.parametrize(
-    ("seed", "d", "turned"), [(0, 1, False), (1, 2, True), (2, 5, False), (3, 5, True), (1, 12, True)]
-)
+@pytest.mark.parametrize(("seed", "d", "turned"), [(0, 1, False), (1, 2, True), (3, 5, True), (2, 12, False)])
 @pytest.mark.parametrize("gradients", [False, True], ids=["values", "gradients"])
-def test_a_plan_equals_asking_and_telling_one_by_one(seed, d, turned, gradients):
+@pytest.mark.parametrize("ties", [False, True], ids=["", "ties"])
+def test_a_plan_equals_asking_and_telling_one_by_one(seed, d, turned, gradients, ties):
     basis = Informative().directions(d, seed) if turned else None
     gp, t, lower, upper = situation(seed, d)
+    if ties:  # of the information of all directions, as in a first iteration
+        gp = GaussianProcess(type(gp.kernel)(0.5, 1.0), gp.noise).condition([t], [0.0])
+        lower, upper = t - 0.3, t + 0.3
     if gradients:
         gp = gp.extend(t, 0.1, [t + 0.1, lower], np.random.default_rng(0).normal(size=(2, d)), 0.1)
     planned = plan(GradientInformation(gp, at=t), lower, upper, 6, np.random.default_rng(seed), basis=basis)

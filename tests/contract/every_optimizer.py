@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gibo import ARS, CMAES, GIBO, InputError, RandomSearch, Settings, VanillaBO
+from gibo import ARS, CMAES, GIBO, RandomSearch, Settings, VanillaBO
 from gibo.optimizers.moves import GradientStep
 from gibo.optimizers.queries import RandomQueries
 from gibo.steps import GradientAscent
@@ -13,61 +13,39 @@ D = 4
 X0 = [0.1, -0.2, 0.4, 0.0]
 
 
-def gibo(settings=lambda d: None):
-    def make(x0, bounds=None, seed=0, scale=0.5):
-        d = len(x0) if isinstance(x0, (list, np.ndarray)) and len(x0) else D
-        return GIBO(x0, scale=scale, bounds=bounds, seed=seed, settings=settings(d))
-
-    return make
-
-
-def plain(kind, **options):
-    def make(x0, bounds=None, seed=0, scale=0.5):
+def make(kind, **options):
+    def made(x0, bounds=None, seed=0, scale=0.5):
         return kind(x0, scale=scale, bounds=bounds, seed=seed, **options)
 
-    return make
+    return made
 
 
-def vanilla_bo(kind=VanillaBO):
-    """It needs a box, and a finite one; where the suite has none, it gets a large one."""
+def vanilla_bo(x0, bounds=(-3.0, 3.0), seed=0, scale=0.5):
+    """It needs a finite box; where the suite has none, it gets a large one."""
+    bounds = (-3.0, 3.0) if bounds is None else [np.clip(side, -3.0, 3.0) for side in bounds]
+    return VanillaBO(x0, scale=scale, seed=seed, bounds=bounds)
 
-    def make(x0, bounds=None, seed=0, scale=0.5):
-        options = {"scale": scale, "seed": seed}
-        if bounds is None:
-            bounds = (-3.0, 3.0)
-        try:
-            return kind(x0, bounds=bounds, **options)
-        except InputError as error:
-            if "finite bounds" not in str(error):
-                raise
-            return kind(x0, bounds=[np.clip(b, -3.0, 3.0) for b in bounds], **options)
 
-    return make
-
+MOMENTUM = Settings.paper(
+    kernel="matern52", move=GradientStep(GradientAscent(0.05, momentum=0.5)), queries=RandomQueries()
+)
 
 # Each makes an optimiser from (x0, bounds, seed) and, by keyword, scale. One of each class, and variants with a state
 # of their own: a step rule's, an iterate asked alone, a noise handler's.
 OPTIMIZERS = [
-    pytest.param(gibo(), id="gibo"),
-    pytest.param(gibo(lambda d: Settings(fit_at="iterate")), id="gibo-fit-after-iterate"),
-    pytest.param(
-        gibo(
-            lambda d: Settings.paper(
-                kernel="matern52", move=GradientStep(GradientAscent(0.05, momentum=0.5)), queries=RandomQueries()
-            )
-        ),
-        id="gibo-paper-random-momentum",
-    ),
-    pytest.param(plain(GIBO, sources={"simulator": 1, "machine": 20}), id="gibo-sources"),
-    pytest.param(plain(ARS, directions=4, top=2), id="ars"),
-    pytest.param(plain(CMAES), id="cma-es"),
-    pytest.param(plain(CMAES, noise_handling=True), id="cma-es-noise"),
-    pytest.param(vanilla_bo(), id="vanilla-bo"),
-    pytest.param(plain(MPD), id="mpd"),
-    pytest.param(plain(MinUCB), id="min-ucb"),
-    pytest.param(plain(LocalEntropySearch, batch=2, ways=8), id="local-entropy-search"),
-    pytest.param(plain(TrustRegionBO, batch=2), id="trust-region-bo"),
-    pytest.param(plain(RandomSearch, batch=2), id="random-search"),
+    pytest.param(make(GIBO), id="gibo"),
+    pytest.param(make(GIBO, settings=Settings(fit_at="iterate")), id="gibo-fit-after-iterate"),
+    pytest.param(make(GIBO, settings=MOMENTUM), id="gibo-paper-random-momentum"),
+    pytest.param(make(GIBO, sources={"simulator": 1, "machine": 20}), id="gibo-sources"),
+    pytest.param(make(ARS, directions=4, top=2), id="ars"),
+    pytest.param(make(CMAES), id="cma-es"),
+    pytest.param(make(CMAES, noise_handling=True), id="cma-es-noise"),
+    pytest.param(vanilla_bo, id="vanilla-bo"),
+    pytest.param(make(MPD), id="mpd"),
+    pytest.param(make(MinUCB), id="min-ucb"),
+    pytest.param(make(LocalEntropySearch, batch=2, ways=8), id="local-entropy-search"),
+    pytest.param(make(TrustRegionBO, batch=2), id="trust-region-bo"),
+    pytest.param(make(RandomSearch, batch=2), id="random-search"),
 ]
 
 # Those whose points are drawn. The others use chance only to start a search for points, which may end at the same ones.

@@ -26,7 +26,8 @@ def direct(x0, sigma0, seed, bounds=None):
 
 @pytest.mark.parametrize("bounds", [None, (0.0, 1.0)])
 @pytest.mark.parametrize("d", [2, 7])
-def test_it_is_the_package_step_for_step(d, bounds):
+def test_it_is_the_package_step_for_step_and_writes_nothing(d, bounds, capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     x0, scale = np.full(d, 0.4), 0.25  # a power of two: dividing by it is exact
     box = None if bounds is None else [bound / scale for bound in bounds]
     opt, strategy = CMAES(x0, scale=scale, sigma0=0.5, bounds=bounds, seed=3), direct(x0 / scale, 0.5, 3, box)
@@ -41,6 +42,9 @@ def test_it_is_the_package_step_for_step(d, bounds):
             opt.tell(query, value)
         assert opt.iterate.tolist() == (scale * strategy.result.xfavorite).tolist()
         assert opt.best.value == np.mean(values)
+    CMAES(np.zeros(2), bounds=(-0.1, 0.1)).ask()  # an initial step that the package finds too large
+    assert capfd.readouterr() == ("", "")
+    assert list(tmp_path.iterdir()) == []
 
 
 def spread(opt):
@@ -79,14 +83,6 @@ def test_a_failed_query_counts_as_the_worst_of_its_batch():
         for query, value in zip(two.ask(), values, strict=True):
             two.tell(query, value if query.id % 3 else worst)
     assert one.iterate.tolist() == two.iterate.tolist()
-
-
-def test_it_writes_nothing(capfd, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    opt = CMAES(np.zeros(2), bounds=(-0.1, 0.1))  # also an initial step that the package finds too large
-    advance(opt, 5, value=lambda query: 1.0)
-    assert capfd.readouterr() == ("", "")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_missing_package_is_named(monkeypatch):

@@ -306,17 +306,6 @@ def test_queries_are_planned_with_the_baseline_that_comes_with_them():
     assert optimizer.ask()[-1].kind == "baseline"
 
 
-def test_a_day_that_shifts_all_values_does_not_mislead():
-    """Each iteration is a day with a level of its own, far above the slope."""
-    levels = np.random.default_rng(0).normal(size=100) * 20.0
-
-    def on_days(query):
-        return Outcome(-float(((query.x - 1.0) ** 2).sum()) + levels[query.iteration], block=query.iteration)
-
-    plain, with_days = (told(Settings(blocks=blocks), on_days, 12) for blocks in (None, "given"))
-    assert np.linalg.norm(with_days.iterate - 1.0) < 0.3 * np.linalg.norm(plain.iterate - 1.0)
-
-
 def test_a_trend_in_time_is_that_of_generalised_least_squares():
     optimizer = told(fixed(standardize=True), lambda query: bumpy(query.x) + 0.3 * query.id, 6)
     gp, _ = by_hand(optimizer)

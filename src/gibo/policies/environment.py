@@ -76,16 +76,10 @@ def spaces_of(environment: Any) -> tuple[tuple[int, ...], Actions]:
 
 
 class Episode(NamedTuple):
-    """The result of an episode.
-
-    Attributes:
-        value: the environment's return, the sum of its rewards.
-        shaped: the optimiser's value, the sum of (reward − reward_shift)·reward_scale.
-        steps: number of actions.
-        terminated: it ended in a final state, in Gymnasium's sense.
-        truncated: it was cut off, by the environment or at `max_steps`.
-        statistics: of the states that the policy acted upon, if they were collected.
-    """
+    """The result of an episode: the environment's return, the sum of its rewards; the optimiser's value, the sum of
+    (reward − reward_shift)·reward_scale; the number of actions; whether it ended in a final state, in Gymnasium's
+    sense; whether it was cut off, by the environment or at `max_steps`; and statistics of the states that the policy
+    acted upon, if they were collected."""
 
     value: float
     shaped: float

@@ -28,7 +28,7 @@ from gibo.runs.fingerprint import differences
 from gibo.runs.journal import Journal, has_journal
 from gibo.runs.legacy import replay
 from gibo.runs.records import NewAction
-from gibo.runs.spec import ONCE, Naming, RunSpec, parameter_names, take_ungiven
+from gibo.runs.spec import OF_OBJECTIVE, ONCE, Naming, RunSpec, parameter_names, take_ungiven
 from gibo.runs.views import Update, belief_to_plain, views_of
 
 VIEWS_AGE, VIEWS_SHARE = 1.0, 0.04  # seconds between two drawings of the model, and their share of the run's time
@@ -122,8 +122,10 @@ class Session:
                 saved = replace(saved, arguments=saved.fresh_optimizer().arguments())  # in the form of this version
                 take_ungiven(optimizer, saved.arguments)
                 spec = replace(spec, arguments=optimizer.arguments())
-            differing = spec.differences(saved)
-            forceable = spec.differences(saved.with_objective_of(spec)) == ""
+            changes = spec.differences(saved)
+            forceable = changes.keys() <= set(OF_OBJECTIVE)
+            differing = "; ".join(list(changes.values())[:3])
+            differing += f"; and {len(changes) - 3} more" if len(changes) > 3 else ""
             if differing and not (force and forceable):
                 how = "; force=True (--force) mixes the values of both" if forceable else ""
                 raise InputError(

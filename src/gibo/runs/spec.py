@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import NoneType
 from typing import Any
 
-from gibo._checks import as_number, as_vector, finite, positive_int, shown
+from gibo._checks import as_number, as_vector, finite, instance, positive_int, shown
 from gibo._linalg import Array
 from gibo.errors import InputError
 from gibo.optimizers.base import Optimizer
@@ -15,12 +16,9 @@ from gibo.optimizers.model_based import ModelBased
 from gibo.outcome import Best, Query
 from gibo.parameters import Parameters
 
-# In the memo of a batch since version 2: the number of evaluations when it was asked.
-AFTER = "after"
-# And the block for which its queries were planned, if known.
-BLOCK = "block"
-# And with sources, where they are evaluated.
-SOURCE = "source"
+# In the memo of a batch: the number of evaluations when it was asked, and, if known, the block for which its queries
+# were planned and the source where they are evaluated.
+AFTER, BLOCK, SOURCE = "after", "block", "source"
 # The baseline of a run that evaluates its start in the first iteration only.
 ONCE = 1 << 62
 # The facts of a training that determine its values.
@@ -36,9 +34,9 @@ class Naming:
 
     def __call__(self, x: Array) -> dict[str, float]:
         """The values by name of a point (d,)."""
-        return (
-            dict(zip(self.names, x.tolist(), strict=True)) if self.parameters is None else self.parameters.to_values(x)
-        )
+        if self.parameters is None:
+            return dict(zip(self.names, x.tolist(), strict=True))
+        return self.parameters.to_values(x)
 
     def value(self, i: int, x: float) -> float:
         """The value of one entry of a point."""
@@ -107,14 +105,12 @@ class RunSpec:
 
     def __post_init__(self) -> None:
         # A file may contain anything.
-        if finite("sign", self.sign) not in (1.0, -1.0) or not isinstance(self.arguments, dict):
-            raise InputError("the run's sign is 1 or -1, and its arguments have names")
-        if self.training is not None and not isinstance(self.training, dict):
-            raise InputError("what is trained has names")
-        d = len(as_vector("x0", self.arguments.get("x0", ())))
-        if self.names is not None and not (
-            isinstance(self.names, list) and len(self.names) == d and all(isinstance(name, str) for name in self.names)
-        ):
+        instance("training", self.training, (dict, NoneType), "facts by name")
+        d = len(as_vector("x0", instance("arguments", self.arguments, dict, "options by name").get("x0", ())))
+        if self.sign not in (1.0, -1.0) or not 0.0 < as_number("quorum", self.quorum) <= 1.0:
+            raise InputError("expected a sign of 1 or -1, and a share of values as the quorum")
+        names = instance("names", [""] * d if self.names is None else self.names, list, "a list of texts")
+        if len(names) != d or not all(isinstance(name, str) for name in names):
             raise InputError(f"expected {d} names of parameters")
         if self.given_x0 is not None:
             as_vector("given_x0", self.given_x0, d)
@@ -124,15 +120,12 @@ class RunSpec:
             finite("penalty", self.penalty)
         if self.baseline is not None:
             positive_int("baseline", self.baseline)
-        if not 0.0 < as_number("quorum", self.quorum) <= 1.0:
-            raise InputError("the quorum is a share")
 
     @cached_property
     def naming(self) -> Naming:
         """The naming of points."""
-        if self.parameters is not None:
-            return Naming(self.names or [], Parameters.from_plain(self.parameters))
-        return Naming(self.names or parameter_names(len(self.arguments["x0"])))
+        parameters = None if self.parameters is None else Parameters.from_plain(self.parameters)
+        return Naming(self.names or parameter_names(len(self.arguments["x0"])), parameters)
 
     def fresh_optimizer(self) -> Optimizer:
         """The optimiser before anything was asked."""
@@ -145,14 +138,13 @@ class RunSpec:
         start = self.given_x0 or self.arguments["x0"]
         return self.optimizer == other.optimizer and start == other.arguments["x0"]
 
-    def differences(self, saved: RunSpec) -> str:
-        """The differences from a journal's specification, for a person to read. Names do not matter."""
+    def differences(self, saved: RunSpec) -> dict[str, str]:
+        """The differences from a journal's specification by name, for a person to read. Names do not matter."""
         ours, theirs = self._flat(), saved._flat()
         if "x0" in ours and ours["x0"] == saved.given_x0:
             theirs["x0"] = saved.given_x0
         names = [name for name in ours | theirs if ours.get(name) != theirs.get(name)]
-        parts = [_difference(name, theirs.get(name), ours.get(name)) for name in names[:3]]
-        return "; ".join(parts) + (f"; and {len(names) - 3} more" if len(names) > 3 else "")
+        return {name: _difference(name, theirs.get(name), ours.get(name)) for name in names}
 
     def starting_at(self, x: Array | None) -> RunSpec:
         """The same with another start; None: the caller's start."""
@@ -160,24 +152,14 @@ class RunSpec:
         x0, given_x0 = (given, None) if x is None else (x.tolist(), given)
         return replace(self, arguments={**self.arguments, "x0": x0}, given_x0=given_x0)
 
-    def with_objective_of(self, other: RunSpec) -> RunSpec:
-        """The same with another one's objective, except for the parts that the search depends on."""
-        if self.training is None or other.training is None:
-            return self
-        search = {name: part for name, part in self.training.items() if name not in OF_OBJECTIVE}
-        objective = {name: part for name, part in other.training.items() if name in OF_OBJECTIVE}
-        return replace(self, training=search | objective)
-
     def _flat(self) -> dict[str, Any]:
         """All parts by name, the training first."""
         flat: dict[str, Any] = {**(self.training or {})}
-        flat |= {"optimizer": self.optimizer, "sign": self.sign, "penalty": self.penalty, "quorum": self.quorum}
-        flat |= {"baseline": "once" if self.baseline == ONCE else self.baseline}
-        parameters, arguments = self.naming.parameters, dict(self.arguments)
+        flat |= {name: getattr(self, name) for name in ("optimizer", "sign", "penalty", "quorum")}
+        flat |= {"baseline": "once" if self.baseline == ONCE else self.baseline, **self.arguments}
+        parameters = self.naming.parameters
         if parameters is not None:  # they say where the vector starts, its scale and its bounds, in the user's units
-            arguments = {name: value for name, value in arguments.items() if name not in ("x0", "scale", "bounds")}
-            flat |= {name: str(parameters[name]) for name in parameters}
-        flat |= arguments
+            flat |= {"x0": None, "scale": None, "bounds": None} | {name: str(parameters[name]) for name in parameters}
         settings = flat.pop("settings", None)
         return flat | (settings if isinstance(settings, dict) else {})
 

@@ -98,10 +98,12 @@ def _line(rows: Sequence[Row], variant: str) -> list[object]:
     for key in (key for key in own if key in default):
         by_task.setdefault(key[0], []).append(own[key] if variant == DEFAULT else own[key] - default[key])
     means = np.array([np.mean(by_task[task], axis=0) for task in sorted(by_task)])  # (tasks, looks)
-    entries = [f"{mean:.1f}" for mean in means.mean(axis=0)]
-    if variant != DEFAULT:
-        errors = means.std(axis=0, ddof=1) / len(means) ** 0.5 if len(means) > 1 else []
-        entries = [f"{mean:+.1f} ± {error:.1f}" for mean, error in zip(means.mean(axis=0), errors, strict=False)]
+    entries = []
+    if variant == DEFAULT:
+        entries = [f"{mean:.1f}" for mean in means.mean(axis=0)]
+    elif len(means) > 1:
+        errors = means.std(axis=0, ddof=1) / len(means) ** 0.5
+        entries = [f"{mean:+.1f} ± {error:.1f}" for mean, error in zip(means.mean(axis=0), errors, strict=True)]
     return [variant, len(means), sum(map(len, by_task.values())), *entries]
 
 

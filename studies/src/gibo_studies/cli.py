@@ -20,7 +20,7 @@ def add_commands(commands: Any) -> None:
         description="Run a study of the paper: data, tables, figures. A second start continues where the first ended.",
     )
     study.set_defaults(run=_reproduce)
-    study.add_argument("study", metavar="STUDY", choices=STUDIES, help="one of %(choices)s")
+    study.add_argument("study", metavar="STUDY", choices=list(STUDIES), help="one of %(choices)s")
     study.add_argument("--out", type=Path, help="folder for the results (default: results/STUDY)")
     study.add_argument("--quick", action="store_true", help="run a small version, in less than a minute")
     study.add_argument("--dimensions", metavar="LIST", help="such as 4,8,12 (default: 4 to 36 by 4)")

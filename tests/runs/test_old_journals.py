@@ -88,7 +88,7 @@ def test_a_journal_of_version_1_takes_actions_from_the_first_write_on(tmp_path):
     with Journal.open(tmp_path) as journal:
         assert journal.actions() == []
         assert rows(tmp_path, "sqlite_master WHERE name = 'actions'") == []  # opening is not writing
-        with pytest.raises(InputError, match=r"remark\.text: expected a text, got int 3"):
+        with pytest.raises(InputError, match=r"remark\.text: expected str, got int 3"):
             journal.acted(("remark", {"text": 3}))
         assert journal.actions() == []
         journal.acted(("paused", {}), ("remark", {"text": "the oil is warm"}))

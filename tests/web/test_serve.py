@@ -140,8 +140,8 @@ def test_while_it_serves_others_read_the_run_and_are_told_at_once_who_holds_it(f
         with pytest.raises(InUseError, match=f"in use by process {os.getpid()}; .* through it .gibo serve"):
             manual.tell(folder, first["id"], 1.0, waiting=lambda: pytest.fail("it waits"))
         assert manual.status(folder).result.evaluations == 0
-    assert not (folder / KEPT).exists()
     manual.tell(folder, first["id"], 1.0)
+    assert not (folder / KEPT).exists()
     with ManualBench(folder) as again:
         assert again.tell({"id": first["id"], "value": 1.0})["recorded"] is False
 

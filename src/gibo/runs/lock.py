@@ -84,14 +84,9 @@ at_fork(after_in_child=_let_go)
 
 @contextmanager
 def folder_lock(folder: Path, patience: float = 0.0, waiting: Callable[[], None] | None = None) -> Iterator[None]:
-    """Hold a folder; if another process holds it, wait this many seconds and then raise with its process id.
+    """Hold a folder; if another process holds it, wait `patience` seconds and then raise with its process id.
 
-    Nobody waits for a process that keeps the folder, see `keep`.
-
-    Args:
-        folder: an existing folder.
-        patience: seconds to wait, at least 0.1.
-        waiting: called once if the wait is not short.
+    Nobody waits for a process that keeps the folder, see `keep`. `waiting` is called once if the wait is not short.
     """
     started = time.monotonic()
     while True:
@@ -108,12 +103,12 @@ def folder_lock(folder: Path, patience: float = 0.0, waiting: Callable[[], None]
                 waiting = None
             time.sleep(BUSY_PAUSE)
     _descriptors.add(descriptor)
-    _keep_no_longer(folder)  # a process that was killed
+    with suppress(OSError):
+        (folder / KEPT).unlink()  # of a process that has ended
     try:
         yield
     finally:
         if descriptor in _descriptors:  # not in a forked child that has closed it
-            _keep_no_longer(folder)
             _descriptors.remove(descriptor)
             _release(descriptor)
 
@@ -122,11 +117,6 @@ def keep(folder: Path) -> None:
     """Say that this process, which holds the folder, keeps it for long: others give up at once and say what to do."""
     with suppress(OSError):  # without the file they wait
         (folder / KEPT).touch()
-
-
-def _keep_no_longer(folder: Path) -> None:
-    with suppress(OSError):
-        (folder / KEPT).unlink()
 
 
 def is_held(folder: Path) -> bool:

@@ -13,10 +13,9 @@ A `Start` is a process that worked on the run. An `Action` is an action of a per
     undo                      {"id", "value", …}: an outcome that does not count any more
 
 These are rows of a journal, checked as all that comes from a file. Only with a correction or an undo do other rows
-change, and the action keeps what they were, and why. What came after the last queries were asked has had no consequence
-yet: it can be taken back, and a replay does the rest. An older value has had one: the queries and steps that followed
-stay as they were, and only what comes now knows better. That is so where the optimiser leaves memos, up to which a
-replay computes nothing again; one without them would have asked for other queries, so there an older value stays.
+change, and the action keeps what they were, and why. Values that were told after the last ask can be taken back. An
+older value can only be corrected, where the optimiser leaves memos: its queries and steps stay as they were, and the
+later ones use the new value. An optimiser without memos would compute other queries from it, so the old value stays.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gibo._checks import as_vector, describe, finite
+from gibo._checks import as_vector, describe, finite, instance, natural
 from gibo.errors import InputError, QueryError
 from gibo.outcome import EXTERNAL
 from gibo.runs.lock import is_held
@@ -86,11 +85,10 @@ class Action(NamedTuple):
 
 def checked_start(start: Start) -> Start:
     """The same, or an error."""
-    for at in (start.started, start.ended):
-        if at is not None:
-            _check_time(at)
+    _check_time(start.started)
+    _check_time(start.started if start.ended is None else start.ended)
     known = isinstance(start.options, dict) and isinstance(start.versions, dict) and isinstance(start.host, str)
-    if start.started is None or not known or not isinstance(start.reason, str | None):
+    if not known or not isinstance(start.reason, str | None):
         raise ValueError("not the record of a process")
     return start
 
@@ -115,26 +113,20 @@ def action(at: Any, after: Any, kind: Any, body: Any) -> Action:
     """An action from unchecked data; raises if they are wrong."""
     if kind not in BODIES:
         raise InputError(f"action: expected one of {', '.join(BODIES)}, got {describe(kind)}")
-    if not isinstance(body, dict):
-        raise InputError(f"{kind}: expected an object, got {describe(body)}")
+    instance(kind, body, dict, "an object")
     for name, wanted in BODIES[kind].items():
         found = body.get(name)
         if isinstance(found, bool) or not isinstance(found, (int, float) if wanted is float else wanted):
-            what = {int: "a whole number", float: "a number", str: "a text", list: "a list"}[wanted]
-            raise InputError(f"{kind}.{name}: expected {what}, got {describe(found)}")
+            raise InputError(f"{kind}.{name}: expected {wanted.__name__}, got {describe(found)}")
         if isinstance(found, str) and len(found) > LONGEST_TEXT:
             raise InputError(f"{kind}.{name}: expected at most {LONGEST_TEXT} characters, got {len(found)}")
-        if wanted is float:
-            finite(f"{kind}.{name}", found)
     try:
         size = len(json.dumps(body, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"{kind}: expected plain data, got {str(error)[:80]}") from None
     if size > LARGEST_ACTION:
         raise InputError(f"{kind}: expected at most {LARGEST_ACTION} characters as JSON, got {size}")
-    if isinstance(after, bool) or not isinstance(after, int) or after < 0:
-        raise InputError(f"{kind}: expected a number of evaluations, got {describe(after)}")
-    return Action(_check_time(at), after, kind, body)
+    return Action(_check_time(at), natural("after", after), kind, body)
 
 
 def safe_point(actions: Sequence[Action], naming: Naming) -> dict[str, float] | None:
@@ -203,7 +195,7 @@ def undo(store: Store, count: int, reason: str | None) -> list[int]:
     """Take back the last `count` outcomes in a transaction; returns their queries, the last one first."""
     rows = [EvaluationRow(*row) for row in store.rows("evaluations")]
     starts = (after for _, _, after, kind, _ in store.rows("actions") if kind == "start")
-    since = max([_asked(store, rows), *(after + 1 for after, _ in store.rows("moves")), *starts])
+    since = max([_asked(store), *(after + 1 for after, _ in store.rows("moves")), *starts])
     if count > len(rows) - since:
         free = len(rows) - since
         what = f"only the last {free} can be taken back" if free else "there is nothing to take back"
@@ -232,7 +224,7 @@ def correct(store: Store, query: int, value: float | None, failure: str | None, 
     row = next((row for row in rows if row.query == query), None)
     if row is None:
         raise QueryError(f"query {query} was not told yet; tell it without a correction")
-    since = _asked(store, rows)
+    since = _asked(store)
     if row.number < since:
         if json.loads(store.rows("batches")[-1][-1]).keys() == {AFTER}:
             raise QueryError(
@@ -256,15 +248,10 @@ def _outcome(row: EvaluationRow) -> dict[str, Any]:
     return {"value": row.value, "failure": row.failure and row.failure[:LONGEST_TEXT]}
 
 
-def _asked(store: Store, rows: list[EvaluationRow]) -> int:
+def _asked(store: Store) -> int:
     """The number of evaluations when the last batch was asked."""
     batches = store.rows("batches")
-    if not batches:
-        return 0
-    after = json.loads(batches[-1][-1])[AFTER]
-    if not isinstance(after, int) or not 0 <= after <= len(rows):
-        raise ValueError("a batch after evaluations that do not exist")
-    return after
+    return int(json.loads(batches[-1][-1])[AFTER]) if batches else 0
 
 
 def _forget_steps(store: Store, evaluations: int) -> None:

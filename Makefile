@@ -42,7 +42,7 @@ bench: .venv/installed-dev
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/parallel.py
 	$(BIN)/python benchmarks/policies.py
-	$(BIN)/python benchmarks/manual.py
+	$(BIN)/python benchmarks/asking.py
 	$(BIN)/python benchmarks/history.py
 	$(BIN)/python benchmarks/walks.py
 

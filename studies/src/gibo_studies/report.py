@@ -116,13 +116,11 @@ def record_of(cell: Mapping[str, Any], curve: Curve) -> Record:
 
 
 def spread(values: Array) -> dict[str, float]:
-    """Mean, standard deviation and median."""
     with np.errstate(invalid="ignore"):  # of infinite values there is no standard deviation
         return {"mean": float(values.mean()), "sd": float(values.std()), "median": float(np.median(values))}
 
 
 def spread_text(values: Array, digits: int) -> str:
-    """Mean ± standard deviation (median)."""
     mean, sd, median = (f"{value:.{digits}f}" for value in spread(values).values())
     return f"{mean} ± {sd} ({median})"
 

@@ -34,6 +34,8 @@ CANDIDATES = 300
 CHANGED = 20  # parameters of a candidate that differ from the centre, on average, at most
 WINDOW = 400  # of a region's values, because the time grows with the cube of it
 BETTER = 1e-3  # of the values' spread
+# Numbers of the region that a memo keeps.
+KEPT = ("start", "first", "centre", "length", "successes", "failures", "fitted", "champion")
 
 
 class TrustRegionBO(Optimizer):
@@ -207,14 +209,10 @@ class TrustRegionBO(Optimizer):
     # -- memo ---------------------------------------------------------------------------------------------------------
 
     def _memo(self) -> dict[str, Any]:
-        names = ("start", "first", "centre", "length", "successes", "failures", "fitted", "champion")
-        return {**self._surrogate.memo(), **{name: getattr(self, f"_{name}") for name in names}}
+        return {**self._surrogate.memo(), **{name: getattr(self, f"_{name}") for name in KEPT}}
 
     def _recall(self, memo: dict[str, Any]) -> None:
         self._surrogate = Surrogate.initial(STANDARD.resolve(self.d), self.scale).recall(memo)
-        self._start, self._length = np.array(memo["start"], dtype=np.float64), float(memo["length"])
-        self._first, self._fitted = int(memo["first"]), int(memo["fitted"])
-        self._successes, self._failures = int(memo["successes"]), int(memo["failures"])
-        self._centre = None if memo["centre"] is None else int(memo["centre"])
-        champion = memo["champion"]
-        self._champion = None if champion is None else (int(champion[0]), float(champion[1]))
+        for name in KEPT:
+            setattr(self, f"_{name}", memo[name])
+        self._start = np.array(memo["start"], dtype=np.float64)

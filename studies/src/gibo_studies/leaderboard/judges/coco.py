@@ -47,14 +47,15 @@ SKIPPED = 10_000  # noise that may be skipped, so that instances differ
 
 def tasks(suite: str) -> tuple[Task, ...]:
     """All functions of a suite, `bbob` or `bbob-noisy`, in all `DIMENSIONS`."""
-    functions = range(1, 25) if suite == "bbob" else range(101, 131)
-    return tuple(_task(Function(suite, number, d)) for d in DIMENSIONS for number in functions)
-
-
-def _task(function: Function) -> Task:
-    d = function.d
-    marks = tuple(factor * d for factor in LOOKS)
-    return Task(f"{function.suite} f{function.number} d{d}", np.zeros(d), SCALE, function, marks, bounds=(-5.0, 5.0))
+    numbers = range(1, 25) if suite == "bbob" else range(101, 131)
+    return tuple(
+        Task(
+            f"{suite} f{number} d{d}", np.zeros(d), SCALE, Function(suite, number, d),
+            tuple(factor * d for factor in LOOKS), bounds=(-5.0, 5.0),
+        )
+        for d in DIMENSIONS
+        for number in numbers
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -68,14 +69,10 @@ class Function:
     def __call__(self, number: int) -> Problem:
         instance = number + 1
         run = _Run(self, instance)
-        best = _bare(self._noise_free, self.d, instance)[1]
+        noise_free = self.number if self.suite == "bbob" else SAME_SEED[_first(self.number)]
+        best = _bare(noise_free, self.d, instance)[1]
         told_mean = None if self.suite == "bbob" else self._told_mean(run.truth, best)
         return Problem(run.evaluate, run.truth, -best, told_mean=told_mean, finish=run.finish, observe=run.observe)
-
-    @property
-    def _noise_free(self) -> int:
-        """The function of `bbob` with the same best value."""
-        return self.number if self.suite == "bbob" else SAME_SEED[_first(self.number)]
 
     def _told_mean(self, truth: Callable[[Array], float], best: float) -> Callable[[Array], float | None]:
         kind, moderate = self.number - _first(self.number), self.number <= LAST_MODERATE

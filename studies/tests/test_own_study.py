@@ -45,8 +45,8 @@ class Distances(CurveStudy):
     def definition(self) -> dict[str, Any]:
         return {name: value for name, value in super().definition().items() if name != "broken"}
 
-    def cells(self) -> list[dict[str, Any]]:
-        return [{"method": method, "trial": trial} for trial in range(self.trials) for method in self.methods]
+    def arms(self):
+        return [(method,) for method in self.methods]
 
     def run_cell(self, cell: Mapping[str, Any]) -> dict[str, Any]:
         if self.broken and cell["trial"] == 1:

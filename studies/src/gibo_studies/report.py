@@ -46,6 +46,14 @@ class CurveStudy(Study):
     columns: ClassVar[Columns]  # of all files
 
     @abstractmethod
+    def arms(self) -> list[Arm]:
+        """What is compared: entries of cells by the names in `columns`."""
+
+    def count(self, arm: Arm) -> int:
+        """Repetitions; the option ``trials``."""
+        return int(vars(self)["trials"])
+
+    @abstractmethod
     def grid(self, arm: Arm) -> Sequence[int]:
         """Where along an arm's curves the statistics are taken."""
 
@@ -67,10 +75,16 @@ class CurveStudy(Study):
         """The curve of a record; JSON has null for infinity."""
         return [(int(n), math.inf if value is None else float(value)) for n, value in record["curve"]]
 
+    def cells(self) -> list[dict[str, Any]]:
+        """Repetition by repetition, so that the time left can be told from the first ones."""
+        names, arms = (*self.columns.arm, self.columns.repeat), self.arms()
+        repetitions = range(max(map(self.count, arms)))
+        return [dict(zip(names, (*arm, i), strict=True)) for i in repetitions for arm in arms if i < self.count(arm)]
+
     def collect(self, records: Iterable[Record]) -> dict[Arm, list[Curve]]:
-        """The records' curves by arm, in the order of the study's cells."""
+        """The records' curves by arm."""
         columns = self.columns
-        curves: dict[Arm, list[Curve]] = {tuple(cell[name] for name in columns.arm): [] for cell in self.cells()}
+        curves: dict[Arm, list[Curve]] = {arm: [] for arm in self.arms()}
         for record in sorted(records, key=lambda record: int(record["cell"][columns.repeat])):
             curves[tuple(record["cell"][name] for name in columns.arm)].append(self.curve(record))
         return {arm: each for arm, each in curves.items() if each}

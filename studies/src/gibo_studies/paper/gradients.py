@@ -92,14 +92,11 @@ class GradientStudy(report.CurveStudy):
     def needs(self) -> tuple[str, ...]:
         return ("gymnasium",)
 
-    def cells(self) -> list[dict[str, Any]]:
-        return [
-            {"problem": problem, "M": M, "gradients": gradients, "trial": trial}
-            for trial in range(max(self.trials, self.functions))
-            for problem, (several, arms) in ARMS.items()
-            for M, gradients in itertools.product(several, arms)
-            if trial < (self.trials if problem == "lqr" else self.functions)
-        ]
+    def arms(self) -> list[report.Arm]:
+        return [(problem, *arm) for problem, numbers in ARMS.items() for arm in itertools.product(*numbers)]
+
+    def count(self, arm: report.Arm) -> int:
+        return self.trials if arm[0] == "lqr" else self.functions
 
     def run_cell(self, cell: Mapping[str, Any]) -> Record:
         """What was spent, and the relative cost or the regret then; None for an unstable gain."""

@@ -103,14 +103,9 @@ class GymStudy(report.CurveStudy):
         own = STUDIES[self.name][environment].marks[-1]
         return own if self.budget is None else min(own, self.budget)
 
-    def cells(self) -> list[dict[str, Any]]:
-        return [
-            {"environment": environment, "method": method, "trial": trial}
-            for trial in range(self.trials)
-            for environment, comparison in STUDIES[self.name].items()
-            for method in self.methods
-            if method in comparison.methods
-        ]
+    def arms(self) -> list[report.Arm]:
+        studied = STUDIES[self.name].items()
+        return [(environment, name) for environment, each in studied for name in self.methods if name in each.methods]
 
     def run_cell(self, cell: Mapping[str, Any]) -> Record:
         """Episodes spent, and the return of one more of the iterate then."""

@@ -146,8 +146,8 @@ class LQRStudy(report.CurveStudy):
     def known_methods(self) -> Collection[str]:
         return METHODS
 
-    def cells(self) -> list[dict[str, Any]]:
-        return [{"method": method, "trial": trial} for trial in range(self.trials) for method in self.methods]
+    def arms(self) -> list[report.Arm]:
+        return [(method,) for method in self.methods]
 
     def run_cell(self, cell: Mapping[str, Any]) -> Record:
         """The trial's curve: steps of the environment, and the relative cost then; None for an unstable gain."""

@@ -154,14 +154,11 @@ class SyntheticStudy(report.CurveStudy):
     def needs(self) -> tuple[str, ...]:
         return ("cma",) if "CMA-ES" in STUDIES[self.name] else ()
 
-    def cells(self) -> list[dict[str, Any]]:
-        """Function by function, so that the time left can be told from the first ones."""
-        return [
-            {"method": method, "d": d, "function": i}
-            for i in range(self.functions)
-            for d in self.dimensions
-            for method in self.methods
-        ]
+    def arms(self) -> list[report.Arm]:
+        return [(method, d) for d in self.dimensions for method in self.methods]
+
+    def count(self, arm: report.Arm) -> int:
+        return self.functions
 
     def run_cell(self, cell: Mapping[str, Any]) -> Record:
         """The lowest regret so far after each evaluation, rounded to 6 digits."""

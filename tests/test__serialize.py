@@ -45,9 +45,6 @@ def test_kernels_and_actions_come_back(value):
     assert through_json(from_plain(through_json(value))) == through_json(value)
 
 
-# -- what comes from elsewhere ----------------------------------------------------------------------------------------
-
-
 @dataclass
 class Stranger:
     x: int = 1

@@ -132,14 +132,8 @@ def test_without_a_budget_it_is_that_of_the_preset_or_300(tmp_path, monkeypatch,
         (["CartPole-v1", "--set", "M"], "NAME=VALUE"),
         (["CartPole-v1", "--set", "N=8"], "'N'"),
         (["CartPole-v1", "--method", "ars", "--set", "steps=1"], "'steps'"),
-        (
-            ["CartPole-v1", "--preset", "papre"],
-            "--preset: expected one of 'paper', ",
-        ),
-        (
-            ["CartPole-v1", "--preset", "paper", "--method", "cma-es"],
-            "--preset paper: expected one of ",
-        ),
+        (["CartPole-v1", "--preset", "papre"], "--preset: expected one of 'paper', "),
+        (["CartPole-v1", "--preset", "paper", "--method", "cma-es"], "--preset paper: expected one of "),
     ],
 )
 def test_a_mistake_is_one_line_and_nothing_is_left_behind(tmp_path, monkeypatch, capsys, words, message):

@@ -22,9 +22,6 @@ EACH = [
 ALL = Parameters(**{f"p{i}": p for i, p in enumerate(EACH)})
 
 
-# -- round trips ------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("share", [-0.5, 0.0, 0.1, 1 / 3, 0.5, 0.987, 1.0, 1.5])
 def test_a_vector_becomes_values_that_lead_back_to_where_they_are_evaluated(share):
     ranges = [(p.inner_start, p.inner_scale) if p.kind == "free" else (p.inner_lower, p.inner_upper) for p in EACH]
@@ -46,9 +43,6 @@ def test_the_ends_and_the_start_are_exact():
 
 def test_saved_and_loaded_they_are_the_same():
     assert Parameters.from_plain(json.loads(json.dumps(ALL.to_plain()))) == ALL
-
-
-# -- what they mean ---------------------------------------------------------------------------------------------------
 
 
 def test_without_a_scale_it_is_a_share_of_the_range_but_at_least_one_step():
@@ -76,9 +70,6 @@ def test_whole_numbers_are_rounded_to_the_nearest():
     assert parameters.to_values([3.6, math.log(99.7)]) == {"n": 4, "m": 100}
     np.testing.assert_allclose(parameters.rounded([3.6, math.log(99.7)]), [4.0, math.log(100)])
     assert parameters.to_values([-7.0, 99.0]) == {"n": 1, "m": 1000}
-
-
-# -- files ------------------------------------------------------------------------------------------------------------
 
 
 def test_read_from_toml(tmp_path):
@@ -110,9 +101,6 @@ def test_a_file_that_cannot_be_read_is_refused_by_its_name(tmp_path, text, messa
     with pytest.raises(InputError, match=message) as caught:
         Parameters.from_toml(path)
     assert str(path) in str(caught.value)
-
-
-# -- refusals ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

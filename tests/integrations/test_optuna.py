@@ -36,9 +36,6 @@ def queries(study):
     return [t for t in study.trials if QUERY_KEY in t.system_attrs]
 
 
-# -- the search -------------------------------------------------------------------------------------------------------
-
-
 def test_maximising_is_minimising_with_the_other_sign():
     low, high = make(trials=25), make(lambda trial: -smooth(trial), trials=25, direction="maximize")
     assert [t.params for t in low.trials] == [t.params for t in high.trials]
@@ -84,9 +81,6 @@ def test_the_recommendation_is_the_models_and_not_the_luckiest_trial():
     assert np.abs(found - OPTIMUM).max() < 1.0
     assert abs(value) < 0.5
     assert study.best_value < value
-
-
-# -- what a study may hold --------------------------------------------------------------------------------------------
 
 
 def test_a_trial_enqueued_in_between_counts_as_a_value_from_elsewhere_and_takes_no_query():
@@ -168,9 +162,6 @@ def test_ask_and_tell_and_a_pickled_sampler():
         trial = study.ask()
         study.tell(trial, smooth(trial))
     assert [t.params for t in study.trials] == [t.params for t in make(trials=12).trials]
-
-
-# -- several at once --------------------------------------------------------------------------------------------------
 
 
 def test_two_threads_share_one_search():

@@ -12,8 +12,6 @@ from tiny_environments import Drift, Scripted
 from gibo import InputError, MissingExtraError, NumericalError
 from gibo.policies import Affine, ContinuousActions, DiscreteActions, Policy, Statistics, Task, rollout
 
-# -- how it is made ----------------------------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize(
     ("name", "words"),
@@ -31,11 +29,7 @@ def test_an_unknown_id_is_refused_in_one_line(name, words):
     ("library", "extra", "error"),
     [
         ("box2d", "box2d", gymnasium.error.DependencyNotInstalled("Box2D is not installed,\nrun `pip install`")),
-        (
-            "mujoco",
-            "mujoco",
-            gymnasium.error.DependencyNotInstalled("MuJoCo is not installed, run this"),
-        ),
+        ("mujoco", "mujoco", gymnasium.error.DependencyNotInstalled("MuJoCo is not installed, run this")),
         ("imageio", "mujoco", ModuleNotFoundError("No module named 'imageio'", name="imageio")),
     ],
 )
@@ -80,9 +74,6 @@ def test_other_spaces_are_refused_by_name(given, words):
 def test_what_a_function_makes_must_be_one_environment(made):
     with pytest.raises(InputError, match=r"^environment: expected one environment of Gymnasium, got"):
         Task(made)
-
-
-# -- an episode --------------------------------------------------------------------------------------------------------
 
 
 def drift_policy(seed=0):

@@ -44,8 +44,6 @@ def assert_alike(policy, found, precision):
         np.testing.assert_allclose(found, expected, rtol=1e-4 if single else 1e-11, atol=1e-4 if single else 1e-11)
 
 
-# -- C ----------------------------------------------------------------------------------------------------------------
-
 COMPILERS = {"c": shutil.which("cc") or shutil.which("gcc"), "c++": shutil.which("c++") or shutil.which("g++")}
 
 
@@ -97,9 +95,6 @@ def test_constants_keep_all_digits_and_are_never_ints():
     assert "{0.333333343f, 9.99999978e+21f, 5.0f}" in to_c(policy, precision="float")
 
 
-# -- ONNX -------------------------------------------------------------------------------------------------------------
-
-
 def engine(model):
     """ONNX Runtime where it is, else ONNX's own slow interpreter."""
     try:
@@ -125,9 +120,6 @@ def test_the_onnx_file_acts_as_ours(net, actions, normalization, shape, precisio
     assert found.shape == expected.shape
     assert found.dtype == expected.dtype
     assert_alike(policy, found, precision)
-
-
-# -- refusals ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

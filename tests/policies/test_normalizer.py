@@ -83,8 +83,6 @@ def test_an_observation_without_statistics_is_a_numerical_error(bad):
         collector.statistics()
 
 
-# -- re-expression ----------------------------------------------------------------------------------------------------
-
 NETS = [Affine(3, 2), MLP(3, 2, (5,)), MLP(3, 2, (4, 6), "relu"), Affine(3, 1)]
 OLD = Normalization([0.5, -1.0, 3.0], [0.7, 2.0, 1.0])
 NEW = Normalization([-0.3, 4.0, 3.5], [1.9, 0.4, 1.0])

@@ -114,9 +114,6 @@ def test_what_does_not_fit_together_is_refused(make, words):
         make()
 
 
-# -- architectures ----------------------------------------------------------------------------------------------------
-
-
 def test_the_layout_in_numbers():
     ((W, b),) = Affine(2, 3).layers([1, 2, 3, 4, 5, 6, 7, 8, 9])
     assert (W.tolist(), b.tolist()) == ([[1, 2], [3, 4], [5, 6]], [7, 8, 9])
@@ -141,9 +138,6 @@ def test_the_start_is_scaled_by_the_inputs_and_given_by_its_seed():
     assert first.std() == pytest.approx(1 / 10, rel=0.02)
     assert second.std() == pytest.approx(1 / 20, rel=0.02)
     assert not np.array_equal(net.initial(seed=3), net.initial(seed=4))
-
-
-# -- files ------------------------------------------------------------------------------------------------------------
 
 
 def test_loading_needs_no_gymnasium(tmp_path):

@@ -24,9 +24,6 @@ def some_thetas(task, n=4):
     return np.random.default_rng(5).standard_normal((n, task.d))
 
 
-# -- as an objective --------------------------------------------------------------------------------------------------
-
-
 def test_the_value_is_the_mean_shaped_return_and_info_says_the_rest():
     settings = {"reward_shift": 0.25, "reward_scale": 2.0}
     with Task(Drift, episodes=3, normalize_states=True, **settings) as task:
@@ -87,9 +84,6 @@ def test_noise_on_actions_is_a_share_of_half_their_range_while_searching_alone(h
     rng = np.random.default_rng(np.random.SeedSequence((3, 0, 2)))
     drawn = np.array([sd * rng.standard_normal(2) for _ in noisy])
     np.testing.assert_array_equal(noisy, np.clip(drawn, -high, high))
-
-
-# -- the same again ---------------------------------------------------------------------------------------------------
 
 
 SHORT = {"length": 4, "noise": 0.0}
@@ -166,9 +160,6 @@ def test_one_environment_cannot_run_two_episodes_at_once():
     task(task.x0())  # it is free again
 
 
-# -- environments -----------------------------------------------------------------------------------------------------
-
-
 def test_one_environment_is_made_and_used_again_until_it_is_closed():
     made = []
     task = Task(lambda: made.append(Drift()) or made[-1])
@@ -204,9 +195,6 @@ def test_a_given_environment_is_not_sent_elsewhere():
         pickle.dumps(Task(Drift()))
     with pytest.raises(InputError, match="cannot create another"):
         Task(Drift()).make()
-
-
-# -- mistakes ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -14,15 +14,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import (
-    as_flag,
-    finite,
-    has_methods,
-    instance,
-    natural,
-    positive,
-    positive_int,
-)
+from gibo._checks import as_flag, finite, has_methods, instance, natural, positive, positive_int
 from gibo._linalg import Array, single_thread
 from gibo.errors import InputError
 from gibo.outcome import Outcome

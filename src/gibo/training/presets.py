@@ -53,10 +53,7 @@ _HOPPER = Training(
 _ARS_CARTPOLE = replace(_CARTPOLE, method="ars", options={"step_size": 0.025, "noise": 0.02, "directions": 8, "top": 4})
 _ARS_SWIMMER = replace(_SWIMMER, method="ars", options={"step_size": 0.02, "noise": 0.01, "directions": 1})
 _ARS_HOPPER = replace(
-    _HOPPER,
-    method="ars",
-    options={"step_size": 0.01, "noise": 0.025, "directions": 8, "top": 4},
-    reexpressed="off",
+    _HOPPER, method="ars", options={"step_size": 0.01, "noise": 0.025, "directions": 8, "top": 4}, reexpressed="off"
 )
 
 

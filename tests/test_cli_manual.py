@@ -131,15 +131,11 @@ def test_python_continues_what_the_command_line_began_and_the_other_way_round(be
 def test_options_of_init_are_those_of_the_run(tmp_path, capsys):
     run = tmp_path / "run"
     words = ["--scale", "0.1,0.2", "--x0=-0.5,0.5", "--lower=-1", "--upper", "1", "--method", "cma-es", "--seed", "3"]
-    text_of(capsys, "init", run, "--dim", 2, "--minimize", *words, "--budget", 30, "--target", 9)
-    assert asked(run, capsys)
+    text_of(capsys, "init", run, "--dim", 2, "--minimize", *words)
     with Journal.read(run) as journal:
         spec = journal.spec()
-    assert (spec.optimizer, spec.sign, spec.arguments["scale"], spec.arguments["seed"]) == ("CMAES", -1, [0.1, 0.2], 3)
-    assert spec.arguments["x0"] == [-0.5, 0.5]
-    assert (spec.arguments["bounds"]["lb"], spec.arguments["bounds"]["ub"]) == ([-1.0, -1.0], [1.0, 1.0])
-    result = gibo.resume(run, lambda x: float(((x - 1.0) ** 2).sum()))
-    assert result.status is gibo.Status.TARGET_REACHED
+    expected = gibo.CMAES([-0.5, 0.5], scale=[0.1, 0.2], bounds=([-1.0] * 2, [1.0] * 2), seed=3)
+    assert (spec.optimizer, spec.sign, spec.arguments) == ("CMAES", -1, expected.arguments())
 
 
 # -- log scales and whole numbers -------------------------------------------------------------------------------------
@@ -220,19 +216,14 @@ def test_an_aborted_run_says_what_to_set(machine, capsys):
     [
         (["ak", "RUN"], "invalid choice: 'ak' (choose from"),
         (["tell", "RUN", "0", "1.5", "--noize=3"], "unrecognized arguments: --noize=3"),
-        (["ask", "RUN", "more"], "unrecognized arguments: more"),
         (["tell", "RUN", "99", "1.0"], "pending: 0, 1, 2"),
         (["tell", "RUN", "1", "abc"], "--failed REASON"),
-        (["tell", "RUN", "1"], "--failed REASON"),
         (["tell", "RUN", "1", "2.0", "--failed"], "--failed"),
         (["tell", "RUN", "one", "2.0"], "ID"),
-        (["tell", "RUN", "1_0", "2.0"], "ID"),
-        (["tell", "RUN", "1", "1_5"], "expected a number"),
         (["export", "RUN", "--out", "x.xlsx"], ".csv, .json, .parquet"),
         (["best", "RUN"], "no evaluation has a value yet"),
         (["init", "RUN", "--dim", "2", "--minimize"], "there is already a run"),
         (["ask", "nowhere"], "there is no run"),
-        (["export", "nowhere"], "there is no run"),
     ],
 )
 def test_a_mistake_is_one_line_with_a_hint_and_changes_nothing(words, hint, bench, capsys, tmp_path, monkeypatch):
@@ -248,15 +239,11 @@ def test_a_mistake_is_one_line_with_a_hint_and_changes_nothing(words, hint, benc
     ("words", "message"),
     [
         ([], "--dim N"),
-        (["--dim", "0"], "--dim"),
         (["--dim", "27648"], "at most 5000 parameters, got 27648"),
         (["--dim", "3", "--scale", "1,2"], "--scale"),
         (["--dim", "3", "--x0", "a"], "--x0"),
         (["--dim", "1", "--method", "magic"], "method"),
-        (["--dim", "1", "--method", "vanilla-bo"], "finite bounds"),
-        (["--dim", "1", "--budget", "0"], "budget"),
         (["--dim", "1", "--parameters", "x.toml"], "--dim"),
-        (["--parameters", "nothing.toml"], "nothing.toml"),
     ],
 )
 def test_wrong_arguments_of_init(words, message, tmp_path, capsys, monkeypatch):
@@ -271,15 +258,10 @@ def test_wrong_arguments_of_init(words, message, tmp_path, capsys, monkeypatch):
         ("", "[parameters.NAME]"),
         ("x = ", "TOML"),
         ("colour = 1\n[parameters.a]\nstart = 1", "'colour'"),
-        ("minimize = true\n[parameters.a]\nstart = 1", "minimize"),
-        ("[parameters]\na = 3", "parameters.a"),
         ("[parameters.a]\nscale = 1", "start"),
         ("[parameters.a]\nstart = 1\nstep = 1", "'step'"),
-        ("[parameters.a]\nstart = '1'", "parameters.a.start"),
-        ("[parameters.a]\nstart = 9\nupper = 1", "bounds"),
         ("seed = 'x'\n[parameters.a]\nstart = 1", "seed"),
         ("[parameters.a]\nstart = 1\n[settings]\nMM = 1", "'MM'"),
-        ("[parameters.a]\nstart = 1\n[settings]\nM = 0", "M: expected"),
         ("method = 'ars'\n[parameters.a]\nstart = 1\n[settings]\nM = 2", "settings"),
     ],
 )

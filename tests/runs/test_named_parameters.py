@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 
 import gibo
@@ -29,13 +28,6 @@ def test_the_objective_is_called_by_keyword_and_the_result_has_names():
 def test_an_objective_without_such_keywords_gets_a_dictionary():
     result = gibo.minimize(lambda values: loss(**values), parameters=PARAMETERS, budget=12)
     assert result.history.x.tolist() == gibo.minimize(loss, parameters=PARAMETERS, budget=12).history.x.tolist()
-
-
-def test_seed_and_kind_are_handed_on():
-    kinds = []
-    gibo.maximize(lambda seed, kind, **values: kinds.append((kind, seed)) or 0.0, parameters=PARAMETERS, budget=2)
-    assert kinds[0][0] == "iterate"
-    assert kinds[0][1] != kinds[1][1]
 
 
 def test_whole_numbers_are_modelled_where_they_are_evaluated(tmp_path):
@@ -65,23 +57,6 @@ def test_whole_numbers_are_modelled_where_they_are_evaluated(tmp_path):
 def test_a_slip_in_the_program_is_an_error_before_anything_is_spent(call, text):
     with pytest.raises(InputError, match=text):
         call()
-
-
-def test_after_such_a_slip_the_same_call_goes_on_with_what_is_right(tmp_path):
-    with pytest.raises(InputError, match="got None"):
-        gibo.maximize(lambda x: None, [0.0, 0.0], budget=3, journal=tmp_path)
-    assert gibo.maximize(lambda x: float(x.sum()), [0.0, 0.0], budget=3, journal=tmp_path).evaluations == 3
-
-
-def test_an_error_of_a_callback_is_shown_whole():
-    with pytest.warns(UserWarning, match="(?s)the callback raised:.*in slip.*ZeroDivisionError"):
-        result = gibo.maximize(lambda x: 1.0, np.zeros(2), budget=9, callback=slip)
-    assert result.status is gibo.runs.result.Status.ERROR
-    assert result.evaluations == 3  # the first iteration
-
-
-def slip(result):
-    return 1 / 0
 
 
 def test_a_second_start_with_other_parameters_says_so_in_the_users_units(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 import gibo
 from gibo import ARS, GIBO, InputError, Journal, Limits, Settings
 from gibo.cli import main
-from gibo.optimizers.log import Asked, Started
+from gibo.optimizers.log import Started
 from gibo.runs import manual
 from gibo.runs.control import held_here
 from gibo.runs.manual import abort, start_at
@@ -57,26 +57,6 @@ def test_before_the_first_query_it_replaces_x0(bench):
     assert optimizer.x0.tolist() == optimizer.ask()[0].x.tolist() == ELSEWHERE
     go_on_from(bench, *ELSEWHERE)
     assert manual.ask(bench).queries[0].x.tolist() == ELSEWHERE
-
-
-@pytest.mark.parametrize("moment", range(4))
-def test_a_saved_one_goes_on_bit_for_bit(moment):
-    one = climbing(6)
-    one.start_at(ELSEWHERE)
-    if moment:
-        one.ask()
-    told(one, [0, 0, 2, 7][moment])
-    if moment == 3:
-        one.start_at(X0)
-        one.start_at([0.1, 0.1])
-    again = GIBO.from_state(snapshot(one))
-    assert snapshot(again) == snapshot(one)
-    computed = GIBO(X0, scale=0.3)
-    events = one.log.events
-    computed.replay([Asked(each.queries, None) if isinstance(each, Asked) else each for each in events])
-    for optimizer in (one, again, computed):
-        told(optimizer, 5)
-    assert snapshot(again) == snapshot(one) == snapshot(computed)
 
 
 def test_a_careful_search_looks_at_the_new_start_first():

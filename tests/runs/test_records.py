@@ -1,17 +1,14 @@
 """Values that are taken back or corrected: the run goes on as if they had been right, and the journal keeps both."""
 
-import os
 import shutil
-import signal
 
 import numpy as np
 import pytest
-from run_helpers import content, forked, told_in
+from run_helpers import content, told_in
 
 import gibo
 from gibo import InputError, Journal, QueryError
 from gibo.outcome import Evaluation
-from gibo.runs import records
 from gibo.runs.manual import Description, ask, correct, create, status, tell, tell_elsewhere, undo
 from gibo.runs.session import Session
 
@@ -156,29 +153,3 @@ def test_failures_become_values_and_values_failures_in_an_open_iteration(tmp_pat
         {"value": None, "failure": "the belt slipped"},
         {"value": 1.0, "failure": None},
     ]
-
-
-def killed_while(folder, amend_run, monkeypatch):
-    """A process that dies in the middle of the transaction."""
-
-    def die():
-        monkeypatch.setattr(records, "_forget_steps", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
-        amend_run(folder)
-
-    process = forked(die)
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
-
-
-@pytest.mark.parametrize("amend_run", [lambda f: undo(f, 2), lambda f: correct(f, 4, WRONG, reason="typed")])
-def test_a_kill_leaves_all_of_it_or_nothing(amend_run, tmp_path, monkeypatch):
-    run = begin(tmp_path)
-    iterations(run, 1)
-    for query in ask(run).queries:
-        tell(run, query.id, value_of(query))
-    before = content(run)
-    killed_while(run, amend_run, monkeypatch)
-    assert content(run) == before
-    amend_run(run)
-    assert content(run) != before
-    iterations(run, 2)

@@ -126,26 +126,6 @@ def test_a_saved_or_repeated_one_is_the_same_at_any_time(make, seed, bounds):
     assert not isinstance(optimizer, GIBO) or {Stepped, Proceeded, Started} <= kinds
 
 
-@every_optimizer
-def test_a_point_told_before_the_last_value_of_a_batch_is_known_to_the_update_that_follows(make):
-    before, after = make(X0, seed=1), make(X0, seed=1)
-    for optimizer in (before, after):
-        advance(optimizer, 2)
-    *others, last = before.ask()
-    after.ask()
-    for optimizer in (before, after):
-        for query in others:
-            optimizer.tell(query, noisy(query))
-    before.tell([0.2] * D, 2.0)
-    before.tell(last, noisy(last))
-    after.tell(last, noisy(last))
-    after.tell([0.2] * D, 2.0)
-    for optimizer in (before, after):
-        again = Optimizer.from_state(snapshot(optimizer))
-        assert view(again) == view(optimizer)
-        same_from_here_on(again, optimizer)
-
-
 # -- events that cannot be --------------------------------------------------------------------------------------------
 
 

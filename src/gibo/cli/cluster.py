@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gibo.errors import InputError, missing_extra
@@ -62,9 +61,6 @@ def _security(files: dict[str, str | None]) -> Any:
     given = {}
     if files["ca"] is not None:
         given = {"tls_ca_file": files["ca"], "tls_client_cert": files["cert"], "tls_client_key": files["key"]}
-        for name, file in files.items():
-            if not Path(str(file)).is_file():
-                raise InputError(f"--dask-{name}: there is no file {file}")
     security: Any = Security(require_encryption=True, **given)  # type: ignore[no-untyped-call]
     try:
         context = security.get_connection_args("client")["ssl_context"]

@@ -26,18 +26,15 @@ RECENT = 50  # last evaluations whose failures are counted
 FAILING_SHARE = 0.3  # of the last evaluations
 UNSURE_ASCENT = 0.6  # probability of ascent; a guess has 0.5
 LENGTHSCALE_RATIO = 4.0  # ratio of the fitted lengthscales to those expected from the scale
-# Standard deviations of the noise. The figures come from −‖x − 1‖² from 0 with noise 0.03, 4 and 12 parameters and 60
-# to 120 values, and from noise alone.
-CLEAR_SIGNAL = 1.5  # of the signal: above it, lengthscales are reliable
-VISIBLE_CHANGE = 2.0  # of the value within one scale: above 13 with a scale of 0.3, below 0.6 with a scale of 0.01
-FAINT_SIGNAL = 1.0  # of the signal: from the fifth step on, below it with noise alone and above it on hills
-# The net length of a walk as a share of its path, and the mean cosine between successive steps. On the same functions
-# (3 seeds, `Settings(scale_search=False)`): a share of 0.22 to 0.37 with a scale of 0.3; 0.57 to 0.97 with 0.03; 0.05
-# to 0.08 and cosines of −0.46 to −0.69 with 3. Some walks with too small a scale had 0.27; they get no advice.
+# The signal in standard deviations of the noise, from −‖x − 1‖² with noise 0.03 and from noise alone.
+CLEAR_SIGNAL = 1.5  # above it, lengthscales are reliable
+VISIBLE_CHANGE = 2.0  # of the value within one scale
+FAINT_SIGNAL = 1.0  # from the fifth step on, below it with noise alone
+# The net length of a walk as a share of its path, and the mean cosine between successive steps.
 MARCHING, JUMPING, OPPOSED = 0.55, 0.1, -0.4
 LONG_MARCH = 5.0  # scales per parameter; every search marches at the beginning
 LEAST_STEPS = 6
-# Standard errors of a trend in time. In 12 runs of 100 values: at most 2 on still hills, 7 and more on moving hills.
+# Standard errors of a trend in time; at most 2 on still hills, 7 and more on moving ones.
 DRIFT = 4.0
 LEAST_ALIKE = 3  # equal values that are no coincidence
 

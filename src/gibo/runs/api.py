@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -20,7 +21,7 @@ from gibo.parameters import Parameters
 from gibo.runs.fingerprint import fingerprint
 from gibo.runs.journal import Journal
 from gibo.runs.loop import Interrupts, Loop
-from gibo.runs.options import REMEMBERED, OptionNames, RunOptions, like, takes_options
+from gibo.runs.options import REMEMBERED, OptionNames, RunOptions, takes_options
 from gibo.runs.pools import Futures, InProcess, Objective, Pool, prepared
 from gibo.runs.progress import progress_bar
 from gibo.runs.result import Result, Status
@@ -100,8 +101,7 @@ def maximize(
     return run(optimizer, objective, budget=budget, **options)
 
 
-@like(maximize)
-def minimize(*args: Any, **options: Any) -> Result:
+def minimize(objective: Objective, x0: npt.ArrayLike | None = None, *, budget: int, **options: Any) -> Result:
     """Minimise: `maximize` with the opposite sign. All values keep the objective's sign.
 
     Example:
@@ -109,7 +109,10 @@ def minimize(*args: Any, **options: Any) -> Result:
         >>> gibo.minimize(lambda x: ((x - 1.0) ** 2).sum(), [0.0, 0.0], budget=60, scale=0.3).value < 0.1
         True
     """
-    return maximize(*args, **{"sign": -1.0, **options})
+    return maximize(objective, x0, budget=budget, **{"sign": -1.0, **options})
+
+
+minimize.__signature__ = inspect.signature(maximize)  # type: ignore[attr-defined]
 
 
 @takes_options

@@ -36,9 +36,6 @@ class Curve(NamedTuple):
     spent: int
 
 
-NO_CURVE = Curve(False, [], [], 0)
-
-
 def learning_curve(queries: Iterable[Row], sign: float) -> Curve:
     """The curve of a run's queries, in the order of their ids; the sign is 1 if large values are good, else −1."""
     rows = [(n, row) for n, row in enumerate(queries, start=1) if row.kind != SIMULATED]

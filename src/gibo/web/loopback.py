@@ -122,7 +122,7 @@ class LoopbackServer(ThreadingHTTPServer):
         return self.address if self.token is None else f"{self.address}/#token={self.token}"
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        self.expect_request(request)
+        self.expect_request(request, PATIENCE)
         with self._lock:
             if len(self._due) > MOST_CONNECTIONS:
                 self._cut(min(self._due, key=self._due.__getitem__))
@@ -139,15 +139,10 @@ class LoopbackServer(ThreadingHTTPServer):
             for connection in [each for each, due in self._due.items() if due < time.monotonic()]:
                 self._cut(connection)
 
-    def expect_request(self, connection: socket.socket) -> None:
-        """From now on this connection's client has `PATIENCE` to send a request."""
+    def expect_request(self, connection: socket.socket, within: float) -> None:
+        """From now on this connection's client has so many seconds to send a request; for ever once it is here."""
         with self._lock:
-            self._due[connection] = time.monotonic() + PATIENCE
-
-    def has_request(self, connection: socket.socket) -> None:
-        """This connection's request is here: now it is our turn."""
-        with self._lock:
-            self._due[connection] = math.inf
+            self._due[connection] = time.monotonic() + within
 
     def _cut(self, connection: socket.socket) -> None:
         del self._due[connection]
@@ -174,7 +169,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
     server: LoopbackServer
 
     def handle_one_request(self) -> None:
-        self.server.expect_request(self.connection)
+        self.server.expect_request(self.connection, PATIENCE)
         super().handle_one_request()
 
     def do_GET(self) -> None:
@@ -206,7 +201,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
                 known = ", ".join(f"{m} {path}" for m, path in self.routes)
                 raise Refusal(HTTPStatus.NOT_FOUND, f"no such address; expected one of: {known}")
             if method == "GET":
-                self.server.has_request(self.connection)
+                self.server.expect_request(self.connection, math.inf)
             found = self.respond(name)
             if found is not None:
                 self.send_json(found)
@@ -265,7 +260,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         if kind != "application/json":  # a page of another site could send other types without a preflight request
             raise Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Content-Type: expected application/json")
         data = self.rfile.read(length)
-        self.server.has_request(self.connection)
+        self.server.expect_request(self.connection, math.inf)
         self.left = 0
         if len(data) < length:
             raise Refusal(HTTPStatus.BAD_REQUEST, f"expected {length} bytes, got {len(data)}")
@@ -276,7 +271,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         if not self.left and "Transfer-Encoding" not in self.headers:
             return
         self.close_connection = True
-        self.server.expect_request(self.connection)
+        self.server.expect_request(self.connection, PATIENCE)
         with suppress(OSError):
             self.wfile.flush()
             left = min(self.left, DRAINED)

@@ -16,7 +16,6 @@ import re
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ import numpy as np
 
 from gibo._checks import as_path
 from gibo.errors import GiboError, InputError
-from gibo.runs.curves import NO_CURVE, Curve, Points, Row, learning_curve
+from gibo.runs.curves import Points, Row, learning_curve
 from gibo.runs.journal import has_journal
 from gibo.runs.store import FILE
 from gibo.web.snapshot import FORMAT, Reader
@@ -33,36 +32,44 @@ DEPTH = 3  # folders below the given one
 MOST_POINTS = 400  # points of a curve
 
 
-@dataclass
 class _Trial:
-    """What is known of a trial since it was read last."""
+    """A trial as it was read last.
 
-    name: str
-    reader: Reader
-    version: tuple[int, ...] = (0, 0, 0)
-    curve: Curve = NO_CURVE
-    facts: dict[str, Any] = field(default_factory=dict)
+    Attributes:
+        points: its learning curve, over the episodes spent where it is a training.
+        of_iterates: whether these are values of iterates alone.
+        data: all that the page gets of it.
+    """
+
+    def __init__(self, name: str, reader: Reader) -> None:
+        self.name, self.reader = name, reader
+        self._version: tuple[int, ...] = ()
+        self.points: Points = []
+        self.of_iterates = False
+        self.data: dict[str, Any] = {}
 
     def update(self) -> None:
         """Read it again if something is new."""
         version = self.reader.version()
-        if version != self.version:
-            rows = self.reader.all(
-                "SELECT q.iteration, q.kind, e.query IS NOT NULL, CASE WHEN e.failure IS NULL THEN "
-                "coalesce(json_extract(e.info, '$.return'), e.value) END FROM queries q "
-                "LEFT JOIN evaluations e ON e.query = q.id ORDER BY q.id"
-            )
-            curve = learning_curve((Row(*row) for row in rows), self.reader.spec.sign)
-            self.version, self.curve = version, curve
-        elif self.facts.get("state") != "running":
+        if version == self._version and self.data["state"] != "running":
             return
-        best = self.curve.best[-1][1] if self.curve.best else None
-        self.facts = {**self.reader.standing(), "best_seen": best}
-
-    def drawn(self, points: Points) -> Points:
-        """Over the episodes spent, where it is a training."""
+        rows = self.reader.all(
+            "SELECT q.iteration, q.kind, e.query IS NOT NULL, CASE WHEN e.failure IS NULL THEN "
+            "coalesce(json_extract(e.info, '$.return'), e.value) END FROM queries q "
+            "LEFT JOIN evaluations e ON e.query = q.id ORDER BY q.id"
+        )
+        curve = learning_curve((Row(*row) for row in rows), self.reader.spec.sign)
         per = int((self.reader.spec.training or {}).get("episodes", 1))
-        return [(per * n, value) for n, value in points]
+        best = [*curve.best, *((curve.spent, value) for _, value in curve.best[-1:])]  # up to now
+        self._version, self.of_iterates = version, curve.of_iterates
+        self.points = [(per * n, value) for n, value in curve.points]
+        self.data = {
+            "name": self.name,
+            **self.reader.standing(),
+            "best_seen": best[-1][1] if best else None,
+            "curve": _columns(self.points),
+            "best": _columns([(per * n, value) for n, value in best]),
+        }
 
 
 class Trials:
@@ -152,23 +159,10 @@ def _grouped(trials: list[_Trial]) -> dict[str, list[_Trial]]:
 def _group(name: str, trials: list[_Trial]) -> dict[str, Any]:
     return {
         "name": "" if name == "." else name,
-        "of_iterates": any(trial.curve.of_iterates for trial in trials),
-        "band": _band([trial.drawn(trial.curve.points) for trial in trials if trial.curve.points]),
-        "trials": [
-            {
-                "name": trial.name,
-                **trial.facts,
-                "curve": _columns(trial.drawn(trial.curve.points)),
-                "best": _columns(trial.drawn(_to_the_end(trial.curve))),
-            }
-            for trial in trials
-        ],
+        "of_iterates": any(trial.of_iterates for trial in trials),
+        "band": _band([trial.points for trial in trials if trial.points]),
+        "trials": [trial.data for trial in trials],
     }
-
-
-def _to_the_end(curve: Curve) -> Points:
-    """The best values, up to now."""
-    return [*curve.best, (curve.spent, curve.best[-1][1])] if curve.best else []
 
 
 def _columns(points: Points) -> dict[str, list[float]]:

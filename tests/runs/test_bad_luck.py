@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from run_helpers import climb, content, forked, state_of, told_in
+from run_helpers import climb, content, forked, told_in
 
 import gibo
 import gibo.cli.manual
@@ -26,69 +26,20 @@ X0 = [0.0, 0.2]
 # -- two writers ------------------------------------------------------------------------------------------------------
 
 
-def run_slowly(folder, connection):
-    """A run that waits for a word in its fifth evaluation, and says when it is there."""
-    calls = []
-
-    def objective(x):
-        calls.append(x)
-        if len(calls) == 5:
-            connection.send(os.getpid())
-            connection.recv()
-        return 1.0
-
-    gibo.run(RandomSearch(X0, batch=2), objective, budget=8, journal=folder)
-
-
-@pytest.fixture
-def running(tmp_path):
-    """The folder of a run that another process is in the middle of, and how to let it go on."""
-    ours, theirs = multiprocessing.Pipe()
-    process = forked(run_slowly, tmp_path / "run", theirs)
-    theirs.close()
-    ours.recv()
-
-    def finish():
-        ours.send(None)
-        process.join()
-        assert process.exitcode == 0
-
-    yield tmp_path / "run", finish
-    process.kill()
-    process.join()
-
-
-def by_symbolic_link(folder):
-    other = folder.parent / "other"
-    other.symlink_to(folder)
-    return other
-
-
-def after_a_deletion(folder):
-    """Of all that is not the journal."""
-    for path in folder.iterdir():
-        if path.name not in (FILE, f"{FILE}-wal"):
-            path.unlink()
-    return folder
-
-
-@pytest.mark.parametrize("way", [by_symbolic_link, after_a_deletion])
-def test_there_is_one_writer_whatever_path_leads_to_the_journal(way, running):
-    folder, finish = running
-    other = way(folder)
-    for write in (
-        lambda: Journal.open(other),
-        lambda: gibo.resume(other, pytest.fail, budget=20),
-        lambda: gibo.run(RandomSearch(X0, batch=2), pytest.fail, budget=20, journal=other),
-    ):
-        with pytest.raises(GiboError, match="in use by "):
-            write()
-    assert len(told_in(folder)) == 4  # readers go on reading
-    finish()
-    assert len(told_in(folder)) == 8
-    optimizer = RandomSearch(X0, batch=2)
-    gibo.run(optimizer, lambda x: 1.0, budget=8)
-    assert state_of(folder) == optimizer.state()
+def test_there_is_one_writer_whatever_path_leads_to_the_journal(tmp_path):
+    folder, link = tmp_path / "run", tmp_path / "other"
+    climb(folder)
+    link.symlink_to(folder)
+    with Journal.open(folder):
+        for path in folder.iterdir():
+            if path.name not in (FILE, f"{FILE}-wal"):
+                path.unlink()
+        for other in (folder, link):
+            for write in (Journal.open, lambda other: climb(other, pytest.fail, budget=20)):
+                with pytest.raises(GiboError, match="in use by "):
+                    write(other)
+            assert len(told_in(other)) == 12  # readers go on reading
+    assert climb(link, budget=15).evaluations == 15
 
 
 def test_a_journal_with_a_second_name_is_read_but_not_written_to(tmp_path):

@@ -33,10 +33,9 @@ from gibo.runs.control import control_of
 from gibo.runs.store import FILE
 
 
-@pytest.mark.parametrize("options", [{}, {"workers": 2}], ids=str)
-def test_the_warning_shows_the_traceback(options):
+def test_the_warning_shows_the_traceback():
     with pytest.warns(FailedEvaluationWarning) as caught:
-        result = climb(failing_for(seeds_of(1, 2, 3), broken), **options)
+        result = climb(failing_for(seeds_of(1, 2, 3), broken), workers=2)
     (warning,) = caught  # of the first one only
     text = str(warning.message)
     assert "Traceback (most recent call last)" in text
@@ -115,12 +114,11 @@ def slow_with_a_child(pids):
     return how
 
 
-@pytest.mark.parametrize("options", [{}, {"workers": 2}], ids=["one worker by itself", "two"])
-def test_the_time_limit_ends_the_process_and_what_it_started(options, tmp_path):
+def test_the_time_limit_ends_the_process_and_what_it_started(tmp_path):
     ours, theirs = multiprocessing.Pipe()
     objective = failing_for(seeds_of(1), slow_with_a_child(theirs))
     with pytest.warns(FailedEvaluationWarning, match=r"evaluation 1 failed .*the time limit of 0\.5 s"):
-        result = climb(objective, budget=7, time_limit=0.5, journal=tmp_path, **options)
+        result = climb(objective, budget=7, time_limit=0.5, journal=tmp_path)
     worker, grandchild = ours.recv()
     wait_until(lambda: is_gone(worker), "the worker is gone")
     wait_until(lambda: is_gone(grandchild), "what it started is gone")
@@ -142,8 +140,7 @@ def test_evaluations_that_wait_for_a_worker_are_not_charged_for_the_time(tmp_pat
     assert result.failures == ()
 
 
-@pytest.mark.parametrize("options", [{}, {"workers": 2}], ids=str)
-def test_a_transient_failure_recovers(options, tmp_path):
+def test_a_transient_failure_recovers(tmp_path):
     def transient(x, seed):
         marker = tmp_path / f"{seed}"
         attempts = len(marker.read_text()) if marker.exists() else 0
@@ -153,7 +150,7 @@ def test_a_transient_failure_recovers(options, tmp_path):
         return hill(x, seed)
 
     with pytest.warns(FailedEvaluationWarning, match="failed and is tried again: ConnectionError"):
-        result = climb(transient, retries=2, journal=tmp_path / "run", **options)
+        result = climb(transient, retries=2, journal=tmp_path / "run", workers=2)
     assert everything(result) == expected("hill")
     with Journal.read(tmp_path / "run") as journal:
         attempts, queries = journal.attempts(), journal.queries().values()
@@ -165,8 +162,7 @@ def test_a_transient_failure_recovers(options, tmp_path):
     assert all(failure == "ConnectionError: try again" and "transient" in trace for failure, trace in rows)
 
 
-@pytest.mark.parametrize("options", [{}, {"workers": 2}, {"workers": 5}], ids=str)
-def test_the_penalty_is_what_the_optimizer_sees(options):
+def test_the_penalty_is_what_the_optimizer_sees():
     def penalised(x, seed):
         return -2.5 if seed % 3 == 0 else hill(x, seed)
 
@@ -174,7 +170,7 @@ def test_the_penalty_is_what_the_optimizer_sees(options):
         return np.nan if seed % 3 == 0 else hill(x, seed)
 
     with pytest.warns(FailedEvaluationWarning, match="failed and is given the penalty"):
-        result = climb(failing, penalty=-2.5, **options)
+        result = climb(failing, penalty=-2.5, workers=5)
     plain = climb(penalised)
     assert result.history.x.tolist() == plain.history.x.tolist()
     assert result.history.value.tolist() == plain.history.value.tolist()

@@ -28,7 +28,7 @@ from gibo import Journal, RandomSearch, Status
 from gibo.runs.loop import Interrupts
 
 
-def run_to_be_interrupted(folder, connection, seconds, options):
+def run_to_be_interrupted(folder, connection, seconds):
     """A run whose evaluations from the sixth on say that they have begun and then take their time."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.stderr = open(folder / "stderr", "w", buffering=1, encoding="utf-8")  # noqa: SIM115
@@ -44,34 +44,29 @@ def run_to_be_interrupted(folder, connection, seconds, options):
         return hill(x, seed)
 
     try:
-        connection.send(climb(objective, journal=folder / "run", **options).reason)
+        connection.send(climb(objective, journal=folder / "run", workers=2).reason)
     except KeyboardInterrupt:
         connection.send("KeyboardInterrupt")
 
 
-def interrupted_run(folder, seconds, options):
+def interrupted_run(folder, seconds):
     """Returns the process and, once two evaluations are running, the processes that work on them."""
     ours, theirs = multiprocessing.Pipe()
-    process = started(run_to_be_interrupted, folder, theirs, seconds, options)
+    process = started(run_to_be_interrupted, folder, theirs, seconds)
     theirs.close()
-    pids = [ours.recv() for _ in range(options.get("workers", 1))]
-    return process, ours, pids
+    return process, ours, [ours.recv() for _ in range(2)]
 
 
-@pytest.mark.parametrize("workers", [None, 2], ids=["in-process", "workers-2"])
-def test_a_second_ctrl_c_raises_and_nothing_recorded_is_lost(tmp_path, workers):
-    process, connection, pids = interrupted_run(tmp_path, 1000.0, {"workers": workers} if workers else {})
+def test_a_second_ctrl_c_raises_and_nothing_recorded_is_lost(tmp_path):
+    process, connection, pids = interrupted_run(tmp_path, 1000.0)
     os.kill(process.pid, signal.SIGINT)
     wait_until(lambda: "Ctrl-C again" in (tmp_path / "stderr").read_text(), "the first one is noticed")
     os.kill(process.pid, signal.SIGINT)
     assert connection.recv() == "KeyboardInterrupt"
     process.join()
     assert process.exitcode == 0
-    if workers:
-        for pid in (pid for pair in pids for pid in pair):
-            wait_until(lambda pid=pid: is_gone(pid), f"process {pid} is gone")
-    else:
-        os.kill(pids[0][1], signal.SIGKILL)  # what the objective has started is its own
+    for pid in (pid for pair in pids for pid in pair):
+        wait_until(lambda pid=pid: is_gone(pid), f"process {pid} is gone")
     with Journal.read(tmp_path / "run") as journal:
         assert journal.starts()[-1].reason.startswith("stopped: KeyboardInterrupt")
     assert everything(climb(journal=tmp_path / "run")) == expected("hill")
@@ -79,7 +74,7 @@ def test_a_second_ctrl_c_raises_and_nothing_recorded_is_lost(tmp_path, workers):
 
 def test_the_first_ctrl_c_lets_the_running_evaluations_finish_and_records_them(tmp_path):
     """Also if it reaches the workers, as a terminal sends it to a whole group of processes."""
-    process, connection, pids = interrupted_run(tmp_path, 1.0, {"workers": 2})
+    process, connection, pids = interrupted_run(tmp_path, 1.0)
     assert len({os.getpgid(pid) for pid in (process.pid, *(pid for pair in pids for pid in pair))}) == 3
     os.kill(process.pid, signal.SIGINT)
     for _ in range(2):  # the workers ignore any number of them

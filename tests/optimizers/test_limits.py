@@ -14,6 +14,7 @@ from gibo.acquisition.information import GradientInformation
 from gibo.optimizers.failures import MEAN, NOT_RANDOM, RANDOM, VARIANCE, failing
 from gibo.optimizers.limits import CAREFUL_WIDTH
 from gibo.optimizers.region import Region, Side
+from optimizer_helpers import as_data, through_json
 
 LEVEL = 0.8
 GRID = np.stack(np.meshgrid(*[np.linspace(-1.0, 1.0, 201)] * 2), axis=-1).reshape(-1, 2)
@@ -270,5 +271,7 @@ def test_a_value_without_a_measurement_and_a_careful_start_that_violates_are_ref
 def test_limits_and_failures_with_blocks_and_drift():
     for settings in (Settings(drift=True), Settings(blocks="iteration")):
         machine = Machine(0, failing=lambda m, x: m.load(x) > LEVEL + 0.2)
-        best = search(machine, 6, limits={"load": (None, LEVEL)}, settings=settings).best.x
-        assert machine.load(best) <= LEVEL
+        optimizer = search(machine, 6, limits={"load": (None, LEVEL)}, settings=settings)
+        assert machine.load(optimizer.best.x) <= LEVEL
+        again = GIBO.from_state(through_json(optimizer.state()))
+        assert as_data(again.ask()) == as_data(optimizer.ask())

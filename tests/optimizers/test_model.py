@@ -11,7 +11,7 @@ from gibo import GIBO, GradientInformation, InputError, Outcome, Settings
 from gibo.blocks import BlockTerm
 from gibo.optimizers.rows import BLOCK_PRIORS, DRIFT_PRIORS
 from gibo.priors import LogNormal
-from optimizer_helpers import advance, bumpy
+from optimizer_helpers import advance, as_data, bumpy, through_json
 
 NOISE = np.array([0.1, 0.2, 0.4])
 EVERY = ("iterate", "query")
@@ -101,7 +101,9 @@ def test_the_model_by_hand(case):
         information = GradientInformation(kept, optimizer.iterate)
     else:
         information = GradientInformation(kept, optimizer.iterate, coming).extend(optimizer.iterate)
+    again = GIBO.from_state(through_json(optimizer.state()))
     assert_planned_with(optimizer, information, variance)
+    assert as_data(again.ask()) == as_data(optimizer.pending)
 
 
 def test_before_any_value_the_jacobian_is_the_priors_and_points_from_elsewhere_are_in_the_model():

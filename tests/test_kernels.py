@@ -86,36 +86,6 @@ def test_k_against_the_textbook(points):
     np.testing.assert_allclose(Matern52(ARD, 1.7).k(A, B), 1.7 * (1 + s + s**2 / 3) * np.exp(-s), rtol=1e-13)
 
 
-# -- a parameter of the kernel's own ----------------------------------------------------------------------------------
-
-
-def test_the_profile_by_the_logarithm_of_a_parameter():
-    q, h = np.array([0.0, 0.3, 1.0, 4.0, 20.0]), 1e-5
-    for order in range(3):
-        up, down = (RationalQuadratic(alpha=1.3 * np.exp(s)).profile(q, order) for s in (h, -h))
-        exact = RationalQuadratic(alpha=1.3).profile_by_log("alpha", q, order)
-        for mine, more, less in zip(exact, up, down, strict=True):
-            np.testing.assert_allclose(mine, (more - less) / (2.0 * h), rtol=1e-8, atol=1e-10)
-
-
-@pytest.mark.parametrize("gradients", [0, 3])
-def test_a_fit_takes_it_to_the_highest_posterior(gradients):
-    rng = np.random.default_rng(5)
-    X, G = rng.normal(size=(12, D)), rng.normal(size=(gradients, D))
-    gp = GaussianProcess(RationalQuadratic(ARD, 1.7), noise=0.05, mean="estimated")
-    gp = gp.condition(X, np.sin(X).sum(axis=1), *((G, np.cos(G), 0.1) if gradients else ()))
-    fitted = assert_fit_is_the_maximum(gp, {"lengthscale": LogNormal(1.0, 0.5), **gp.kernel.priors}).gp
-    assert abs(fitted.kernel.alpha - 1.3) > 1e-3
-
-
-def test_a_parameter_of_its_own_is_positive_and_a_field():
-    with pytest.raises(InputError, match="alpha: expected a positive"):
-        RationalQuadratic(alpha=-1.0)
-    careless = type("Careless", (Kernel,), {"priors": {"alpha": LogNormal(1.0, 1.0)}, "alpha": 1.0, "profile": None})
-    with pytest.raises(InputError, match=r"alpha: .*put @dataclass\(frozen=True, eq=False\) before the class"):
-        careless()
-
-
 def test_derivatives_by_the_points(kernel, points):
     (A, B), ell = points, kernel.ell(D)
     close(kernel.dk_da(A, B), along_dimensions(lambda s: kernel.k(A + s, B), ell))
@@ -129,17 +99,6 @@ def test_derivatives_are_exact_where_two_points_coincide(kernel, points):
     assert np.array_equal(kernel.dk_da(A, A)[0, 0], np.zeros(D))
     assert np.array_equal(kernel.dk_db(A, A)[0, 0], np.zeros(D))
     assert np.array_equal(kernel.d2k_dadb(A, A)[0, 0], np.diag(kernel.gradient_variance(D)))
-
-
-@pytest.mark.parametrize("distance", [1e-200, 1e-160, 1e-12, 1e2, 1e6])
-def test_derivatives_are_finite_at_any_distance(kernel, distance):
-    A, B = np.zeros((1, D)), np.full((1, D), distance)
-    for derivative in (kernel.k, kernel.dk_da, kernel.d2k_dadb):
-        assert np.isfinite(derivative(A, B)).all()
-    W = np.ones((2 + 2 * D, 2 + 2 * D))
-    by_ell, by_s2 = kernel.hyperparameter_gradient(W, np.vstack([A, B]), np.vstack([A, B]))
-    assert np.isfinite(by_ell).all()
-    assert np.isfinite(by_s2)
 
 
 # -- derivatives by the hyperparameters -------------------------------------------------------------------------------
@@ -173,22 +132,6 @@ def test_the_hyperparameter_gradient_against_the_sum_over_all_entries(kernel, wh
     np.testing.assert_allclose(np.append(by_ell, by_s2), brute, rtol=1e-7, atol=1e-9 * scale)
 
 
-# -- values and gradients together ------------------------------------------------------------------------------------
-
-
-def test_joint_is_made_of_the_blocks(kernel):
-    X, G = sites()
-    rng = np.random.default_rng(2)
-    X2, G2 = rng.normal(size=(2, D)), np.vstack([G[:1], rng.normal(size=(1, D))])
-    p, p2 = G.size, G2.size  # gradients stand first, point by point
-    J = kernel.joint(X, G, X2, G2)
-    np.testing.assert_allclose(J[p:, p2:], kernel.k(X, X2), rtol=1e-14)
-    np.testing.assert_allclose(J[:p, p2:].reshape(4, D, 2), kernel.dk_da(G, X2).swapaxes(1, 2), rtol=1e-14)
-    np.testing.assert_allclose(J[p:, :p2].reshape(6, 2, D), kernel.dk_db(X, G2), rtol=1e-14)
-    blocks = kernel.d2k_dadb(G, G2).swapaxes(1, 2).reshape(p, p2)
-    np.testing.assert_allclose(J[:p, :p2], blocks, rtol=1e-14)
-
-
 # -- distances --------------------------------------------------------------------------------------------------------
 
 
@@ -211,6 +154,27 @@ def test_squared_distance_of_close_points_beside_a_distant_one():
     A = np.vstack([[[0.0]], near])
     q = squared_distance(A, A.copy(), np.array([3.0]))[1:, 1:]
     np.testing.assert_allclose(q, (near - near.T) ** 2 / 9.0, rtol=1e-6)
+
+
+# -- a parameter of the kernel's own ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gradients", [0, 3])
+def test_a_fit_takes_it_to_the_highest_posterior(gradients):
+    rng = np.random.default_rng(5)
+    X, G = rng.normal(size=(12, D)), rng.normal(size=(gradients, D))
+    gp = GaussianProcess(RationalQuadratic(ARD, 1.7), noise=0.05, mean="estimated")
+    gp = gp.condition(X, np.sin(X).sum(axis=1), *((G, np.cos(G), 0.1) if gradients else ()))
+    fitted = assert_fit_is_the_maximum(gp, {"lengthscale": LogNormal(1.0, 0.5), **gp.kernel.priors}).gp
+    assert abs(fitted.kernel.alpha - 1.3) > 1e-3
+
+
+def test_a_parameter_of_its_own_is_positive_and_a_field():
+    with pytest.raises(InputError, match="alpha: expected a positive"):
+        RationalQuadratic(alpha=-1.0)
+    careless = type("Careless", (Kernel,), {"priors": {"alpha": LogNormal(1.0, 1.0)}, "alpha": 1.0, "profile": None})
+    with pytest.raises(InputError, match=r"alpha: .*put @dataclass\(frozen=True, eq=False\) before the class"):
+        careless()
 
 
 @pytest.mark.parametrize("bad", [0.0, np.inf, [1.0, 0.0], [], [[1.0]], "wide"])

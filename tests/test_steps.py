@@ -62,13 +62,6 @@ def test_momentum_by_hand():
     np.testing.assert_allclose(steps, [[0.1, 0.0], [0.15, 0.2], [0.075, 0.0]], atol=1e-15)
 
 
-@pytest.mark.parametrize("schedule", [Piecewise(((0, 0.8), (2, 0.3))), Decay(0.5, halving=2.0)])
-def test_schedules_count_the_updates(schedule):
-    directions = np.random.default_rng(0).normal(size=(5, 2))
-    expected = directions * np.array([[schedule(t)] for t in range(5)])
-    np.testing.assert_allclose(steps_of(GradientAscent(eta=schedule), directions), expected, rtol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("make", "words"),
     [

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from gibo import GIBO, GaussianProcess, InputError, Settings, SquaredExponential, maximize, resume
+from gibo import GIBO, GaussianProcess, InputError, Settings, SquaredExponential
 from gibo._serialize import to_plain
 from gibo.acquisition.climb import climb
 from gibo.acquisition.confidence import PosteriorAtPoint
@@ -141,14 +141,6 @@ def test_a_run_with_them_climbs_and_goes_on_as_if_it_had_not_been_saved(settings
     assert (type(again.move), type(again.lengthscale)) == (type(settings.move), type(settings.lengthscale))
     if settings.kernel == KERNEL:
         assert whole.model().gp.kernel.alpha != 1.3
-
-
-def test_a_journal_holds_them(tmp_path):
-    options = {"scale": 0.2, "settings": SETTINGS["kernel, priors, rule"]}
-    maximize(hill, X0, budget=10, journal=tmp_path / "run", **options)
-    again = resume(tmp_path / "run", hill, budget=20)
-    straight = maximize(hill, X0, budget=20, **options)
-    assert again.history.value.tolist() == straight.history.value.tolist()
 
 
 # -- mistakes ---------------------------------------------------------------------------------------------------------

@@ -41,13 +41,6 @@ def test_the_mean_of_the_values_against_sampling(units):
     assert units.mean_slope(0.4, 0.25) == pytest.approx(float(slope), rel=1e-4)
 
 
-def test_standardised_values_have_mean_zero_and_deviation_one():
-    for units in Units.candidates(SKEWED):
-        u = units.apply(SKEWED)
-        assert u.mean() == pytest.approx(0.0, abs=1e-9)
-        assert u.std() == pytest.approx(1.0)
-
-
 def given(y, **settings):
     surrogate = Surrogate.initial(Settings(lengthscale=1.0, noise=0.5, **settings).resolve(1), np.ones(1))
     X = np.linspace(-3.0, 3.0, len(y))[:, None]

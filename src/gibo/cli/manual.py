@@ -7,7 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,7 @@ from gibo.cli import columns, complain, look_here, number_of, numbers, say, say_
 from gibo.errors import InputError, printable
 
 if TYPE_CHECKING:
-    from gibo.runs.description import Description
     from gibo.runs.journal import Journal
-    from gibo.runs.manual import Recorded
 
 EXAMPLE = """
 A file of parameters:
@@ -180,55 +178,33 @@ def _add_init(commands: Any) -> None:
 
 
 def _init(arguments: argparse.Namespace) -> int:
+    from gibo.optimizers import load_method
+    from gibo.runs.description import Description, read_description
     from gibo.runs.manual import create
 
     look_here(arguments.method or "")
-    description = _described_by_file(arguments) if arguments.parameters is not None else _described(arguments)
+    options = {name: getattr(arguments, name) for name in ("minimize", "budget", "target", "baseline", "seed")}
+    options |= {"prior_run": arguments.prior_run, "method": arguments.method and load_method(arguments.method)}
+    options = {name: option for name, option in options.items() if option is not None}
+    d = arguments.dim
+    if arguments.parameters is not None:
+        for name in ("dim", "x0", "scale", "lower", "upper"):
+            if getattr(arguments, name) is not None:
+                raise InputError(f"--{name}: with --parameters, state it in the file")
+        description = read_description(arguments.parameters, **options)
+    elif d is None or d < 1:
+        raise InputError("init: give --dim N, the number of parameters, or --parameters FILE")
+    elif arguments.minimize is None:
+        raise InputError("init: give --minimize (small values are good) or --maximize (large values are good)")
+    else:
+        start, scale = numbers("--x0", arguments.x0 or "0", d), numbers("--scale", arguments.scale or "1", d)
+        lower, upper = numbers("--lower", arguments.lower or "-inf", d), numbers("--upper", arguments.upper or "inf", d)
+        description = Description([f"x{i}" for i in range(d)], start, scale, lower, upper, **options)
     create(arguments.folder, description)
     goal = "minimising" if description.minimize else "maximising"
     names = f"{len(description.names)} parameter{'' if len(description.names) == 1 else 's'}"
     say_done(f"{arguments.folder}: {goal} over {names}; next: gibo ask {arguments.folder}")
     return 0
-
-
-def _described_by_file(arguments: argparse.Namespace) -> Description:
-    from gibo.optimizers import load_method
-    from gibo.runs.description import read_description
-
-    for name in ("dim", "x0", "scale", "lower", "upper"):
-        if getattr(arguments, name) is not None:
-            raise InputError(f"--{name}: with --parameters, state it in the file")
-    method = arguments.method and load_method(arguments.method)
-    given = ("minimize", "budget", "target", "baseline", "seed", "prior_run")
-    options = {name: getattr(arguments, name) for name in given}
-    return read_description(arguments.parameters, method=method, **options)
-
-
-def _described(arguments: argparse.Namespace) -> Description:
-    from gibo.optimizers import load_method
-    from gibo.runs.description import Description
-
-    d = arguments.dim
-    if d is None:
-        raise InputError("init: give --dim N, or --parameters FILE")
-    if d < 1:
-        raise InputError(f"--dim: expected at least 1, got {d}")
-    if arguments.minimize is None:
-        raise InputError("init: give --minimize (small values are good) or --maximize (large values are good)")
-    return Description(
-        names=[f"x{i}" for i in range(d)],
-        start=numbers("--x0", arguments.x0 or "0", d),
-        scale=numbers("--scale", arguments.scale or "1", d),
-        lower=numbers("--lower", arguments.lower or "-inf", d),
-        upper=numbers("--upper", arguments.upper or "inf", d),
-        method=load_method(arguments.method or "gibo"),
-        minimize=arguments.minimize,
-        seed=0 if arguments.seed is None else arguments.seed,
-        budget=arguments.budget,
-        target=arguments.target,
-        baseline=arguments.baseline,
-        prior_run=arguments.prior_run,
-    )
 
 
 def _ask(arguments: argparse.Namespace) -> int:
@@ -260,25 +236,25 @@ def _tell(arguments: argparse.Namespace) -> int:
     value = (
         None if arguments.value is None else number_of("VALUE", arguments.value, "; if it failed, use --failed REASON")
     )
-    number, failed, details = int(arguments.id), arguments.failed, _details(arguments)
-    if arguments.correct is None:
-        recorded = tell(arguments.folder, number, value, failed, _say_waiting, **details)
-    else:
-        reason = arguments.correct
-        recorded = correct(
-            arguments.folder, number, value, reason=reason, failed=failed, waiting=_say_waiting, **details
-        )
-    _say_recorded(arguments, f"query {number}: {value!r}" if failed is None else f"query {number}: {failed}", recorded)
+    number, failed = int(arguments.id), arguments.failed
+    record = tell if arguments.correct is None else partial(correct, reason=arguments.correct)
+    recorded = record(arguments.folder, number, value, failed=failed, waiting=_say_waiting, **_details(arguments))
+    what = f"query {number}: {repr(value) if failed is None else failed}"
+    n = len(recorded.pending)
+    pending = (
+        f"{n} quer{'y' if n == 1 else 'ies'} pending" if n else f"no queries pending; next: gibo ask {arguments.folder}"
+    )
+    say_done(f"{what}, {'recorded' if recorded.is_new else 'was recorded before'}; {pending}")
     return 0
 
 
 def _details(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The details of a value, see `gibo.Outcome`. A block that can be read as a number is a number."""
+    """The details of a value, see `gibo.Outcome`."""
+    from gibo.runs.table import block_of
+
     given: dict[str, Any] = {name: getattr(arguments, name) for name in ("noise", "repeats", "block", "source")}
     given["measured"] = None if arguments.measured is None else _point(arguments.measured, "--measured")
-    if given["block"] is not None:
-        with suppress(ValueError):
-            given["block"] = float(given["block"])
+    given["block"] = None if arguments.block is None else block_of(arguments.block)
     return {name: part for name, part in given.items() if part is not None}
 
 
@@ -293,14 +269,6 @@ def _tell_elsewhere(arguments: argparse.Namespace) -> int:
     new = tell_elsewhere(arguments.folder, [(_point(arguments.at), told)], _say_waiting)
     say_done(f"{value!r} at {arguments.at}: {'recorded' if new else 'was recorded before'}")
     return 0
-
-
-def _say_recorded(arguments: argparse.Namespace, what: str, recorded: Recorded) -> None:
-    n = len(recorded.pending)
-    next_step = (
-        f"{n} quer{'y' if n == 1 else 'ies'} pending" if n else f"no queries pending; next: gibo ask {arguments.folder}"
-    )
-    say_done(f"{what}, {'recorded' if recorded.is_new else 'was recorded before'}; {next_step}")
 
 
 def _undo(arguments: argparse.Namespace) -> int:

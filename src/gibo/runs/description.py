@@ -31,9 +31,8 @@ OF_VECTOR = ("start", "scale", "lower", "upper")
 def read_description(path: Path, **options: Any) -> Description:
     """A description from a TOML file and further options; see `gibo init --help` for an example."""
     with read_file(path, tomllib.loads, "TOML") as data:
-        given = {name: value for name, value in options.items() if value is not None}
-        description = _description(data, given)
-        if "minimize" not in data | given:
+        description = _description(data, options)
+        if "minimize" not in data and "minimize" not in options:
             raise InputError(
                 "minimize: expected minimize = true (small values are good) or minimize = false at the top of the "
                 "file, or the option --minimize or --maximize"

@@ -46,25 +46,18 @@ def columns_of(lines: Sequence[Line], naming: Naming) -> Columns:
 
     Noise, repeats, block and source follow if an evaluation has them, and then numbers of the info, such as a return.
     """
-    columns: Columns = {name: [] for name in (*BEFOREHAND, *map(column_of, naming.names), *AFTERWARDS)}
-    infos: list[dict[str, float]] = []
-    details: list[dict[str, Any]] = []
+    fixed = [*BEFOREHAND, *map(column_of, naming.names), *AFTERWARDS]
+    rows: list[dict[str, Any]] = []
     for query, outcome, asked, told in lines:
         known = (None, None, None) if outcome is None else (outcome.value, outcome.failure, outcome.seconds)
-        point = naming(query.x).values()
-        cells = [query.id, query.iteration, query.kind, *point, *known, asked, told, query.seed]
-        for column, cell in zip(columns.values(), cells, strict=True):
-            column.append(cell)
+        cells = (query.id, query.iteration, query.kind, *naming(query.x).values(), *known, asked, told, query.seed)
+        details, info = ({}, {}) if outcome is None else (outcome.details(), outcome.info)
+        numbers = {f"info.{key}": value for key, value in info.items() if type(value) in (int, float)}
         planned = {name: part for name in ("block", "source") if (part := getattr(query, name)) is not None}
-        details.append(planned if outcome is None else planned | outcome.details())
-        info = {} if outcome is None else outcome.info
-        infos.append({key: value for key, value in info.items() if type(value) in (int, float)})
-    for key in KNOWN:
-        if any(key in each for each in details):
-            columns[key] = [each.get(key) for each in details]
-    for key in dict.fromkeys(key for info in infos for key in info):
-        columns[f"info.{key}"] = [info.get(key) for info in infos]
-    return columns
+        rows.append({**numbers, **planned, **details, **dict(zip(fixed, cells, strict=True))})
+    names = fixed + [name for name in KNOWN if any(name in row for row in rows)]
+    names += [name for row in rows for name in row if name.startswith("info.")]
+    return {name: [row.get(name) for row in rows] for name in names}
 
 
 def column_of(parameter: str) -> str:
@@ -162,19 +155,22 @@ def read_values(path: Path, names: Sequence[str]) -> list[tuple[dict[str, float]
 
 
 def _details(where: str, row: dict[str, str], separator: str) -> dict[str, Any]:
-    """Noise, repeats, block and source of a row, if any; a block that can be read as a number is a number."""
+    """Noise, repeats, block and source of a row, if any."""
     found: dict[str, Any] = {name: row[name] for name in KNOWN if row.get(name)}
-    for name in found:
-        if name == "source":
-            continue
-        if name == "block":
-            with suppress(ValueError):
-                found[name] = float(found[name])
-        else:
-            found[name] = _cell(where, name, found[name], separator)
+    for name in found.keys() & {"noise", "repeats"}:
+        found[name] = _cell(where, name, found[name], separator)
+    if "block" in found:
+        found["block"] = block_of(found["block"])
     if "repeats" in found and found["repeats"].is_integer():
         found["repeats"] = int(found["repeats"])
     return found
+
+
+def block_of(text: str) -> str | float:
+    """A block, which is a number if it can be read as one."""
+    with suppress(ValueError):
+        return float(text)
+    return text
 
 
 def _cell(where: str, column: str, text: str | None, separator: str) -> float:

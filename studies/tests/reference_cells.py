@@ -75,7 +75,7 @@ def _synthetic(study, method, d, budget):
 def _gym(study, environment, method, budget):
     """The last point of the learning curve."""
     with tempfile.TemporaryDirectory() as folder:
-        made = gym.GymStudy(study, Path(folder), trials=1, budget=budget, methods=(method,))
+        made = gym.GymStudy(Path(folder), name=study, trials=1, budget=budget, methods=(method,))
         (cell,) = [cell for cell in made.cells() if cell["environment"] == environment]
         return list(made.run_cell(cell)["curve"][-1])
 

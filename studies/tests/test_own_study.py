@@ -28,8 +28,7 @@ class Distances(CurveStudy):
     trials: int = 3
     budget: int = 10
     methods: tuple[str, ...] = ()
-    seed: int = 0
-    name: str = "distances"
+
     broken: bool = False
 
     data: ClassVar[str] = "distances.csv"
@@ -82,21 +81,21 @@ def lines(log: Path) -> list[dict[str, Any]]:
 
 
 def test_it_is_run_continued_and_reported(tmp_path):
-    whole = run_study(Distances(), tmp_path / "whole", workers=2)
-    stopped = run_study(Distances(broken=True), tmp_path / "stopped", workers=1)
+    whole = run_study(Distances(name="distances"), tmp_path / "whole", workers=2)
+    stopped = run_study(Distances(name="distances", broken=True), tmp_path / "stopped", workers=1)
     assert whole.complete
     assert np.shape(whole.records[0]["points"]) == (10, 2)
     assert not stopped.complete
     assert [(cell["trial"], cause) for cell, cause in stopped.failures] == [(1, "ValueError: no light")] * 2
     assert len(stopped.records) == 4
-    continued = run_study(Distances(), tmp_path / "stopped", workers=1)
+    continued = run_study(Distances(name="distances"), tmp_path / "stopped", workers=1)
     assert continued.complete
     key = json.dumps
     logs = [lines(tmp_path / name / "cells.jsonl") for name in ("whole", "stopped")]
     assert sorted(logs[0], key=key) == sorted(logs[1], key=key)
 
     texts = [
-        Distances().write(each.records, tmp_path / name, "the command")
+        Distances(name="distances").write(each.records, tmp_path / name, "the command")
         for name, each in {"whole": whole, "stopped": continued}.items()
     ]
     assert texts[0] == texts[1] == (tmp_path / "whole" / "summary.md").read_text()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias
 
 from gibo._linalg import Array
 from gibo.errors import InputError
@@ -22,14 +22,16 @@ PER_SEED = 1000  # trials or functions, at most
 Record: TypeAlias = dict[str, Any]
 
 
+@dataclass(frozen=True, kw_only=True)
 class Study(ABC):
     """Base of studies, which are frozen dataclasses: their fields are their options.
 
     A study is picklable; its cells are dictionaries of numbers and strings that tell them apart.
     """
 
-    name: str
-    seed: int = 0
+    name: str = ""
+    seed: int = 0  # of trials, functions and methods
+
     reports_unfinished: ClassVar[bool] = False  # whether it is also reported when cells are missing
     quick: ClassVar[Mapping[str, Any]] = {}  # options of its small version
 
@@ -55,7 +57,7 @@ class Study(ABC):
 
     def definition(self) -> dict[str, Any]:
         """The options but for the folder, and the version: cells of two versions do not belong in one study."""
-        names = [field.name for field in fields(cast(Any, self)) if field.name != "folder"]
+        names = [field.name for field in fields(self) if field.name != "folder"]
         return {**{name: getattr(self, name) for name in names}, "gibo": version("gibo")}
 
     def seed_of(self, repetition: int) -> int:

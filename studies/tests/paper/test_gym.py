@@ -48,10 +48,10 @@ def test_a_tiny_study_as_it_is_typed(tmp_path, capsys):
 
 
 def test_cells_and_budgets(tmp_path):
-    study = GymStudy("ablation-gym", tmp_path, trials=2, budget=500)
+    study = GymStudy(tmp_path, name="ablation-gym", trials=2, budget=500)
     assert len(study.cells()) == 8
     assert [study.budget_of(name) for name in ("CartPole-v1", "Swimmer-v5")] == [100, 500]
-    only = GymStudy("ablation-hopper", tmp_path, trials=1, methods=("without state normalisation",))
+    only = GymStudy(tmp_path, name="ablation-hopper", trials=1, methods=("without state normalisation",))
     assert only.cells() == [{"environment": "Hopper-v5", "method": "without state normalisation", "trial": 0}]
     assert "folder" not in only.definition()
 

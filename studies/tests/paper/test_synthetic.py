@@ -5,7 +5,7 @@ from gibo_studies.paper.problems import gp_function
 from gibo_studies.paper.synthetic import STUDIES, SyntheticStudy, regret_curve
 from gibo_studies.report import read_csv, read_curves, read_points
 
-SMALL = SyntheticStudy("within-model", dimensions=(2, 3), functions=2, budget=12)
+SMALL = SyntheticStudy(name="within-model", dimensions=(2, 3), functions=2, budget=12)
 
 
 @pytest.fixture(scope="module")

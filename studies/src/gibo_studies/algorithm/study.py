@@ -35,8 +35,6 @@ class AlgorithmStudy(Study):
     """Tasks × scales × variants × trials; `trials` is per task, None for the study's own numbers."""
 
     trials: int | None = None
-    seed: int = 0
-    name: str = ""
 
     reports_unfinished: ClassVar[bool] = True
     quick: ClassVar[Mapping[str, Any]] = {"trials": 1}

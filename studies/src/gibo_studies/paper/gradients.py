@@ -80,8 +80,6 @@ class GradientStudy(report.CurveStudy):
     episodes: int = 130  # per trial
     functions: int = 20
     budget: int = 300  # values per function
-    seed: int = 0
-    name: str = "gradients"
 
     data: ClassVar[str] = "gradients.csv"
     columns: ClassVar[report.Columns] = report.Columns(

@@ -80,12 +80,10 @@ STUDIES: dict[str, dict[str, Comparison]] = {
 class GymStudy(report.CurveStudy):
     """A study by name: its methods, `trials` trials each, in each of its environments."""
 
-    name: str
     folder: Path  # where the trials' journals are kept; a trial that was stopped goes on where it was
     trials: int = 10
     budget: int | None = None  # episodes per trial; None for the study's own
     methods: tuple[str, ...] = ()
-    seed: int = 0
 
     data: ClassVar[str] = "returns.csv"
     columns: ClassVar[report.Columns] = report.Columns(

@@ -115,8 +115,6 @@ ILLUSTRATIONS: dict[str, Callable[[], dict[str, Any]]] = {
 class Illustrations(Study):
     """One cell per illustration."""
 
-    name: str = "illustrations"
-
     def cells(self) -> list[dict[str, Any]]:
         return [{"illustration": name} for name in ILLUSTRATIONS]
 

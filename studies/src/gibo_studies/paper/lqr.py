@@ -134,8 +134,6 @@ class LQRStudy(report.CurveStudy):
     trials: int = 100
     budget: int = BUDGET
     methods: tuple[str, ...] = ()
-    seed: int = 0
-    name: str = "lqr"
 
     data: ClassVar[str] = "costs.csv"
     columns: ClassVar[report.Columns] = report.Columns(

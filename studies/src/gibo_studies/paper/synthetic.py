@@ -129,12 +129,10 @@ STUDIES: dict[str, dict[str, Maker]] = {
 class SyntheticStudy(report.CurveStudy):
     """A study by name, its methods on `functions` functions in each of the dimensions, `budget` noisy values each."""
 
-    name: str
     dimensions: tuple[int, ...] = DIMENSIONS
     functions: int = 40
     budget: int = 300
     methods: tuple[str, ...] = ()
-    seed: int = 0
 
     data: ClassVar[str] = "regret.csv"
     columns: ClassVar[report.Columns] = report.Columns(

@@ -90,8 +90,6 @@ class JudgeStudy(Study):
     tasks: tuple[str, ...] = ()  # some of its tasks by their names; all by default
     dimensions: tuple[int, ...] = ()  # only the tasks with so many parameters; all by default
     trials: int | None = None  # fewer than the judge's own; None for these
-    seed: int = 0
-    name: str = "judge"
 
     reports_unfinished: ClassVar[bool] = True
 

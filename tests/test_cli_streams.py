@@ -122,17 +122,3 @@ def test_names_and_failures_are_shown_escaped(tmp_path, capsys):
         assert ("\\u001b]0;owned" if "--json" in words else "\\x1b]0;owned\\x07") in shown
     assert main(["export", str(folder), "--out", str(file)]) == 0
     assert is_harmless(file.read_text())
-
-
-def test_so_is_why_a_run_ended_and_what_a_mistake_repeats(run, tmp_path, capsys):
-    def broken(x):
-        raise RuntimeError(HOSTILE)
-
-    with pytest.warns(gibo.FailedEvaluationWarning):
-        gibo.maximize(broken, [0.0], budget=20, max_failures=2, journal=tmp_path / "run")
-    assert main(["status", str(tmp_path / "run")]) == 0
-    assert main(["status", str(tmp_path / HOSTILE)]) == 2
-    shown, complained = capsys.readouterr()
-    assert is_harmless(shown + complained)
-    assert "owned" in shown.splitlines()[-1]
-    assert len(complained.splitlines()) == 1

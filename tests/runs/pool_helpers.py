@@ -118,8 +118,7 @@ def executing(executor):
 POOLS = {
     "in-process": lambda: nullcontext({}),
     "workers-1": lambda: nullcontext({"time_limit": 60.0}),  # which means one worker
-    "workers-2": lambda: nullcontext({"workers": 2}),
-    "workers-4": lambda: nullcontext({"workers": 4}),
+    "workers-3": lambda: nullcontext({"workers": 3}),
     "threads": lambda: executing(ThreadPoolExecutor(3)),
     "processes": lambda: executing(ProcessPoolExecutor(2, mp_context=fork())),
 }

@@ -32,14 +32,6 @@ def test_the_journal_has_what_the_model_said_after_each_update(tmp_path, sign):
         assert len(body["lengthscale"]) == len(body["gradient_deviation"]) == len(body["iterate"]) == D
 
 
-def test_a_run_that_is_continued_has_the_beliefs_of_one_that_was_not_stopped(tmp_path):
-    climb(tmp_path / "whole", budget=15)
-    for budget in (7, 8, 15):
-        climb(tmp_path / "parts", budget=budget)
-    with Journal.read(tmp_path / "whole") as whole, Journal.read(tmp_path / "parts") as parts:
-        assert repr(whole.beliefs()) == repr(parts.beliefs())
-
-
 def test_a_value_that_is_taken_back_takes_the_belief_with_it(tmp_path):
     climb(tmp_path, budget=9)
     with Journal.open(tmp_path) as journal:

@@ -1,8 +1,5 @@
 """Two sources in runs: what the objective gets, the budget, the journal, kills, and runs by hand."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -29,22 +26,6 @@ scale = 0.3
 [sources]
 simulator = 1
 robot = 20
-"""
-KILLED = """
-import os, sys
-import gibo
-
-count = 0
-
-def objective(x, source, seed):
-    global count
-    count += 1
-    if count == int(sys.argv[2]):
-        os._exit(9)
-    noise = 0.01 * (seed % 100) / 100
-    return -float(((x - 1.0) ** 2).sum()) + noise + (5.0 if source == "simulator" else 0.0)
-
-gibo.maximize(objective, [0.0] * 3, budget=9, scale=0.3, sources={"simulator": 1, "robot": 20}, journal=sys.argv[1])
 """
 
 
@@ -88,14 +69,19 @@ def test_the_budget_and_all_values_are_the_machines(tmp_path):
 
 
 @pytest.mark.parametrize("at", [2, 15])
-def test_a_killed_run_is_continued_as_if_nothing_had_been(tmp_path, at):
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    gibo.maximize(objective, [0.0] * 3, budget=9, journal=whole, **OPTIONS)
-    done = subprocess.run([sys.executable, "-c", KILLED, str(killed), str(at)], check=False)
-    assert done.returncode == 9
-    assert len(points(killed)) < len(points(whole))
-    gibo.resume(killed, objective)
-    assert points(killed) == points(whole)
+def test_a_run_that_was_stopped_is_continued_as_if_nothing_had_been(tmp_path, at):
+    def stopping(x, source, seed):
+        calls.append(x)
+        if len(calls) == at:
+            raise KeyboardInterrupt
+        return objective(x, source, seed)
+
+    calls = []
+    gibo.maximize(objective, [0.0] * 3, budget=9, journal=tmp_path / "whole", **OPTIONS)
+    gibo.maximize(stopping, [0.0] * 3, budget=9, journal=tmp_path / "parts", **OPTIONS)
+    assert len(points(tmp_path / "parts")) == at - 1
+    gibo.resume(tmp_path / "parts", objective)
+    assert points(tmp_path / "parts") == points(tmp_path / "whole")
 
 
 def test_by_hand_each_query_says_its_source(bench, capsys):

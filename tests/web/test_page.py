@@ -99,19 +99,11 @@ def test_views_of_the_model_paths_and_what_was_measured_besides(finished, tab):
         assert shown == [e.outcome.info["overshoot"] for e in values]
 
 
-def test_a_hostile_message_stays_text_in_light_dark_and_narrow(finished, tab):
-    """Failures are orange crosses on the bad side of the chart. Without the token there is nothing to press."""
-    pixels = """() => {
-      const canvas = document.querySelector("#chart-values canvas"), {width, height} = canvas;
-      const data = canvas.getContext("2d").getImageData(0, 0, width, height).data, rows = [];
-      for (let i = 0; i < data.length; i += 4)
-        if (data[i] === 213 && data[i + 1] === 94 && data[i + 2] === 0) rows.push(Math.floor(i / 4 / width) / height);
-      return Math.max(...rows);
-    }"""
+def test_a_hostile_message_stays_text_in_dark_and_narrow(finished, tab):
+    """Without the token there is nothing to press."""
     with Watch(finished, control=lambda _: Deeds()) as watch:
         tab.goto(watch.address)
         drawn(tab, 60)
-        assert tab.evaluate(pixels) < 0.2  # small values are good here
         assert tab.locator("#actions button, .tell").count() == 0
         assert tab.is_hidden("#remark")
         tab.fill("#search", "failed")
@@ -122,11 +114,9 @@ def test_a_hostile_message_stays_text_in_light_dark_and_narrow(finished, tab):
         assert tab.locator("#table img, #advice img, #tip img").count() == 0
         assert tab.title() != "owned"
         light = tab.evaluate("getComputedStyle(document.body).backgroundColor")
-        tab.click("#theme")
-        tab.click("#theme")
-        assert tab.inner_text("#theme") == "Theme: dark"
+        for _ in range(2):
+            tab.click("#theme")
         assert tab.evaluate("getComputedStyle(document.body).backgroundColor") != light
-        drawn(tab, 60)
         tab.set_viewport_size({"width": 360, "height": 700})
         until(tab, "document.documentElement.scrollWidth <= 360")
         tab.click("#theme")

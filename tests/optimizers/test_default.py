@@ -66,13 +66,13 @@ def test_the_order_of_the_parameters_does_not_matter_in_distribution(bounds):
 
 
 def test_pure_noise_rarely_leaves_the_start():
-    """docs/algorithm.md has 200 runs and more; of these 16 more than 4 would come by chance once in 1,000 times."""
+    """docs/algorithm.md has 300 runs; at 5 % more than 3 of these 12 would come by chance twice in 1,000 times."""
     left = 0
-    for seed in range(16):
+    for seed in range(12):
         rng = np.random.default_rng(seed)
         optimizer = run(gibo.GIBO(np.zeros(5), scale=0.3, seed=seed), lambda x: rng.standard_normal(), 40)  # noqa: B023
         left += not np.array_equal(optimizer.best.x, np.zeros(5))
-    assert left <= 4
+    assert left <= 3
 
 
 @pytest.mark.parametrize("wrong", [0.1, 1.0, 10.0])

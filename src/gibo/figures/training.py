@@ -26,7 +26,7 @@ from gibo.figures.style import (
     smoothed,
 )
 from gibo.optimizers.base import Optimizer
-from gibo.outcome import ITERATE, Evaluation
+from gibo.outcome import ITERATE
 from gibo.runs.curves import Row, learning_curve
 from gibo.runs.journal import Journal
 
@@ -78,9 +78,8 @@ def training_figure(runs: Mapping[str, Sequence[Path]], path: Path) -> list[Path
     for name, found in curves.items():
         if not found:
             raise InputError(f"{name}: nothing to draw yet; no iteration has a value")
-    environments = list(dict.fromkeys(curve.environment for found in curves.values() for curve in found))
-    first = next(iter(curves.values()))[0]
     every = [curve for found in curves.values() for curve in found]
+    first, environments = every[0], list(dict.fromkeys(curve.environment for curve in every))
     same = len(first.parameters) <= MOST_AXES and all(c.parameters.keys() == first.parameters.keys() for c in every)
     shared = list(first.parameters) if same else []
     rows = 2 + len(shared)
@@ -140,9 +139,10 @@ def read_curve(folder: Path) -> Trial | None:
     """A trial from its journal; None if its curve has no point yet."""
     with Journal.read(folder) as journal:
         spec, queries = journal.spec(), [query for query, _ in journal.queries().values()]
-        told = {e.id: e for e, _ in journal.evaluations()}
-    returns = {i: _return(e) for i, e in told.items()}
-    curve = learning_curve((Row(q.iteration, q.kind, q.id in told, returns.get(q.id)) for q in queries), spec.sign)
+        told = [e for e, _ in journal.evaluations()]
+    # The return; None for a failed evaluation; the value if it is no episode.
+    returns = {e.id: None if e.failure is not None else float(e.outcome.info.get("return", e.value)) for e in told}
+    curve = learning_curve((Row(q.iteration, q.kind, q.id in returns, returns.get(q.id)) for q in queries), spec.sign)
     if not curve.points:
         return None
     task, kind = spec.training or {}, Optimizer.registry.get(spec.optimizer)
@@ -154,11 +154,5 @@ def read_curve(folder: Path) -> Trial | None:
     rows = [spec.naming(q.x) for q in queries if q.kind == ITERATE and returns.get(q.id) is not None]
     parameters = {name: np.array([row[name] for row in rows], dtype=np.float64) for name in names}
     logs = frozenset(name for name in names if kinds is not None and kinds[name].log)
-    environment = task.get("environment", "")
-    about = (environment, method, curve.of_iterates)
+    about = (task.get("environment", ""), method, curve.of_iterates)
     return Trial(*about, per * count, values, per * curve.spent, per * best_at, best, parameters, logs)
-
-
-def _return(e: Evaluation) -> float | None:
-    """The return; None for a failed evaluation; the value if it is no episode."""
-    return None if e.failure is not None else float(e.outcome.info.get("return", e.value))

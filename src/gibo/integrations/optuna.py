@@ -224,7 +224,8 @@ class GIBOSampler(BaseSampler):
     def _current(self, study: Study, space: _Space) -> _Search:
         """The head's optimiser, or a new one if these parameters have no head, with all finished trials."""
         trials, search = study.get_trials(deepcopy=False), self._search
-        head = _head(trials, space)
+        heads = [t for t in trials if t.system_attrs.get(BATCH_KEY, {}).get("space") == space.key]
+        head = min(heads, key=lambda t: (-t.system_attrs[BATCH_KEY]["batch"], t.number), default=None)
         if head is None:
             bounds, scale = space.parameters.bounds, self._scales(space)
             optimizer = GIBO(space.parameters.x0, scale=scale, bounds=bounds, seed=self._seed, settings=self._settings)
@@ -253,11 +254,6 @@ class GIBOSampler(BaseSampler):
 # -- heads ------------------------------------------------------------------------------------------------------------
 
 
-def _head(trials: list[FrozenTrial], space: _Space) -> FrozenTrial | None:
-    heads = [t for t in trials if t.system_attrs.get(BATCH_KEY, {}).get("space") == space.key]
-    return min(heads, key=lambda t: (-t.system_attrs[BATCH_KEY]["batch"], t.number), default=None)
-
-
 def _save(study: Study, trial: FrozenTrial, space: _Space, search: _Search) -> None:
     content = json.dumps({"state": search.optimizer.state(), "told": sorted(search.told)})
     text = base64.b85encode(zlib.compress(content.encode())).decode()
@@ -284,7 +280,7 @@ def _tell(search: _Search, space: _Space, trial: FrozenTrial, sign: float) -> No
     query = search.pending.get(claim.get("id")) if claim.get("token") == search.token else None
     if query is not None and value is None:
         search.optimizer.tell(search.pending.pop(query.id), failed=f"the trial ended as {trial.state.name}")
-    elif query is not None and value is not None and _alike(space.to_params(query.x), trial.params):
+    elif query is not None and value is not None and _is_at(trial, space.to_params(query.x)):
         search.optimizer.tell(search.pending.pop(query.id), sign * value)
     elif value is not None and all(name in trial.params for name in space.distributions):
         search.optimizer.tell(space.to_vector(trial.params), sign * value)
@@ -354,9 +350,9 @@ def _value(trial: FrozenTrial) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _alike(params: dict[str, Any], others: dict[str, Any]) -> bool:
+def _is_at(trial: FrozenTrial, params: dict[str, Any]) -> bool:
     """Whether a trial was evaluated at its query; an enqueued one was not. A storage may round."""
-    return all(name in others and math.isclose(params[name], others[name], rel_tol=1e-9) for name in params)
+    return all(math.isclose(params[name], trial.params.get(name, math.nan), rel_tol=1e-9) for name in params)
 
 
 def _sign(study: Study) -> float:

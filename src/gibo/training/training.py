@@ -104,16 +104,8 @@ class Training:
 
     def task(self) -> Task:
         """The objective."""
-        return Task(
-            self.environment,
-            self.policy,
-            episodes=self.episodes,
-            normalize_states=self.normalize_states,
-            reward_shift=self.reward_shift,
-            reward_scale=self.reward_scale,
-            action_noise=self.action_noise,
-            max_steps=self.max_steps,
-        )
+        options = {name: getattr(self, name) for name in (*OF_OBJECTIVE, "policy", "normalize_states")}
+        return Task(**options)
 
     def optimizer(self, task: Task, seed: int) -> Optimizer:
         """A new optimiser at the task's start."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from gibo._checks import one_of, positive_int, shown
 from gibo.cli import ALLOW_MODULE, like_ctrl_c, look_here, say, trial_folders
-from gibo.errors import InputError, printable
+from gibo.errors import InputError
 
 if TYPE_CHECKING:
     from gibo.runs.progress import Standing
@@ -167,7 +167,7 @@ def _train_trial(arguments: argparse.Namespace, folder: Path, trial: dict[str, A
         )
     say(f"{folder}: {result.reason}")
     for advice in result.advice:
-        say(f"  {printable(advice.text)}")
+        say(f"  {advice.text}")
     if result.status.is_regular:
         return 0
     return 130 if result.status is Status.INTERRUPTED else 1

@@ -34,6 +34,7 @@ from gibo.outcome import QUERY
 from gibo_studies.rivals.local_model import STANDARD, LocalModelSearch
 
 FEATURES = 512
+POINTS = 8  # on each way, of which the values are taken for known
 STEPS, STRIDE = 100, 0.05  # of an ascent; the stride in lengthscales
 BETAS = (0.9, 0.999)  # Adam's
 LEAST_NOISE = 1e-6  # of the variance: without any, a value at a known point would tell infinitely little
@@ -142,7 +143,6 @@ class LocalEntropySearch(LocalModelSearch):
             kernel must be the squared exponential, and the mean no function.
         batch: queries per iteration.
         ways: how many functions are drawn, and ascended. The paper has 250.
-        points: on each way, 100 at most, of which the values are taken for known. The paper has 8.
 
     Reference: Stenger, Lindicke, von Rohr, Trimpe: Local entropy search over descent sequences for Bayesian
     optimization, ICLR 2026.
@@ -151,19 +151,11 @@ class LocalEntropySearch(LocalModelSearch):
     method = "local-entropy-search"
     title = "Local entropy search"
 
-    def __init__(
-        self,
-        x0: npt.ArrayLike,
-        *,
-        batch: int = 1,
-        ways: int = 64,
-        points: int = 8,
-        **search: Any,
-    ) -> None:
+    def __init__(self, x0: npt.ArrayLike, *, batch: int = 1, ways: int = 64, **search: Any) -> None:
         super().__init__(x0, **search)
         if self.settings.kernel != "squared_exponential" or isinstance(self.settings.mean, Mean):
             raise InputError("settings: expected the squared exponential kernel alone, and a mean that is no function")
-        self.batch, self.ways, self.points = batch, ways, points
+        self.batch, self.ways = batch, ways
 
     def default_settings(self) -> Settings:
         return replace(STANDARD, N_m=1000)  # the method itself has no window, but time grows with the cube of it
@@ -178,7 +170,7 @@ class LocalEntropySearch(LocalModelSearch):
 
     def _queries(self, model: Model, lower: Array, upper: Array) -> Array:
         paths = Paths.draw(model.gp, self.d, self.ways, self._rng)
-        return plan(model.gp, ascents(paths, self._iterate / self.scale, lower, upper, self.points), self.batch)
+        return plan(model.gp, ascents(paths, self._iterate / self.scale, lower, upper, POINTS), self.batch)
 
     def _move(self, model: Model) -> Array:
         best = self.best

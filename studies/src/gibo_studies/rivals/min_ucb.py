@@ -8,10 +8,7 @@ One iteration at the iterate t:
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from gibo._linalg import Array
 from gibo.acquisition.climb import climb
@@ -21,14 +18,11 @@ from gibo.optimizers.model import Model
 from gibo_studies.rivals.local_model import LocalModelSearch
 
 STARTS = 64
+BETA = 1.0  # how many standard deviations below the mean the bound is
 
 
 class MinUCB(LocalModelSearch):
     """Local search by steps to the maximum of the lower confidence bound. It maximises.
-
-    Args:
-        x0, scale, bounds, seed, settings: see `LocalModelSearch`.
-        beta: how many standard deviations below the mean the bound is.
 
     Reference: Fan, Wang, Ng, Lee: Minimizing UCB: a better local search strategy in local Bayesian optimization,
     arXiv:2405.15285.
@@ -36,17 +30,13 @@ class MinUCB(LocalModelSearch):
 
     method = "min-ucb"
 
-    def __init__(self, x0: npt.ArrayLike, *, beta: float = 1.0, **search: Any) -> None:
-        super().__init__(x0, **search)
-        self.beta = beta
-
     def _queries(self, model: Model, lower: Array, upper: Array) -> Array:
         gi = GradientInformation(model.gp, at=self._iterate / self.scale)
         return plan(gi, lower, upper, self.settings.sizes[0], self._rng).X
 
     def _move(self, model: Model) -> Array:
         lower, upper = self._box()
-        bound = LowerConfidenceBound(model.gp, self.beta)
+        bound = LowerConfidenceBound(model.gp, BETA)
         anywhere = lower + (upper - lower) * self._rng.random((STARTS, self.d))
         known = np.array([np.clip(e.x / self.scale, lower, upper) for e in self._window()])
         here = np.clip(self._iterate / self.scale, lower, upper)[None]

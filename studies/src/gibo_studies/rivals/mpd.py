@@ -22,10 +22,9 @@ variance 1/v, and S to ``S − c cᵀ/v``. Hence (Sherman and Morrison)
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from gibo import _linalg as linalg
 from gibo._linalg import EPS, Array
@@ -35,6 +34,8 @@ from gibo.optimizers.model import Model
 from gibo_studies.rivals.local_model import LocalModelSearch
 
 STARTS = 64
+STEP, MOST_STEPS = 0.05, 20  # small steps on one model, in lengthscales
+LEAST_PROBABILITY = 0.65  # no further step where the ascent is less sure than this
 
 
 class Ascent(NamedTuple):
@@ -107,29 +108,11 @@ class ExpectedAscent:
 class MPD(LocalModelSearch):
     """Local search along the most probable ascent. It maximises.
 
-    Args:
-        x0, scale, bounds, seed, settings: see `LocalModelSearch`.
-        step: length of one small step, in lengthscales.
-        most_steps: on one model.
-        least_probability: no further step where the ascent is less sure than this.
-
     Reference: Nguyen, Wu, Gardner, Garnett: Local Bayesian optimization via maximizing probability of descent,
     NeurIPS 2022; its step of 0.001 of the unit cube is here a share of a lengthscale.
     """
 
     method = "mpd"
-
-    def __init__(
-        self,
-        x0: npt.ArrayLike,
-        *,
-        step: float = 0.05,
-        most_steps: int = 20,
-        least_probability: float = 0.65,
-        **search: Any,
-    ) -> None:
-        super().__init__(x0, **search)
-        self.step, self.most_steps, self.least_probability = step, most_steps, least_probability
 
     def _queries(self, model: Model, lower: Array, upper: Array) -> Array:
         gp, t = model.gp, self._iterate / self.scale
@@ -144,10 +127,10 @@ class MPD(LocalModelSearch):
 
     def _move(self, model: Model) -> Array:
         z, ell = self._iterate / self.scale, model.gp.kernel.ell(self.d)
-        for _ in range(self.most_steps):
+        for _ in range(MOST_STEPS):
             direction, probability = most_probable_ascent(model.gp.jacobian(z))
             length = float(np.linalg.norm(direction / ell))
-            if probability < self.least_probability or not length > 0.0:
+            if probability < LEAST_PROBABILITY or not length > 0.0:
                 break
-            z = self._inside(z + self.step * direction / length)
+            z = self._inside(z + STEP * direction / length)
         return z

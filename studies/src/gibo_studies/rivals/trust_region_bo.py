@@ -4,7 +4,7 @@ A region has a start, data of its own, a centre (its best point by the model) an
 
     ask    at first: its start and random points of its box; then: Thompson samples of its box        `_propose`
     tell   …values…; the last one:  better than the centre? L doubles after 3 such batches, halves
-           after max(4, d)/batch others; below L0/128 the region is given up and a new one begins     `_update`
+           after max(4, d)/batch others; below 1/128 the region is given up and a new one begins     `_update`
 
 What is kept of a region that was given up is its best point; the recommended point is the best of all regions. z stands
 for parameters in units of `scale`.
@@ -26,10 +26,12 @@ from gibo.gp import Jacobian
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.model import Model, Surrogate
 from gibo.outcome import QUERY, Best, Evaluation
+from gibo_studies.rivals.local_entropy import covariance_at
 from gibo_studies.rivals.local_model import STANDARD
 
 SUCCESSES = 3  # batches in a row after which the box grows
-SMALLEST, LARGEST = 2.0**-7, 2.0**6  # of the first half-width; TuRBO's cube has an end, a scale may be far too small
+# Half-widths in units of `scale`; the first is 1. TuRBO's cube has an end, but a scale may be far too small.
+SMALLEST, LARGEST = 2.0**-7, 2.0**6
 CANDIDATES = 300
 CHANGED = 20  # parameters of a candidate that differ from the centre, on average, at most
 WINDOW = 400  # of a region's values, because the time grows with the cube of it
@@ -46,8 +48,6 @@ class TrustRegionBO(Optimizer):
     Args:
         x0, scale, bounds, seed: see `gibo.Optimizer`.
         batch: queries per iteration.
-        initial: values of a region before its model is used; by default d, but 4 to 20.
-        half_width: L0, of the first box, in units of `scale`.
 
     Reference: Eriksson, Pearce, Gardner, Turner, Poloczek: Scalable global optimization via local Bayesian
     optimization, NeurIPS 2019. Success is here judged by the model, because values are noisy.
@@ -56,20 +56,10 @@ class TrustRegionBO(Optimizer):
     method = "trust-region-bo"
     title = "Trust region BO"
 
-    def __init__(
-        self,
-        x0: npt.ArrayLike,
-        *,
-        scale: npt.ArrayLike = 1.0,
-        bounds: npt.ArrayLike | None = None,
-        seed: int = 0,
-        batch: int = 4,
-        initial: int | None = None,
-        half_width: float = 1.0,
-    ) -> None:
-        super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
-        self.batch, self.half_width = batch, half_width
-        self.initial = min(max(self.d, 4), 20) if initial is None else initial
+    def __init__(self, x0: npt.ArrayLike, *, batch: int = 4, **search: Any) -> None:
+        super().__init__(x0, **search)
+        self.batch = batch
+        self._initial = min(max(self.d, 4), 20)  # values of a region before its model is used
         self._failures_allowed = math.ceil(max(4, self.d) / self.batch)
         self._champion: tuple[int, float] | None = None  # of earlier regions: its id, and what it was believed to give
         self._open_region(self.x0)
@@ -77,7 +67,7 @@ class TrustRegionBO(Optimizer):
     def _open_region(self, start: Array) -> None:
         self._start, self._first = start, self.log.next_id
         self._centre: int | None = None
-        self._length, self._successes, self._failures, self._fitted = self.half_width, 0, 0, 0
+        self._length, self._successes, self._failures, self._fitted = 1.0, 0, 0, 0
         self._surrogate = Surrogate.initial(STANDARD.resolve(self.d), self.scale)
 
     # -- what it knows ------------------------------------------------------------------------------------------------
@@ -101,9 +91,9 @@ class TrustRegionBO(Optimizer):
 
     def _propose(self) -> list[tuple[Array, str]]:
         data = self._data()
-        if len(data) < self.initial or self._centre is None:
+        if len(data) < self._initial or self._centre is None:
             lower, upper = self._box(self._start / self.scale)
-            count = max(1, self.initial - len(data))
+            count = max(1, self._initial - len(data))
             X = list((lower + (upper - lower) * self._rng.random((count, self.d))) * self.scale)
             if self._first == self.log.next_id:  # nothing of this region has been asked
                 X[0] = self._start
@@ -124,11 +114,8 @@ class TrustRegionBO(Optimizer):
 
     def _thompson(self, model: Model, Z: Array) -> list[Array]:
         """For each query a sample of the posterior at all candidates; asked is where it is highest."""
-        gp, covariance = model.gp, model.gp.kernel.k(Z, Z)
-        if gp.factor is not None:
-            W = linalg.solve_lower(gp.factor.L, gp.cross(Z))
-            covariance = covariance - W.T @ W
-        root = linalg.cholesky(covariance, jitter=1e-8 * gp.kernel.variance).L
+        gp = model.gp
+        root = linalg.cholesky(covariance_at(gp, Z), jitter=1e-8 * gp.kernel.variance).L
         samples = np.asarray(gp.predict(Z).mean) + (root @ self._rng.standard_normal((len(Z), self.batch))).T
         chosen: list[int] = []
         for sample in samples:
@@ -146,7 +133,7 @@ class TrustRegionBO(Optimizer):
             gain = (found[1] - float(model.mean(self.log.evaluations[before].x[None])[0])) / model.units.spread
             self._count(success=found[0].id in {e.id for e in batch} and gain > BETTER)
             self._centre = found[0].id
-        if self._length < SMALLEST * self.half_width:
+        if self._length < SMALLEST:
             best = self._highest()
             if best is not None and (self._champion is None or best[1] > self._champion[1]):
                 self._champion = (best[0].id, best[1])
@@ -157,7 +144,7 @@ class TrustRegionBO(Optimizer):
     def _count(self, success: bool) -> None:
         self._successes, self._failures = (self._successes + 1, 0) if success else (0, self._failures + 1)
         if self._successes == SUCCESSES:
-            self._length, self._successes = min(2.0 * self._length, LARGEST * self.half_width), 0
+            self._length, self._successes = min(2.0 * self._length, LARGEST), 0
         elif self._failures == self._failures_allowed:
             self._length, self._failures = 0.5 * self._length, 0
 

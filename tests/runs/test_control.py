@@ -233,7 +233,7 @@ def test_a_run_that_another_process_holds_names_that_process(tmp_path):
     process = forked(run, tmp_path)
     try:
         assert gate.wait(30)
-        with pytest.raises(gibo.errors.InUseError, match=rf"process {process.pid} on .* --control"):
+        with pytest.raises(gibo.errors.InUseError, match=rf"in use by process {process.pid}; .* --control"):
             FolderControl(tmp_path)
     finally:
         ours.set()

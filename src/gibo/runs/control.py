@@ -189,11 +189,7 @@ class Control(Requests):
 
 
 class FolderControl(Requests):
-    """Requests to a run that no process holds.
-
-    Args:
-        folder: of the run.
-    """
+    """Requests to a run that no process holds."""
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = as_path("folder", folder).absolute()
@@ -221,18 +217,9 @@ class FolderControl(Requests):
         try:
             journal = Journal.open(self.folder)
         except InUseError as error:
-            raise InUseError(f"{_holder(self.folder, error)}; {WITH_CONTROL}") from None
+            raise InUseError(f"{str(error).partition(';')[0]}; {WITH_CONTROL}") from None
         with journal:
             yield journal
-
-
-def _holder(folder: Path, error: InUseError) -> str:
-    """The process that holds the run, from the journal."""
-    with Journal.read(folder) as journal:
-        starts = journal.starts()
-    if starts and starts[-1].ended is None:
-        return f"{folder}: process {starts[-1].process} on {starts[-1].host} works on this run"
-    return str(error).partition(";")[0]
 
 
 def _told(request: Mapping[str, Any], session: Session) -> tuple[int, Outcome, dict[str, Any]]:

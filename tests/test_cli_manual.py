@@ -235,36 +235,33 @@ def test_a_mistake_is_one_line_with_a_hint_and_changes_nothing(words, hint, benc
     assert not (tmp_path / "nowhere").exists()
 
 
+FILES = {
+    "": "[parameters.NAME]",
+    "x = ": "TOML",
+    "colour = 1\n[parameters.a]\nstart = 1": "'colour'",
+    "[parameters.a]\nscale = 1": "start",
+    "[parameters.a]\nstart = 1\nstep = 1": "'step'",
+    "seed = 'x'\n[parameters.a]\nstart = 1": "seed",
+    "[parameters.a]\nstart = 1\n[settings]\nMM = 1": "'MM'",
+    "method = 'ars'\n[parameters.a]\nstart = 1\n[settings]\nM = 2": "settings",
+}
+WORDS = {
+    "--maximize": "--dim N",
+    "--dim 27648": "at most 5000 parameters, got 27648",
+    "--dim 3 --scale 1,2": "--scale",
+    "--dim 3 --x0 a": "--x0",
+    "--dim 1 --method magic": "method",
+    "--dim 1 --parameters p.toml": "--dim",
+}
+
+
 @pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], "--dim N"),
-        (["--dim", "27648"], "at most 5000 parameters, got 27648"),
-        (["--dim", "3", "--scale", "1,2"], "--scale"),
-        (["--dim", "3", "--x0", "a"], "--x0"),
-        (["--dim", "1", "--method", "magic"], "method"),
-        (["--dim", "1", "--parameters", "x.toml"], "--dim"),
-    ],
+    ("text", "words", "message"),
+    [*((text, "--parameters p.toml", message) for text, message in FILES.items())]
+    + [("", words, message) for words, message in WORDS.items()],
 )
-def test_wrong_arguments_of_init(words, message, tmp_path, capsys, monkeypatch):
+def test_wrong_arguments_and_files_of_init(text, words, message, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert message in refused(capsys, "init", "run", "--maximize", *words)
-    assert not (tmp_path / "run" / "journal.sqlite").exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "[parameters.NAME]"),
-        ("x = ", "TOML"),
-        ("colour = 1\n[parameters.a]\nstart = 1", "'colour'"),
-        ("[parameters.a]\nscale = 1", "start"),
-        ("[parameters.a]\nstart = 1\nstep = 1", "'step'"),
-        ("seed = 'x'\n[parameters.a]\nstart = 1", "seed"),
-        ("[parameters.a]\nstart = 1\n[settings]\nMM = 1", "'MM'"),
-        ("method = 'ars'\n[parameters.a]\nstart = 1\n[settings]\nM = 2", "settings"),
-    ],
-)
-def test_wrong_files_of_parameters(text, message, tmp_path, capsys):
     (tmp_path / "p.toml").write_text(text)
-    assert message in refused(capsys, "init", tmp_path / "run", "--maximize", "--parameters", tmp_path / "p.toml")
+    assert message in refused(capsys, "init", "run", "--maximize", *words.split())
+    assert not (tmp_path / "run" / "journal.sqlite").exists()

@@ -89,15 +89,6 @@ def test_a_stop_lets_the_iteration_end_and_the_run_goes_on_from_there(tmp_path, 
     assert_same(gibo.resume(tmp_path, hill, budget=14), alone)
 
 
-def test_a_stop_in_a_pause_ends_at_once(tmp_path, alone):
-    bar = Acts(tmp_path, {5: [{"action": "pause"}, {"action": "pause"}], "paused": [{"action": "stop"}]})
-    result = climb(tmp_path, budget=14, progress=bar)
-    assert (result.status, result.evaluations) == (Status.STOPPED, 5)
-    assert bar.answers[1] == {"ok": True, "recorded": False}
-    assert [kind for kind, _ in actions(tmp_path)][:2] == ["paused", "stop"]
-    assert_same(gibo.resume(tmp_path, hill, budget=14), alone)
-
-
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_a_value_told_for_a_running_evaluation_counts_at_once(sign, tmp_path):
     seen = []

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import functools
 import importlib.util
-import math
 import operator
 import warnings
 
@@ -110,7 +109,6 @@ BOWL = named(lambda x: -(x[0] ** 2), 30)
 BOWL_AGAIN = named(lambda x: -(x[0] ** 2), 60)
 QUARTIC = named(lambda x: -(x[0] ** 4), 30)
 ONE, OTHER = (lambda x: x[0]), (lambda x: x[1])  # of which no text can be told
-EYE, ONES = functools.partial(hill, height=np.eye(2)), functools.partial(hill, height=np.ones(2))
 
 
 @pytest.mark.parametrize(
@@ -123,11 +121,9 @@ EYE, ONES = functools.partial(hill, height=np.eye(2)), functools.partial(hill, h
         (BOWL, QUARTIC, "its code has changed"),
         (ONE, OTHER, ""),
         (functools.partial(hill, height=2.0), functools.partial(hill, height=3.0), "height was 2.0, now 3.0"),
-        (EYE, ONES, ""),
-        (functools.partial(hill, height=math.nan), functools.partial(hill, height=math.nan), ""),
+        (functools.partial(hill, height=np.eye(2)), functools.partial(hill, height=np.ones(2)), ""),
         (Robot(), Robot(2.0), "gain was 1.0, now 2.0"),
         (hill, make(0.1), "its name was 'hill', now 'objective'; height was 1.0, now None"),
-        (functools.lru_cache(hill), functools.lru_cache(hill), ""),
         (operator.itemgetter(0), operator.itemgetter(1), ""),
         (Everything(), Everything(), ""),
     ],

@@ -25,7 +25,6 @@ from run_helpers import (
 
 import gibo
 from gibo import GIBO, Journal, JournalError, Outcome, RandomSearch
-from gibo.errors import InUseError
 from gibo.optimizers.log import Asked, Iteration
 from gibo.outcome import LARGEST, Evaluation, Query, checked
 from gibo.runs.session import Session
@@ -173,18 +172,6 @@ def test_a_reader_writes_nothing(tmp_path):
         journal.told([Evaluation(query, Outcome(1.0))])
     assert (tmp_path / FILE).read_bytes() == before
     assert (tmp_path / "reserve").exists()  # it is the writer's
-
-
-def test_the_same_process_may_not_write_twice_either(tmp_path):
-    climb(tmp_path)
-    with Journal.open(tmp_path):
-        files = []
-        for _ in range(3):
-            with pytest.raises(InUseError, match=f"in use by process {os.getpid()}; "):
-                Journal.open(tmp_path)
-            files.append(len(os.listdir("/proc/self/fd")))
-        assert files[0] == files[-1]  # who waits for the lock tries many times
-    Journal.open(tmp_path).close()
 
 
 def test_a_child_of_a_killed_writer_does_not_hold_the_lock_for_it(tmp_path):

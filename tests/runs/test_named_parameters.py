@@ -25,11 +25,6 @@ def test_the_objective_is_called_by_keyword_and_the_result_has_names():
     assert result.columns()["gain"][0] == PARAMETERS["gain"].start  # not its logarithm
 
 
-def test_an_objective_without_such_keywords_gets_a_dictionary():
-    result = gibo.minimize(lambda values: loss(**values), parameters=PARAMETERS, budget=12)
-    assert result.history.x.tolist() == gibo.minimize(loss, parameters=PARAMETERS, budget=12).history.x.tolist()
-
-
 def test_whole_numbers_are_modelled_where_they_are_evaluated(tmp_path):
     result = gibo.minimize(loss, parameters=PARAMETERS, budget=30, journal=tmp_path)
     assert set(result.history.x[:, 1]) <= set(range(1, 10))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gibo
-from gibo import ARS, GIBO, InputError, Journal, Limits, Settings
+from gibo import GIBO, InputError, Journal, Limits, Settings
 from gibo.cli import main
 from gibo.optimizers.log import Started
 from gibo.runs import manual
@@ -12,7 +12,6 @@ from gibo.runs.control import held_here
 from gibo.runs.manual import abort, start_at
 from gibo.runs.session import Session
 from gibo.web.bench import ManualBench
-from optimizer_helpers import snapshot
 
 X0 = [0.0, 0.0]
 ELSEWHERE = [0.5, 0.25]
@@ -72,17 +71,6 @@ def test_a_careful_search_looks_at_the_new_start_first():
     (query,) = optimizer.ask()
     optimizer.tell(query, hill(query.x), measured={"load": 0.0})
     assert [query.kind for query in optimizer.ask()] == ["query"]
-
-
-def test_clear_errors():
-    with pytest.raises(InputError, match=r"start: ARS cannot go on from another start; gibo.GIBO can"):
-        told(ARS(X0, scale=0.3, directions=2), 1).start_at(ELSEWHERE)
-    optimizer = climbing(bounds=(-1.0, 1.0))
-    before = snapshot(optimizer)
-    for point, text in (([2.0, 0.0], "start"), ([0.0], "x: expected a vector of 2"), ([np.nan, 0.0], "x: ")):
-        with pytest.raises(InputError, match=text):
-            optimizer.start_at(point)
-    assert snapshot(optimizer) == before
 
 
 # -- by hand ----------------------------------------------------------------------------------------------------------

@@ -1,12 +1,11 @@
 """How long the page of a long run takes to open, and whether it stays smooth.
 
-    python benchmarks/watch.py [--evaluations 20000] [--folder KEPT]     # needs chromium and playwright
+    python benchmarks/watch.py [--evaluations 20000]     # needs chromium and playwright
 
 The run has eight parameters and is made here, with the model and the step of every iteration but with random queries
 and fixed hyperparameters, because these are quick. It is opened in a headless Chromium:
 
-    to open        from the start of `gibo watch` as a process, and from the request of the page, to a drawn chart,
-                   with the CPU time of both beside it: on a machine that is busy the latter is what counts
+    to open        from the start of `gibo watch` as a process, and from the request of the page, to a drawn chart
     smoothness     milliseconds between two frames, and tasks above 50 ms that hold the page up, while one scrolls,
                    sorts, pages and searches the table, and while values arrive
 """
@@ -14,8 +13,6 @@ and fixed hyperparameters, because these are quick. It is opened in a headless C
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import shutil
 import statistics
 import subprocess
@@ -32,10 +29,8 @@ import numpy as np
 import gibo
 from gibo.optimizers.queries import RandomQueries
 from gibo.outcome import Evaluation, Outcome
-from gibo.runs.journal import Journal
 from gibo.runs.session import Session
 from gibo.runs.spec import RunSpec
-from gibo.web.snapshot import Reader, Since
 from gibo.web.watch import Watch
 
 D = 8
@@ -77,20 +72,6 @@ def let_go(session: Session) -> None:
     session.journal.close()
 
 
-def server_seconds(folder: Path) -> None:
-    began = time.process_time()
-    with Reader(folder) as reader:
-        opened = time.process_time() - began
-        data = reader.snapshot(Since())
-    whole = time.process_time() - began
-    began = time.process_time()
-    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
-    print(
-        f"the server's CPU: {opened:.2f} s to check the journal, {whole - opened:.2f} s to read it, "
-        f"{time.process_time() - began:.2f} s for {len(text) / 1e6:.1f} MB of JSON"
-    )
-
-
 def open_page(folder: Path, browser: Any) -> None:
     words = [sys.executable, "-c", "import gibo.cli; gibo.cli.entry()", "watch", str(folder), "--port", "0"]
     began = time.perf_counter()
@@ -100,30 +81,15 @@ def open_page(folder: Path, browser: Any) -> None:
         while "http://" not in line:
             line = process.stdout.readline()
         address = next(word for word in line.split() if word.startswith("http://"))
-        started, spent = time.perf_counter() - began, cpu(process.pid)
-        print(f"the server says where it is after {started:.2f} s (CPU {spent:.2f})")
+        print(f"the server says where it is after {time.perf_counter() - began:.2f} s")
         for _ in range(3):
-            tab = browser.new_page()
-            client = browser.new_cdp_session(tab)
-            client.send("Performance.enable", {"timeDomain": "threadTicks"})
-            before, asked = cpu(process.pid), time.perf_counter()
+            tab, asked = browser.new_page(), time.perf_counter()
             tab.goto(address, wait_until="commit")
             tab.wait_for_selector("#chart-values canvas")
             tab.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-            taken = time.perf_counter() - asked
-            metrics = {each["name"]: each["value"] for each in client.send("Performance.getMetrics")["metrics"]}
-            print(
-                f"the chart is drawn after {taken:.2f} s (CPU of the server {cpu(process.pid) - before:.2f}, "
-                f"of the page's thread {metrics['TaskDuration']:.2f})"
-            )
+            print(f"the chart is drawn after {time.perf_counter() - asked:.2f} s")
             tab.close()
         process.terminate()
-
-
-def cpu(process: int) -> float:
-    """Seconds that a process has computed; on Linux."""
-    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def smoothness(folder: Path, browser: Any) -> None:
@@ -197,20 +163,15 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--evaluations", type=int, default=20_000, metavar="N")
-    parser.add_argument("--folder", type=Path, help="where the run is, or is made to stay")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as base, sync_playwright() as playwright:
-        folder = arguments.folder or Path(base) / "long"
-        if not folder.exists():
-            session = session_in(folder)
-            go_on(session, arguments.evaluations)
-            let_go(session)
-        with Journal.read(folder) as journal:
-            print(f"{sum(1 for _ in journal.evaluations())} evaluations, {D} parameters")
+        folder = Path(base) / "long"
+        session = session_in(folder)
+        go_on(session, arguments.evaluations)
+        let_go(session)
         context = playwright.chromium.launch_persistent_context(
             Path(base) / "profile", executable_path=shutil.which("chromium"), headless=True, args=["--no-sandbox"]
         )
-        server_seconds(folder)
         open_page(folder, context)
         smoothness(folder, context)
         context.close()

@@ -114,38 +114,10 @@ def from_state(kind: type[T], state: dict[str, Any] | str) -> T:
 
 
 def events_to_plain(events: Sequence[Event]) -> list[list[Any]]:
-    """For JSON: what a replay needs, and so the same for two optimisers that are told the same in another order.
-
-    Only the last memo is kept, values between two updates are sorted, and durations and infos of evaluations are
-    omitted.
-    """
+    """For JSON: what a replay needs. Only the last memo is kept; durations and infos of evaluations are omitted."""
     last = last_memo(events)
     kept = [replace(e, memo=None) if isinstance(e, Asked) and i < last else e for i, e in enumerate(events)]
-    return [_event_to_plain(event) for event in _ordered(kept)]
-
-
-def _ordered(events: Sequence[Event]) -> Iterator[Event]:
-    """Sort the values between two updates: first own points of the user, then queries, each by id.
-
-    The last value of a batch stays last: its update knows the points that were told before it, and not those after it.
-    """
-    row: list[Told] = []
-    missing: set[int] = set()  # of the batch
-    for event in events:
-        if isinstance(event, Told):
-            row.append(event)
-            if missing and not (missing := missing - {event.query.id}):
-                yield from _by_id(row)
-                row = []
-        else:
-            yield from _by_id(row)
-            yield event
-            row, missing = [], {query.id for query in event.queries} if isinstance(event, Asked) else set()
-    yield from _by_id(row)
-
-
-def _by_id(row: list[Told]) -> list[Told]:
-    return sorted(row, key=lambda told: (told.query.kind != EXTERNAL, told.query.id))
+    return [_event_to_plain(event) for event in kept]
 
 
 def events_from_plain(data: Any, d: int) -> list[Event]:

@@ -29,8 +29,6 @@ from gibo.runs.session import Session
 from gibo.runs.spec import Naming, RunSpec, baseline_of, check_sources
 from gibo.runs.workers import Workers
 
-NOTICE = "gibo: the run ends when the running evaluations have returned; Ctrl-C again ends it at once\n"
-
 
 @takes_options
 def maximize(
@@ -185,7 +183,7 @@ def run(optimizer: Optimizer, objective: Objective, *, budget: int, **options: U
     check_sources(optimizer, chosen.baseline, chosen.penalty)
     further = {} if chosen.reparametrizer is None else chosen.reparametrizer.options()
     objective, wanted = prepared(objective, chosen.parameters, further, optimizer.log.simulator is not None)
-    with Interrupts(NOTICE) as interrupts, ExitStack() as closing:
+    with Interrupts() as interrupts, ExitStack() as closing:
         pool = make_pool(objective, chosen)
         closing.callback(pool.close)
         session = _session(optimizer, chosen)

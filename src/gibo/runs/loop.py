@@ -31,6 +31,7 @@ from gibo.runs.progress import Progress, Standing
 from gibo.runs.result import Result, Status
 from gibo.runs.session import Session
 
+NOTICE = "gibo: the run ends when the running evaluations have returned; Ctrl-C again ends it at once\n"
 PAUSE_POLL = 0.1  # seconds between two checks whether a paused run continues
 # One uncertain step can be bad luck; this many in a row mean that the gradient is lost.
 UNCERTAIN_STEPS = 5
@@ -52,15 +53,11 @@ class Interrupts:
 
     SIGTERM acts in the same way if the program handles it. The first Ctrl-C ends all nested runs.
 
-    Args:
-        notice: written to standard error at the first one.
-
     Attributes:
         received: the number of the first signal; None if none came.
     """
 
-    def __init__(self, notice: str = "") -> None:
-        self.notice = notice
+    def __init__(self) -> None:
         self.received: int | None = None
         self._before: dict[int, Callable[[int, FrameType | None], Any]] = {}
 
@@ -82,9 +79,9 @@ class Interrupts:
         self.received = number
         if not first or isinstance(getattr(before, "__self__", None), Interrupts):
             before(number, frame)
-        elif self.notice:
+        else:
             with suppress(Exception):  # standard error may be closed or busy
-                sys.stderr.write(self.notice)
+                sys.stderr.write(NOTICE)
 
 
 class Loop:

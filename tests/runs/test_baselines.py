@@ -112,17 +112,6 @@ def test_after_a_new_start_that_one_is_evaluated_again():
     assert places == {(0.3, 0.3)}
 
 
-def test_the_last_baseline_stands_for_the_start():
-    optimizer = GIBO(X0, scale=0.3, settings=Settings(M=2, M_first=2, N_m=8))
-    optimizer.baseline = 1
-    for _ in range(40):
-        query = optimizer.ask()[0]
-        optimizer.tell(query, noisy(query))
-    last = max((e for e in optimizer.evaluations if e.kind == "baseline"), key=lambda e: e.id)
-    assert optimizer._start() is last
-    assert optimizer.evaluations[0] not in optimizer._judged()  # the first evaluation is long ago
-
-
 def ageing(speed):
     """A machine whose level falls with each evaluation, ten times as far as its hill is high."""
     count, rng = iter(range(1000)), np.random.default_rng(3)

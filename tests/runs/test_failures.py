@@ -71,18 +71,14 @@ def test_a_worker_that_dies_is_replaced_and_its_evaluation_counts_as_failed(how,
         assert [t.outcome.failure for t, _ in journal.evaluations() if t.query.id == 2] == [failure.failure]
 
 
-@pytest.mark.parametrize("holding", [False, True])
-def test_what_a_dead_worker_left_behind_is_ended_too(holding):
+def test_what_a_dead_worker_left_behind_is_ended_too():
     """Also if that holds the connection to the worker open, as the child of a fork does."""
     ours, theirs = multiprocessing.Pipe()
 
     def objective(x, seed):
         if seed in seeds_of(1):
-            if holding:
-                child = fork().Process(target=time.sleep, args=(1000.0,))
-                child.start()
-            else:
-                child = subprocess.Popen(["sleep", "1000"])
+            child = fork().Process(target=time.sleep, args=(1000.0,))
+            child.start()
             theirs.send(child.pid)
             os._exit(3)
         return hill(x, seed)

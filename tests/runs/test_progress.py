@@ -75,20 +75,10 @@ def test_a_standard_error_that_cannot_be_written_is_no_reason_to_stop(monkeypatc
 
 
 def test_of_a_run(capsys):
-    def fails(x):
-        calls.append(x)
-        if len(calls) == 2:
-            raise RuntimeError("no")
-        return hill(x)
-
-    calls = []
-    with pytest.warns(gibo.FailedEvaluationWarning):
-        gibo.maximize(fails, [0.0, 0.0], budget=6, progress=True)
+    result = gibo.minimize(lambda x: -hill(x), [0.0], budget=3, progress=True)
     out, err = capsys.readouterr()
     assert out == ""
-    assert "6/6 evaluations" in err
-    assert "1 failed" in err
-    result = gibo.minimize(hill, [0.0], budget=3, progress=True)
-    assert f"best seen {result.best_seen.value:.4g}" in capsys.readouterr().err
+    assert "3/3 evaluations" in err
+    assert f"best seen {result.best_seen.value:.4g}" in err
     gibo.maximize(hill, [0.0], budget=3)
     assert capsys.readouterr() == ("", "")

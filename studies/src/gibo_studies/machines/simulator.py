@@ -21,6 +21,8 @@ after these shares of the budget.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,14 +110,10 @@ def poles(trial: int) -> tuple[Plant, Plant]:
     return plant(3.0, 1.6), plant(1.0, 1.0)
 
 
+_HILLS = product((6, 12), (*GAPS, "unrelated", "wrong-sign"))
 CASES: dict[str, Callable[[int], tuple[Plant, Plant]]] = {
-    **{
-        f"hill-{gap}-{d}": lambda trial, gap=gap, d=d: hills(gap, d, trial)  # type: ignore[misc]
-        for d in (6, 12)
-        for gap in (*GAPS, "unrelated", "wrong-sign")
-    },
-    "lqr-small": lambda trial: systems("small", trial),
-    "lqr-large": lambda trial: systems("large", trial),
+    **{f"hill-{gap}-{d}": partial(hills, gap, d) for d, gap in _HILLS},
+    **{f"lqr-{gap}": partial(systems, gap) for gap in ("small", "large")},
     "cartpole": poles,
 }
 

@@ -42,19 +42,12 @@ FEWEST_EPISODES = 4
 
 
 class Trace(NamedTuple):
-    """An episode of the noisy policy, step by step.
-
-    Attributes:
-        episode: what it gave.
-        states: (T, k) flattened, as the environment gave them.
-        noise: (T, m) e_t.
-        rewards: (T,) shaped.
-    """
+    """An episode of the noisy policy, step by step."""
 
     episode: Episode
-    states: Array
-    noise: Array
-    rewards: Array
+    states: Array  # (T, k) flattened, as the environment gave them
+    noise: Array  # (T, m) e_t
+    rewards: Array  # (T,) shaped
 
 
 class Estimate(NamedTuple):

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,19 +30,12 @@ LIMIT = 1e120
 _LARGEST_GAIN = 1e100  # larger entries could overflow at that limit
 
 
-@dataclass(frozen=True, eq=False)
-class Trajectory:
-    """An episode.
+class Trajectory(NamedTuple):
+    """An episode."""
 
-    Attributes:
-        states: (steps + 1, n), the first one is x0.
-        inputs: (steps, p).
-        costs: (steps,) ``xᵀQx + uᵀRu``.
-    """
-
-    states: Array
-    inputs: Array
-    costs: Array
+    states: Array  # (steps + 1, n), the first one is x0
+    inputs: Array  # (steps, p)
+    costs: Array  # (steps,) ``xᵀQx + uᵀRu``
 
 
 @dataclass(frozen=True, eq=False)

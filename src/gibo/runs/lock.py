@@ -104,11 +104,13 @@ def folder_lock(folder: Path, patience: float = 0.0, waiting: Callable[[], None]
             time.sleep(BUSY_PAUSE)
     _descriptors.add(descriptor)
     with suppress(OSError):
-        (folder / KEPT).unlink()  # of a process that has ended
+        (folder / KEPT).unlink()  # of a process that was killed
     try:
         yield
     finally:
         if descriptor in _descriptors:  # not in a forked child that has closed it
+            with suppress(OSError):
+                (folder / KEPT).unlink()
             _descriptors.remove(descriptor)
             _release(descriptor)
 

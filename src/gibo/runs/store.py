@@ -264,7 +264,7 @@ class Store:
                 self._connection.execute("COMMIT")
             except BaseException:
                 self._rows.clear()
-                with suppress(sqlite3.Error, JournalError):
+                with suppress(sqlite3.Error, JournalError, OSError):
                     if self._connection.in_transaction:  # after some errors SQLite has already rolled back
                         self._connection.execute("ROLLBACK")
                     self._read_tally()

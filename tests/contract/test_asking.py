@@ -54,6 +54,13 @@ def test_ask_gives_what_is_still_open(make):
     assert len(text) < 80
 
 
+@every_optimizer
+def test_before_the_first_ask_it_may_begin_elsewhere(make):
+    moved, elsewhere = make(X0), [0.2] * D
+    moved.start_at(elsewhere)
+    assert snapshot(moved) == snapshot(make(elsewhere))
+
+
 UPPER = np.random.default_rng(0).uniform(0.1, 1.0, D)
 
 

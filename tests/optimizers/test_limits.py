@@ -210,6 +210,7 @@ def test_a_point_that_was_measured_to_violate_is_not_recommended():
     optimizer.tell(optimizer.external(top), -float(((top - 2.0) ** 2).sum()), measured={"load": 1.01})
     assert optimizer.limits_at(top)["load"] > 0.99  # the model takes the excess for noise
     assert not np.array_equal(optimizer.best.x, top)
+    assert optimizer.violated_at_start() == []
 
 
 def test_a_limit_that_is_far_away_changes_nothing():

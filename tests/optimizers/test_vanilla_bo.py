@@ -19,9 +19,9 @@ def test_it_starts_at_x0_and_finds_the_maximum_among_several(options):
         return np.sin(9.0 * x) + x
 
     opt = make(**options)
-    assert opt.best is None
+    assert (opt.best, opt.at_start()) == (None, None)
     asked = advance(opt, 40, lambda query: float(height(query.x).sum()))
-    assert asked[0].x.tolist() == [0.5, 0.5]
+    assert asked[0].x.tolist() == opt.at_start().x.tolist() == [0.5, 0.5]
     assert len(asked) == 40
     assert 2.0 * height(np.linspace(0.0, 1.0, 1001)).max() - height(opt.iterate).sum() < 0.05
     assert opt.best.value == pytest.approx(height(opt.iterate).sum(), abs=0.1)

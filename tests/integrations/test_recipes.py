@@ -7,9 +7,11 @@ import re
 import shutil
 import subprocess
 import sys
-import types
 import zipfile
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -63,66 +65,47 @@ def test_an_fmu_is_an_objective(tmp_path):
     assert "Improved by" in run([sys.executable, RECIPES / "fmu.py", "oscillator.fmu"], tmp_path)
 
 
+ENDS = ("", ".msg", ".srv")
+
+
 class Robot:
     """What a node of rclpy can do, and behind it a controller and an episode of it; every third episode fails."""
 
     def __init__(self, name):
-        self.own = {"budget": 8}
         self.set, self.episodes = {}, 0
 
     def declare_parameter(self, name, value):
-        return types.SimpleNamespace(value=self.own.get(name, value))
+        return SimpleNamespace(value=8 if name == "budget" else value)
 
     def create_client(self, kind, name):
-        call = self.set_parameters if name.endswith("/set_parameters") else self.run_episode
-        return types.SimpleNamespace(wait_for_service=lambda: True, call_async=call)
+        answer = self.set_parameters if name.endswith("/set_parameters") else self.run_episode
+        client = MagicMock()
+        client.call_async = lambda request: SimpleNamespace(result=partial(answer, request))
+        return client
 
     def get_logger(self):
-        return types.SimpleNamespace(info=print)
+        return SimpleNamespace(info=print)
 
     def set_parameters(self, request):
         for each in request.parameters:
-            value = each.value
-            self.set[each.name] = value.integer_value if value.type == 2 else value.double_value
-        return types.SimpleNamespace(results=[types.SimpleNamespace(successful=True, reason="")])
+            (self.set[each.name],) = (value for name, value in vars(each.value).items() if name.endswith("_value"))
+        return SimpleNamespace(results=[SimpleNamespace(successful=True)])
 
     def run_episode(self, request):
         self.episodes += 1
         if self.episodes % 3 == 0:
-            return types.SimpleNamespace(success=False, message="the arm is at its limit")
+            return SimpleNamespace(success=False, message="the arm is at its limit")
         value = (self.set["kp"] - 3.0) ** 2 + (self.set["delay"] - 4) ** 2
-        return types.SimpleNamespace(success=True, message=str(value))
-
-    @staticmethod
-    def spin_until_future_complete(node, future):
-        future.result = lambda: future
-
-
-def stand_in(name, **attributes):
-    module = types.ModuleType(name)
-    vars(module).update(attributes)
-    return module
-
-
-def made(**defaults):
-    return lambda **given: types.SimpleNamespace(**{**defaults, **given})
+        return SimpleNamespace(success=True, message=str(value))
 
 
 def test_the_ros_2_node_with_a_stand_in_for_rclpy(tmp_path, monkeypatch):
-    set_parameters = types.SimpleNamespace(Request=lambda: types.SimpleNamespace(parameters=[]))
-    values = {"type": 0, "double_value": 0.0, "integer_value": 0}
-    kinds = types.SimpleNamespace(PARAMETER_INTEGER=2, PARAMETER_DOUBLE=3)
-    messages = {"Parameter": made(), "ParameterValue": made(**values), "ParameterType": kinds}
-    for module in (
-        stand_in("rclpy", spin_until_future_complete=Robot.spin_until_future_complete),
-        stand_in("rclpy.node", Node=Robot),
-        stand_in("rcl_interfaces"),
-        stand_in("rcl_interfaces.msg", **messages),
-        stand_in("rcl_interfaces.srv", SetParameters=set_parameters),
-        stand_in("std_srvs"),
-        stand_in("std_srvs.srv", Trigger=types.SimpleNamespace(Request=made())),
-    ):
-        monkeypatch.setitem(sys.modules, module.__name__, module)
+    for name in ("rclpy", "rclpy.node", *(f"{each}{end}" for each in ("rcl_interfaces", "std_srvs") for end in ENDS)):
+        monkeypatch.setitem(sys.modules, name, MagicMock())
+    sys.modules["rclpy.node"].Node = Robot
+    messages, services = sys.modules["rcl_interfaces.msg"], sys.modules["rcl_interfaces.srv"]
+    messages.Parameter = messages.ParameterValue = SimpleNamespace
+    services.SetParameters.Request = lambda: SimpleNamespace(parameters=[])
     spec = importlib.util.spec_from_file_location("gibo_tuner", ROOT / "contrib" / "ros2" / "gibo_tuner.py")
     tuner = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tuner)

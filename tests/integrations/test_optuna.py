@@ -36,10 +36,22 @@ def queries(study):
     return [t for t in study.trials if QUERY_KEY in t.system_attrs]
 
 
-def test_maximising_is_minimising_with_the_other_sign():
-    low, high = make(trials=25), make(lambda trial: -smooth(trial), trials=25, direction="maximize")
-    assert [t.params for t in low.trials] == [t.params for t in high.trials]
-    assert [t.params for t in low.trials] != [t.params for t in make(trials=25, seed=1).trials]
+def test_the_same_search_maximised_by_ask_and_tell_and_continued_by_another_sampler(monkeypatch):
+    expected = [t.params for t in make(trials=20).trials]
+    assert expected[:12] != [t.params for t in make(trials=12, seed=1).trials]
+    assert expected == [t.params for t in make(lambda trial: -smooth(trial), 20, direction="maximize").trials]
+    study = make(trials=6)
+    study.sampler = pickle.loads(pickle.dumps(study.sampler))
+    study.sampler.reseed_rng()
+    for _ in range(6):
+        trial = study.ask()
+        study.tell(trial, smooth(trial))
+    monkeypatch.setattr("gibo.integrations.optuna.PIECE", 100)  # so that the state is kept in pieces
+    study.optimize(smooth, n_trials=4)
+    assert max(t.system_attrs.get(BATCH_KEY, {"pieces": 0})["pieces"] for t in study.trials) > 5
+    study.sampler = GIBOSampler(seed=5)  # reads the state
+    study.optimize(smooth, n_trials=4)
+    assert [t.params for t in study.trials] == expected
 
 
 def test_whole_numbers_and_steps_are_modelled_where_they_were_evaluated():
@@ -154,16 +166,6 @@ def test_wrong_options_and_two_objectives_are_refused():
             wrong()
 
 
-def test_ask_and_tell_and_a_pickled_sampler():
-    study = make(trials=6)
-    study.sampler = pickle.loads(pickle.dumps(study.sampler))
-    study.sampler.reseed_rng()
-    for _ in range(6):
-        trial = study.ask()
-        study.tell(trial, smooth(trial))
-    assert [t.params for t in study.trials] == [t.params for t in make(trials=12).trials]
-
-
 def test_two_threads_share_one_search():
     both = threading.Barrier(2, timeout=60)
 
@@ -252,12 +254,3 @@ def test_of_two_heads_made_at_the_same_moment_one_wins(monkeypatch):
     assert heads[0][BATCH_KEY]["batch"] == heads[1][BATCH_KEY]["batch"]
     assert heads[1][QUERY_KEY]["token"] == heads[0][BATCH_KEY]["token"] == heads[0][QUERY_KEY]["token"]
     assert heads[1][QUERY_KEY]["id"] != heads[0][QUERY_KEY]["id"]
-
-
-def test_large_states_are_kept_in_pieces(monkeypatch):
-    monkeypatch.setattr("gibo.integrations.optuna.PIECE", 100)
-    study = make(trials=12)
-    assert max(t.system_attrs.get(BATCH_KEY, {"pieces": 0})["pieces"] for t in study.trials) > 5
-    study.sampler = GIBOSampler(seed=5)
-    study.optimize(smooth, n_trials=8)
-    assert [t.params for t in study.trials] == [t.params for t in make(trials=20).trials]

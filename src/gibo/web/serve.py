@@ -32,12 +32,9 @@ TAKING = ("tell", "start", "abort")  # requests with content
 
 def answer(bench: ManualBench, do: str, request: dict[str, Any]) -> dict[str, Any]:
     """The answer to a request, over HTTP or as a line."""
-    if do in TAKING:
-        found: dict[str, Any] = getattr(bench, do)(request)
-        return found
-    if request:
+    if request and do not in TAKING:
         raise InputError(f"{do}: takes nothing, got {describe(next(iter(request)))}")
-    found = getattr(bench, do)()
+    found: dict[str, Any] = getattr(bench, do)(*([request] if do in TAKING else []))
     return found
 
 

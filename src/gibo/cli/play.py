@@ -74,7 +74,7 @@ def _play(arguments: argparse.Namespace) -> int:
         seeds = {f"episode {e + 1}": episode_seed((first, e, 1)) for e in range(episodes)}  # as in Task.evaluate
     with (
         like_ctrl_c(),
-        Interrupts() as interrupts,
+        Interrupts(notice="") as interrupts,
         training.task() as task,
         closing(_Screen(task, arguments.video, interrupts)) as screen,
     ):

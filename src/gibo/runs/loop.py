@@ -53,11 +53,15 @@ class Interrupts:
 
     SIGTERM acts in the same way if the program handles it. The first Ctrl-C ends all nested runs.
 
+    Args:
+        notice: written to standard error at the first one.
+
     Attributes:
         received: the number of the first signal; None if none came.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, notice: str = NOTICE) -> None:
+        self.notice = notice
         self.received: int | None = None
         self._before: dict[int, Callable[[int, FrameType | None], Any]] = {}
 
@@ -81,7 +85,7 @@ class Interrupts:
             before(number, frame)
         else:
             with suppress(Exception):  # standard error may be closed or busy
-                sys.stderr.write(NOTICE)
+                sys.stderr.write(self.notice)
 
 
 class Loop:

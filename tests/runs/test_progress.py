@@ -7,8 +7,7 @@ import types
 import pytest
 
 import gibo
-from gibo.runs import progress
-from gibo.runs.progress import Standing, bar_over
+from gibo.runs.progress import Bar, Standing
 
 
 def hill(x):
@@ -37,7 +36,7 @@ def a_terminal(monkeypatch):
 
 def test_a_terminal_shows_count_best_value_failures_and_a_pause(monkeypatch):
     terminal = a_terminal(monkeypatch)
-    with progress.progress_bar(12) as bar:
+    with Bar(12) as bar:
         bar.update(Standing(0, None, 0, [], None))
         bar.update(Standing(5, 12.345, 2, [], None, paused=True))
         paused = terminal.getvalue().rpartition("\r")[2]
@@ -51,7 +50,7 @@ def test_a_terminal_shows_count_best_value_failures_and_a_pause(monkeypatch):
 
 
 def test_a_log_has_a_line_every_ten_seconds_and_the_last_one(capsys, clock):
-    with bar_over(300, "evaluations") as bar:
+    with Bar(300) as bar:
         bar.show(100)
         for done in range(101, 136):
             clock.seconds += 1.0

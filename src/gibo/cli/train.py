@@ -144,7 +144,7 @@ def _train(arguments: argparse.Namespace) -> int:
 
 def _train_trial(arguments: argparse.Namespace, folder: Path, trial: dict[str, Any], watch: Any) -> int:
     """Train one trial, say what came of it, and return the exit code."""
-    from gibo.runs.progress import progress_bar
+    from gibo.runs.progress import Bar
     from gibo.runs.result import Status
     from gibo.training.training import train
 
@@ -160,7 +160,7 @@ def _train_trial(arguments: argparse.Namespace, folder: Path, trial: dict[str, A
             **trial,
             workers=arguments.workers,
             executor=arguments.executor,
-            progress=stack.enter_context(progress_bar(trial["budget"], parts)),
+            progress=stack.enter_context(Bar(trial["budget"], parts)),
             callback=board,
             watch=watch,
             force=arguments.force,

@@ -23,7 +23,7 @@ from gibo.runs.journal import Journal
 from gibo.runs.loop import Interrupts, Loop
 from gibo.runs.options import REMEMBERED, OptionNames, RunOptions, takes_options
 from gibo.runs.pools import Futures, InProcess, Objective, Pool, prepared
-from gibo.runs.progress import progress_bar
+from gibo.runs.progress import Bar
 from gibo.runs.result import Result, Status
 from gibo.runs.session import Session
 from gibo.runs.spec import Naming, RunSpec, baseline_of, check_sources
@@ -192,7 +192,7 @@ def run(optimizer: Optimizer, objective: Objective, *, budget: int, **options: U
             session.start({name: getattr(chosen, name) for name in (*REMEMBERED, "workers")}, known, chosen.force)
         if chosen.data and not optimizer.log.events:  # a continued run has its data already
             session.tell_elsewhere(chosen.data)
-        bar = closing.enter_context(progress_bar(chosen.budget)) if chosen.progress is True else chosen.progress or None
+        bar = closing.enter_context(Bar(chosen.budget)) if chosen.progress is True else chosen.progress or None
         if session.journal is not None and chosen.watch:
             from gibo.web.watch import page_beside  # imported here: rarely needed
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -43,39 +43,39 @@ class Standing:
     paused: bool = False
 
 
-Parts = Callable[[Standing], Sequence[str]]  # parts of a text, the most important one first
-
-
-def progress_bar(budget: int, text: Parts | None = None) -> AbstractContextManager[Bar]:
-    """A bar over the evaluations, with parts of a text; by default the best value and the number of failures."""
-    return bar_over(budget, "evaluations", text or _best_and_failures)
-
-
-def _best_and_failures(standing: Standing) -> list[str]:
+def best_and_failures(standing: Standing) -> list[str]:
+    """The best value and the number of failures."""
     text = [] if standing.best is None else [f"best seen {standing.best:.4g}"]
     return text + ([f"{standing.failures} failed"] if standing.failures else [])
-
-
-@contextmanager
-def bar_over(total: int, unit: str, text: Parts = lambda standing: []) -> Iterator[Bar]:
-    """A bar that is always closed at the end."""
-    bar = Bar(total, unit, text)
-    try:
-        yield bar
-    finally:
-        bar.close()
 
 
 class Bar:
     """tqdm's bar on a terminal or in a notebook; elsewhere lines, at most one every 10 seconds and one at the end.
 
-    What was done before the first call does not count for its speed.
+    What was done before the first call does not count for its speed. As a context, it is always closed at the end.
+
+    Args:
+        total: what there is to do.
+        text: gives parts of a text for a run's progress, the most important one first.
+        unit: of the total.
     """
 
-    def __init__(self, total: int, unit: str, text: Parts) -> None:
-        self.total, self.unit, self.text = total, unit, text
+    def __init__(
+        self, total: int, text: Callable[[Standing], Sequence[str]] = best_and_failures, unit: str = "evaluations"
+    ) -> None:
+        self.total, self.text, self.unit = total, text, unit
         self.as_lines = not (getattr(sys.stderr, "isatty", bool)() or "ipykernel" in sys.modules)
         self._bar: Any = None
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            with _whoever_looks():
+                self._bar.refresh()
+            with _whoever_looks():
+                self._bar.close()
 
     def update(self, standing: Standing) -> None:
         """Show a run's progress."""
@@ -110,14 +110,6 @@ class Bar:
                 sys.stderr.write(f"{text}\n")
             else:
                 tqdm.write(text, file=sys.stderr)
-
-    def close(self) -> None:
-        """Show the end."""
-        if self._bar is not None:
-            with _whoever_looks():
-                self._bar.refresh()
-            with _whoever_looks():
-                self._bar.close()
 
 
 def _write_line(bar: Any, msg: str | None = None, pos: int | None = None) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from gibo.cli import complain, say
 from gibo.errors import InputError, MissingExtraError
-from gibo.runs.progress import bar_over
+from gibo.runs.progress import Bar
 from gibo_studies.engine import StudyResult, read_definition, run_study
 from gibo_studies.study import Study, missing
 from gibo_studies.table import STUDIES
@@ -99,7 +99,7 @@ def parse_options(given: Mapping[str, Any]) -> dict[str, Any]:
 def _run(study: Study, out: Path, workers: int) -> StudyResult:
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        with bar_over(len(study.cells()), "cells") as bar:
+        with Bar(len(study.cells()), unit="cells") as bar:
             return run_study(study, out, workers, bar.show, bar.above)
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -58,8 +58,6 @@ def _play(arguments: argparse.Namespace) -> int:
     from gibo.training.training import last_episode, read_trial
 
     episodes, first = positive_int("--episodes", arguments.episodes), natural("--seed", arguments.seed)
-    if arguments.video is not None:
-        _check_video(arguments.video)
     if arguments.allow_module:
         look_here(":")
     within = () if arguments.trial is None else (f"trial-{arguments.trial:02d}",)
@@ -196,8 +194,8 @@ def _display() -> str | None:
 # -- videos -----------------------------------------------------------------------------------------------------------
 
 
-def _check_video(path: Path) -> None:
-    """Raise if its ending is unknown, or the package that writes it is not installed."""
+def _film(path: Path, rate: float) -> Any:
+    """A new video, to which frames are appended."""
     ending = path.suffix.lower()
     if ending not in WRITERS:
         raise InputError(f"--video: expected a file that ends in .mp4 or .gif, got {path.name!r}")
@@ -206,13 +204,9 @@ def _check_video(path: Path) -> None:
             importlib.import_module(module)
         except ImportError:
             raise missing_extra(f"a {ending} video needs {package}", "video") from None
-
-
-def _film(path: Path, rate: float) -> Any:
-    """A new video, to which frames are appended."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.open("ab").close()  # raises the system's error if it cannot be written; imageio's errors are long
-    if path.suffix.lower() == ".gif":
+    if ending == ".gif":
         return _GIF(path, rate)
     # The codec needs even sizes; imageio would stretch frames to multiples of 16.
     return importlib.import_module("imageio.v2").get_writer(path, format="FFMPEG", fps=rate, macro_block_size=2)

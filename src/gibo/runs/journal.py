@@ -111,7 +111,7 @@ class Journal:
 
     def begin(self, options: dict[str, Any]) -> None:
         """Record that this process starts to work on the run, with the settings in the form of this version of gibo."""
-        number = self._store.count("starts")
+        number = self._store.count["starts"]
         known = (json.dumps(to_plain(options)), json.dumps(records.versions()))
         with self._store.transaction():
             if self._lost_settings:
@@ -135,8 +135,8 @@ class Journal:
         first, size, at = asked.queries[0], len(asked.queries), time.time()
         with self._store.transaction():
             self._record_iterations(iterations, update)
-            row = (self._store.count("batches"), first.iteration, first.id, size, at, _cell(iterate))
-            memo = {**(asked.memo or {}), AFTER: self._store.count("evaluations")}
+            row = (self._store.count["batches"], first.iteration, first.id, size, at, _cell(iterate))
+            memo = {**(asked.memo or {}), AFTER: self._store.count["evaluations"]}
             memo |= {} if first.block is None else {BLOCK: first.block}
             memo |= {} if first.source is None else {SOURCE: first.source}
             self._store.insert("batches", *row, json.dumps(memo))
@@ -160,13 +160,13 @@ class Journal:
         """Record a failed attempt before the next one."""
         o = evaluation.outcome
         with self._store.transaction():
-            number = self._store.count("attempts")
+            number = self._store.count["attempts"]
             self._store.insert("attempts", number, evaluation.id, time.time(), o.seconds, o.failure, o.traceback)
 
     def proceeded(self) -> None:
         """Record that the optimiser continued without the pending queries."""
         with self._store.transaction():
-            self._store.insert("moves", self._store.count("evaluations") - 1, self._store.count("batches") - 1)
+            self._store.insert("moves", self._store.count["evaluations"] - 1, self._store.count["batches"] - 1)
 
     def acted(self, *actions: NewAction) -> None:
         """Record actions of people as (kind, body); see `gibo.runs.records`."""
@@ -175,7 +175,7 @@ class Journal:
     def started(self, event: Started, withdrawn: Sequence[int]) -> None:
         """Record that the search continues from another start, without these queries."""
         body = {"x": event.x.tolist(), "iteration": event.iteration, "withdrawn": list(withdrawn)}
-        self.acted(("start", {**body, "batches": self._store.count("batches")}))
+        self.acted(("start", {**body, "batches": self._store.count["batches"]}))
 
     def change_training(self, training: dict[str, Any] | None, why: str) -> None:
         """Record that a person continues the run with another objective."""
@@ -217,7 +217,7 @@ class Journal:
                 o = e.outcome
                 data = (_cell(e.gradient), _cell(e.gradient_noise), json.dumps(dict(o.info)) if o.info else None)
                 known = (time.time(), o.seconds, o.value, *data, o.failure, o.traceback)
-                number = self._store.count("evaluations")
+                number = self._store.count["evaluations"]
                 self._store.insert("evaluations", number, e.id, *known)
                 if details := o.details():
                     self._store.insert("details", number, json.dumps(details))
@@ -231,7 +231,7 @@ class Journal:
             for kind, body in update.views.items():
                 self._store.delete("views", kind)
                 self._store.insert("views", kind, update.number, json.dumps(to_plain(body)))
-        for step in iterations[self._store.count("iterations") :]:
+        for step in iterations[self._store.count["iterations"] :]:
             values = {**vars(step), "iterate": step.x}
             self._store.insert("iterations", *map(_cell, map(values.get, COLUMNS["iterations"])))
 
@@ -241,7 +241,9 @@ class Journal:
         """The specification of the run."""
         if self._spec is None:
             with sound(self.folder):
-                facts = {name: json.loads(text) for name, text in self._store.rows("facts")}
+                facts = {}
+                for name, text in self._store.rows("facts"):
+                    facts[name] = json.loads(text)
                 plain, self._lost_settings = current_facts(facts)
                 self._spec = RunSpec(**plain)
         return self._spec
@@ -346,10 +348,6 @@ class Journal:
                 raise ValueError("an action after an evaluation that does not exist")
         return found
 
-    def new_starts(self) -> list[Action]:
-        """The starts that people gave the search, in their order."""
-        return [each for each in self.actions() if each.kind == "start"]
-
     def aborted_at(self) -> dict[str, float] | None:
         """What to set on the machine if the run was aborted; see `gibo.runs.records.safe_point`."""
         with self.explained():
@@ -383,8 +381,9 @@ class Journal:
                 data |= {name: json.loads(data[name]) for name in ("x", "gradient", "step", "lengthscale")}
                 step = iteration_from_plain(data, d)
                 found.append(((step.evaluations, 1), Stepped(step)))
-            for each in self.new_starts():
-                found.append(((each.after, 2, each.body["batches"], 0), started_from_plain(each.body, d)))
+            for each in self.actions():
+                if each.kind == "start":
+                    found.append(((each.after, 2, each.body["batches"], 0), started_from_plain(each.body, d)))
             for i, batch in enumerate(batches):
                 asked = tuple(queries[batch.first + k][0] for k in range(batch.size))
                 is_last = batch is batches[-1]  # of the memos only the last one is of use

@@ -87,20 +87,22 @@ def current_facts(facts: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 def _current(data: Any, lost: list[str]) -> Any:
     """Plain data with the present names of all settings; the names of settings without a counterpart go to `lost`."""
-    if isinstance(data, list):
-        return [_current(part, lost) for part in data]
     if not isinstance(data, dict):
         return data
-    plain = {name: _current(part, lost) for name, part in data.items()}
+    plain = {}
+    for name, part in data.items():
+        plain[name] = _current(part, lost)
     if plain.get("type") != Settings.__name__:
         return plain
     plain.setdefault("survey", 0)  # earlier versions had none
     if SURELY_OLD & plain.keys():
         plain, gone = _renamed(plain)
         lost += gone
-    present = to_plain(Settings())
+    present: dict[str, Any] = to_plain(Settings())
     lost += sorted(plain.keys() - present.keys())
-    return present | {name: plain[name] for name in present if name in plain}
+    for name in present.keys() & plain.keys():
+        present[name] = plain[name]
+    return present
 
 
 def _renamed(old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:

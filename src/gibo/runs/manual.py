@@ -349,7 +349,7 @@ def abort(journal: Journal, point: Mapping[str, Any] | None = None, reason: str 
 
 def record_abort(journal: Journal, point: Mapping[str, Any] | None, reason: str) -> None:
     """Record that a person ends a run; the process that holds it records the end."""
-    starts, spec = journal.new_starts(), journal.spec()
+    starts, spec = [each for each in journal.actions() if each.kind == "start"], journal.spec()
     if point is not None:
         x = spec.naming.point(point)
     else:  # the start, or the last one that a person gave

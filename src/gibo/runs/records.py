@@ -264,5 +264,5 @@ def _forget_steps(store: Store, evaluations: int) -> None:
 
 def record(store: Store, kind: str, body: dict[str, Any]) -> None:
     """Record actions of people in a transaction."""
-    made = action(time.time(), store.count("evaluations"), kind, body)
-    store.insert("actions", store.count("actions"), *made[:3], json.dumps(made.body))
+    made = action(time.time(), store.count["evaluations"], kind, body)
+    store.insert("actions", store.count["actions"], *made[:3], json.dumps(made.body))

@@ -45,7 +45,8 @@ class Naming:
     def query(self, query: Query) -> dict[str, Any]:
         """A query as JSON data: ``x`` and ``parameters`` have the values to set, in the user's units."""
         head = {"id": query.id, "kind": query.kind, "iteration": query.iteration, "seed": query.seed}
-        head |= {name: part for name in ("block", "source") if (part := getattr(query, name)) is not None}
+        head |= {} if query.block is None else {"block": query.block}
+        head |= {} if query.source is None else {"source": query.source}
         parameters = self(query.x)
         return {**head, "x": list(parameters.values()), "parameters": parameters}
 
@@ -110,7 +111,7 @@ class RunSpec:
         if self.sign not in (1.0, -1.0) or not 0.0 < as_number("quorum", self.quorum) <= 1.0:
             raise InputError("expected a sign of 1 or -1, and a share of values as the quorum")
         names = instance("names", [""] * d if self.names is None else self.names, list, "a list of texts")
-        if len(names) != d or not all(isinstance(name, str) for name in names):
+        if len(names) != d or set(map(type, names)) != {str}:
             raise InputError(f"expected {d} names of parameters")
         if self.given_x0 is not None:
             as_vector("given_x0", self.given_x0, d)

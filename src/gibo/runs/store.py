@@ -91,14 +91,19 @@ def has_journal(folder: Path | str, needed: bool = False) -> bool:
 
 
 class Store:
-    """Tables of rows in a folder's journal file; see the module's docstring. Use `create`, `read` or `write`."""
+    """Tables of rows in a folder's journal file; see the module's docstring. Use `create`, `read` or `write`.
+
+    Attributes:
+        folder: of the file.
+        count: the number of rows of each table, those of the present transaction included.
+    """
 
     def __init__(self, folder: Path, stack: ExitStack, writing: bool) -> None:
         self.folder, self._stack, self._writing = folder, stack, writing
         self._connection = connect(folder, stack, writing)
         self._paths = (folder / FILE, folder / f"{FILE}-wal")
         self._version = 0  # of the file
-        self._tally: dict[str, int] = {}  # rows of each table, those of the present transaction included
+        self.count: dict[str, int] = {}
         self._rows: dict[str, list[Row]] = {}  # tables that have not changed since they were read
         self._files: dict[Path, os.stat_result] = {}  # after the last transaction
         self._checkpointed = 0.0
@@ -140,7 +145,13 @@ class Store:
         if self._files[path].st_nlink > 1:  # SQLite would keep a write-ahead log for each of its names
             raise JournalError(f"{path}: the file has a second name (a hard link); copy it instead")
         self._connection.execute("PRAGMA journal_mode = WAL")
-        _keep_reserve(self.folder / "reserve")
+        reserve = self.folder / "reserve"
+        if not reserve.exists() or reserve.stat().st_size < RESERVE:
+            reserve.unlink(missing_ok=True)  # not written to: it may be a hard link of another file
+            with reserve.open("xb") as file:
+                file.write(b"\0" * RESERVE)
+                file.flush()
+                os.fsync(file.fileno())
         self._stack = stack.pop_all()
 
     @classmethod
@@ -190,7 +201,7 @@ class Store:
             ((content, crc),) = self._select("SELECT content, crc FROM tally")
             if crc != _checksum("tally", [content]):
                 raise damaged(self.folder, "its tally does not match its checksum")
-            self._tally = dict.fromkeys(TABLES, 0) | json.loads(content)
+            self.count = dict.fromkeys(TABLES, 0) | json.loads(content)
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
@@ -207,7 +218,7 @@ class Store:
                 found.append(row[:-1])
                 if row[-1] != _checksum(table, row[:-1]):
                     raise damaged(self.folder, f"a row of {table} does not match its checksum")
-            if len(found) != self._tally[table]:
+            if len(found) != self.count[table]:
                 raise damaged(self.folder, f"rows of {table} are missing")
         return found
 
@@ -230,20 +241,16 @@ class Store:
         finally:
             self._connection.set_progress_handler(None, 0)
 
-    def count(self, table: str) -> int:
-        """The number of rows."""
-        return self._tally[table]
-
     def insert(self, table: str, *values: Any) -> None:
         """Add a row, in a transaction."""
         _insert(self._connection, table, values)
-        self._tally[table] += 1
+        self.count[table] += 1
         self._rows.pop(table, None)
 
     def delete(self, table: str, key: Any) -> None:
         """Delete the row with this first column, if any, in a transaction."""
         deleted = self._connection.execute(f"DELETE FROM {table} WHERE {COLUMNS[table][0]} = ?", (key,)).rowcount
-        self._tally[table] -= deleted
+        self.count[table] -= deleted
         self._rows.pop(table, None)
 
     @contextmanager
@@ -257,7 +264,7 @@ class Store:
                 if self._version < SCHEMA:
                     self._upgrade()
                 yield
-                content = json.dumps(self._tally)
+                content = json.dumps(self.count)
                 self._connection.execute(
                     "UPDATE tally SET content = ?, crc = ?", (content, _checksum("tally", [content]))
                 )
@@ -281,7 +288,7 @@ class Store:
         there, tables = TABLES_OF[self._version], self._upgraded()
         for table, rows in tables.items():
             self._connection.execute(f"DELETE FROM {table}" if table in there else MADE[table])
-            self._tally[table] = 0
+            self.count[table] = 0
             for row in rows:
                 self.insert(table, *row)
         self._connection.execute(f"PRAGMA user_version = {SCHEMA}")
@@ -362,15 +369,6 @@ def _insert(connection: sqlite3.Connection, table: str, values: Sequence[Any]) -
 def _checksum(table: str, values: Sequence[Any]) -> int:
     # SQLite does not keep the sign of zero.
     return zlib.crc32(json.dumps([table, *(0.0 if value == 0.0 else value for value in values)]).encode())
-
-
-def _keep_reserve(path: Path) -> None:
-    if not path.exists() or path.stat().st_size < RESERVE:
-        path.unlink(missing_ok=True)  # replace it instead of writing to it: it may be a hard link of another file
-        with path.open("xb") as file:
-            file.write(b"\0" * RESERVE)
-            file.flush()
-            os.fsync(file.fileno())
 
 
 # -- errors -----------------------------------------------------------------------------------------------------------

@@ -118,8 +118,10 @@ def _train(arguments: argparse.Namespace) -> int:
     if arguments.dask is not None and arguments.workers is not None:
         raise InputError("--workers, --dask: give only one of them; the cluster has its own workers")
     out = arguments.out or Path("runs") / arguments.environment.replace("/", "-")
-    folders = [out / f"trial-{trial:02d}" for trial in range(positive_int("--trials", arguments.trials))]
-    trials = [_trial(arguments, trial, begun_trial(folder)) for trial, folder in enumerate(folders)]
+    trials = {}
+    for number in range(positive_int("--trials", arguments.trials)):
+        folder = out / f"trial-{number:02d}"
+        trials[folder] = _trial(arguments, number, begun_trial(folder))
     watch: Any = "control" if arguments.control else arguments.watch
     files = {name: getattr(arguments, f"dask_{name}") for name in DASK_FILES}
     with ExitStack() as stack:
@@ -133,7 +135,7 @@ def _train(arguments: argparse.Namespace) -> int:
 
             stack.enter_context(page_beside(out, arguments.control, trials=True))
             watch = False
-        for folder, trial in zip(folders, trials, strict=True):
+        for folder, trial in trials.items():
             code = _train_trial(arguments, folder, trial, watch)
             if code:
                 say("The same command continues the training.")

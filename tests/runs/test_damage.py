@@ -46,7 +46,6 @@ NOT_JOURNALS = {
     "foreign-database": (foreign_database, "not a journal of gibo"),
     "text": (lambda path: path.write_text("a,b\n1,2\n" * 500), "file is not a database"),
     "short-text": (lambda path: path.write_text("x"), "not a journal of gibo"),
-    "zeros": (lambda path: path.write_bytes(b"\0" * 4096), "file is not a database"),
     "newer": (of_the_future, "a journal of version 4, but this gibo knows versions up to 3; update gibo"),
     "older-by-its-word": (said_to_be_older, "the journal is damaged (gibo did not make its table views)"),
     "lost-table": (without_a_table, "no such table: facts"),

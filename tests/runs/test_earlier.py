@@ -106,12 +106,8 @@ def test_the_command_line_and_a_file_take_it(simulated, tmp_path, capsys):
     ("make", "words"),
     [
         (lambda path: from_run(path / "nothing"), "nothing"),
-        (lambda path: from_run([([0.0], 1.0)]), "at least two evaluations"),
         (lambda path: from_run([([0.0], 1.0), ([1.0], 1.0)]), "different values"),
         (lambda path: from_run([([0.0], 1.0), ([1.0, 2.0], 2.0)]), r"run\[1\]: x"),
-        (lambda path: from_run([([0.0], 1.0), 3.0]), r"run\[1\]: expected a point and its value"),
-        (lambda path: from_run([({"a": 1.0}, 1.0)]), r"run\[0\]"),
-        (lambda path: from_run(3), "a run's folder"),
         (lambda path: from_run([], {"gain": 1.0}), "parameters"),
         (lambda path: from_run(path / "simulated", Parameters(gain=log(0.1, 100.0))), "angle"),
         (lambda path: gibo.GIBO([0.0] * 3, settings=Settings(mean=from_run(pairs()))), "does not fit|do not fit"),

@@ -53,14 +53,7 @@ def reason_of_stopping(run):
 
 
 # Where it gets full differs: when the journal is laid out, when queries are recorded, when values are.
-@pytest.mark.parametrize(
-    ("size", "words", "workers"),
-    [
-        (1230, 9000, None),
-        (1250, 3000, None),
-        (1300, 3000, 2),
-    ],
-)
+@pytest.mark.parametrize(("size", "words", "workers"), [(1230, 9000, None), (1250, 3000, None), (1300, 3000, 2)])
 def test_on_a_full_disk_no_value_is_lost_and_the_run_goes_on_when_there_is_space(size, words, workers, disk):
     make, remount = disk
     folder, calls = make(size) / "run", []

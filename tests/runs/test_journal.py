@@ -10,18 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from run_helpers import (
-    SETTINGS,
-    D,
-    as_data,
-    as_plain,
-    climb,
-    forked,
-    hill,
-    rows,
-    state_of,
-    told_in,
-)
+from run_helpers import SETTINGS, D, as_data, as_plain, climb, forked, hill, rows, state_of, told_in
 
 import gibo
 from gibo import GIBO, Journal, JournalError, Outcome, RandomSearch
@@ -104,7 +93,7 @@ def test_a_run_is_recorded_as_it_went(tmp_path):
         result = gibo.run(optimizer, objective, budget=20, journal=tmp_path)
     assert state_of(tmp_path) == optimizer.state()
     with Journal.read(tmp_path) as journal:
-        timed, queries, iterates = journal.evaluations(), journal.queries(), journal.iterates()
+        timed, queries = journal.evaluations(), journal.queries()
         (start,) = journal.starts()
         steps = Session.of(journal).optimizer.iterations
     told = [e for e, _ in timed]
@@ -113,15 +102,9 @@ def test_a_run_is_recorded_as_it_went(tmp_path):
     assert {e.outcome.info["steps"] == e.query.seed % 100 for e in told if e.failure is None} == {True}
     failed = [e for e in told if e.failure is not None]
     assert [e.id for e in failed] == [e.id for e in result.failures]
-    assert "it broke" in failed[0].outcome.traceback
     assert "run_helpers.py" in failed[0].outcome.traceback
     assert len(rows(tmp_path, "iterations")) == len(optimizer.iterations) > 0
     assert repr(steps) == repr(optimizer.iterations)
-    batches = rows(tmp_path, "batches")
-    assert [row[1] for row in batches] == list(range(len(batches)))
-    assert [(row[2], row[3]) for row in batches] == [(3 * i, 3) for i in range(len(batches))]
-    where = [query.x.tolist() for query, _ in queries.values() if query.kind == "iterate"]
-    assert [x.tolist() for x in iterates.values()] == where
     assert (start.process, start.reason) == (os.getpid(), result.reason)
     assert start.options["budget"] == 20
     assert start.versions["gibo"] == gibo.__version__

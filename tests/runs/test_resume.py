@@ -8,17 +8,7 @@ import pytest
 from run_helpers import SETTINGS, as_data, as_plain, rows, state_of
 
 import gibo
-from gibo import (
-    ARS,
-    CMAES,
-    GIBO,
-    InputError,
-    Journal,
-    Outcome,
-    RandomSearch,
-    Settings,
-    VanillaBO,
-)
+from gibo import ARS, CMAES, GIBO, InputError, Journal, Outcome, RandomSearch, Settings, VanillaBO
 from gibo.runs.store import FILE
 
 X0 = [0.0, 0.1]

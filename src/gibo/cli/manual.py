@@ -70,9 +70,7 @@ def add_commands(commands: Any) -> None:
         "--at", metavar="NAME=X,...", help="a point of your own: gibo tell RUN --at gain=2.5,delay=3 VALUE"
     )
     tell.add_argument(
-        "--correct",
-        metavar="REASON",
-        help="replace a wrong value; the journal keeps both values and the reason",
+        "--correct", metavar="REASON", help="replace a wrong value; the journal keeps both values and the reason"
     )
     tell.add_argument(
         "--failed",

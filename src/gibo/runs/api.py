@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -21,7 +20,7 @@ from gibo.parameters import Parameters
 from gibo.runs.fingerprint import fingerprint
 from gibo.runs.journal import Journal
 from gibo.runs.loop import Interrupts, Loop
-from gibo.runs.options import REMEMBERED, OptionNames, RunOptions, takes_options
+from gibo.runs.options import REMEMBERED, OptionNames, RunOptions, like, takes_options
 from gibo.runs.pools import Futures, InProcess, Objective, Pool, prepared
 from gibo.runs.progress import Bar
 from gibo.runs.result import Result, Status
@@ -99,7 +98,8 @@ def maximize(
     return run(optimizer, objective, budget=budget, **options)
 
 
-def minimize(objective: Objective, x0: npt.ArrayLike | None = None, *, budget: int, **options: Any) -> Result:
+@like(maximize)
+def minimize(*arguments: Any, **options: Any) -> Result:
     """Minimise: `maximize` with the opposite sign. All values keep the objective's sign.
 
     Example:
@@ -107,10 +107,7 @@ def minimize(objective: Objective, x0: npt.ArrayLike | None = None, *, budget: i
         >>> gibo.minimize(lambda x: ((x - 1.0) ** 2).sum(), [0.0, 0.0], budget=60, scale=0.3).value < 0.1
         True
     """
-    return maximize(objective, x0, budget=budget, **{"sign": -1.0, **options})
-
-
-minimize.__signature__ = inspect.signature(maximize)  # type: ignore[attr-defined]
+    return maximize(*arguments, **{"sign": -1.0, **options})
 
 
 @takes_options

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, TypedDict, TypeVar
+from typing import Any, Literal, ParamSpec, TypedDict, TypeVar
 
 from gibo._checks import (
     LARGEST,
@@ -36,6 +36,7 @@ from gibo.runs.result import Result
 from gibo.runs.session import Reparametrizer
 
 Callback = Callable[[Result], bool | None]
+P = ParamSpec("P")
 F = TypeVar("F", bound=Callable[..., Result])
 
 # The options that the journal keeps for the next start.
@@ -221,3 +222,13 @@ def takes_options(function: F) -> F:
     meaning = (RunOptions.__doc__ or "").partition("        parameters:")[2].partition("\n\n")[0]
     function.__doc__ = (function.__doc__ or "").replace(PLACEHOLDER, f"        parameters:{meaning}\n")
     return function
+
+
+def like(other: Callable[P, Result]) -> Callable[[Callable[..., Result]], Callable[P, Result]]:
+    """Decorate a function that passes its arguments on: it gets the types and the signature of the other function."""
+
+    def described(function: Callable[..., Result]) -> Callable[P, Result]:
+        function.__signature__ = inspect.signature(other)  # type: ignore[attr-defined]
+        return function
+
+    return described

@@ -18,7 +18,7 @@ PRIORS = [
 ]
 
 
-@pytest.mark.parametrize(("prior", "reference"), PRIORS, ids=repr)
+@pytest.mark.parametrize(("prior", "reference"), PRIORS, ids=[repr(prior) for prior, _ in PRIORS])
 def test_a_prior_is_scipys(prior, reference):
     x = reference.ppf(np.array([1e-4, 0.01, 0.2, 0.5, 0.8, 0.99, 0.9999]))
     np.testing.assert_allclose(prior.log_density(x), reference.logpdf(x), rtol=1e-10, atol=1e-12)

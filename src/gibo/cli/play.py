@@ -58,6 +58,8 @@ def _play(arguments: argparse.Namespace) -> int:
     from gibo.training.training import last_episode, read_trial
 
     episodes, first = positive_int("--episodes", arguments.episodes), natural("--seed", arguments.seed)
+    if arguments.last and (episodes, first) != (1, 0):
+        raise InputError("--last: shows one recorded episode; omit --episodes and --seed")
     if arguments.allow_module:
         look_here(":")
     within = () if arguments.trial is None else (f"trial-{arguments.trial:02d}",)

@@ -232,24 +232,6 @@ def in_bash(code):
     return ["bash", "-c", f'gibo() {{ python -m gibo "$@"; }}; set -e\n{code}']
 
 
-PARAMETERS = "minimize = true\n[parameters.gain]\nstart = 1.0\n[parameters.damping]\nstart = 0.1\n"
-A_RUN = "gibo init runs/table --dim 2 --minimize; gibo ask runs/table; gibo tell runs/table 0 1.0"
-
-
-@pytest.mark.parametrize(
-    ("page", "first", "before"),
-    [
-        ("README.md", "gibo init runs/bench", f"cat > bench.toml << END\n{PARAMETERS}END"),
-        ("docs/integrations.md", "gibo export runs/table", A_RUN),
-    ],
-    ids=["README.md", "integrations.md"],
-)
-def test_shell_commands_of_the_documentation_run(page, first, before, tmp_path):
-    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    (code,) = [block for block in blocks if block.startswith(first)]
-    run_program(in_bash(f"{before}\n{code}"), tmp_path)
-
-
 def test_front_pages_show_what_is_printed_and_measured_today():
     """Of the numbers, the first digits: other processors round otherwise."""
     outputs = runpy.run_path(str(ROOT / "docs" / "outputs.py"))

@@ -222,9 +222,8 @@ class GIBO(RestrictedSearch):
         The move will use the last N_m evaluations, so evaluations that will have left the window do not count.
         """
         M, _, N_m, N_g, *_ = self._sizes
-        baseline_comes = (
-            bool(self.baseline) and self._baseline_is_due() and not np.array_equal(self._iterate, self.start)
-        )
+        is_start = np.array_equal(self._iterate, self.start)
+        baseline_comes = self.baseline is not None and self._baseline_is_due() and not is_start
         z, window = self._iterate / self.scale, self._window(N_m - M - iterate_comes - baseline_comes)
         noise, expecting, pending = None, None, self.pending  # of earlier iterations, see `proceed`
         if any(e.gradient is not None for e in self.log.valued[-N_m:]):
@@ -241,19 +240,6 @@ class GIBO(RestrictedSearch):
         if baseline_comes:
             information = information.extend(self.start / self.scale)
         return information.extend(z) if iterate_comes and expecting is None else information
-
-    def _gradients_to_come(self, iterate_comes: bool) -> tuple[Array | None, int]:
-        """The noise of the gradient that the next iterate will have, if any, and the number of older gradients that
-        count.
-
-        Queries are expected to have gradients if those of the previous iteration had them.
-        """
-        before = self.log.of_iteration(self._iteration - 1)
-        coming = sum(e.gradient is not None for e in before if e.kind == QUERY)
-        room = max(0, self._sizes.N_g - coming)
-        last = self._last_iterate() if iterate_comes and self.sources is None else None
-        noise = None if last is None else last.gradient_noise
-        return (None, room) if noise is None or not room else (noise, room - 1)
 
     # -- memo ---------------------------------------------------------------------------------------------------------
 

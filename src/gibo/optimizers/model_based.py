@@ -26,7 +26,7 @@ from gibo.optimizers.region import Region
 from gibo.optimizers.rows import check_time
 from gibo.optimizers.settings import Settings
 from gibo.optimizers.sources import fit_sources
-from gibo.outcome import BASELINE, ITERATE, Best, Evaluation
+from gibo.outcome import BASELINE, ITERATE, QUERY, Best, Evaluation
 
 # Required probability that another point is better than the start, to recommend it.
 SURELY_BETTER = 0.95
@@ -203,6 +203,19 @@ class ModelBased(Optimizer):
     def _last_iterate(self) -> Evaluation | None:
         """The last iterate that had a value."""
         return next((e for e in reversed(self.log.valued) if e.kind == ITERATE), None)
+
+    def _gradients_to_come(self, iterate_comes: bool) -> tuple[Array | None, int]:
+        """The noise of the gradient that the next iterate will have, if any, and the number of older gradients that
+        count.
+
+        Queries are expected to have gradients if those of the previous iteration had them.
+        """
+        before = self.log.of_iteration(self._iteration - 1)
+        coming = sum(e.gradient is not None for e in before if e.kind == QUERY)
+        room = max(0, self._sizes.N_g - coming)
+        last = self._last_iterate() if iterate_comes and self._surrogate.sources is None else None
+        noise = None if last is None else last.gradient_noise
+        return (None, room) if noise is None or not room else (noise, room - 1)
 
     def _box(self) -> tuple[Array, Array]:
         """The box around the iterate, within the bounds; in z."""

@@ -2,7 +2,7 @@
 # make test   set up and run ruff, mypy and the tests
 # make nightly  20,000 calls with hostile arguments, kills, damaged journals and the mutants, some minutes
 # make mutants  mutations of the numerical code, each of which a test must notice: a few minutes
-# make soak   kills, hostile calls, damaged journals, dead workers, full disks: about five minutes; see docs/reliability.md
+# make soak   kills, hostile calls, damaged journals, dead workers, full disks: about four minutes; see docs/reliability.md
 # make bench  set up and run the benchmarks
 # make docs   set up and build the site, dist/site/index.html
 # make wheel  build the wheels of gibo and gibo-studies, and try them in a fresh environment

@@ -8,7 +8,7 @@ import os
 from collections.abc import Collection
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -204,6 +204,13 @@ def finite(name: str, value: Any) -> float:
     if not math.isfinite(number):
         raise InputError(f"{name}: expected a finite number, got {number}")
     return number
+
+
+class Box(NamedTuple):
+    """Lower and upper bounds (d,), as in ``scipy.optimize.Bounds``; a pair is ambiguous in two dimensions."""
+
+    lb: Any
+    ub: Any
 
 
 def is_like_bounds(bounds: Any) -> bool:

@@ -20,12 +20,12 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from gibo._checks import as_flag, as_number, as_vector, describe, finite, instance, one_of, shown
+from gibo._checks import Box, as_flag, as_number, as_vector, describe, finite, instance, one_of, shown
 from gibo._linalg import Array
 from gibo._serialize import read_file
 from gibo.errors import InputError
@@ -217,13 +217,6 @@ def integer(
 def free(start: float, scale: float) -> Parameter:
     """A real number without bounds."""
     return Parameter("free", start=start, scale=scale)
-
-
-class Box(NamedTuple):
-    """Lower and upper bounds (d,), as in ``scipy.optimize.Bounds``; a pair is ambiguous in two dimensions."""
-
-    lb: Array
-    ub: Array
 
 
 @dataclass(frozen=True, init=False)

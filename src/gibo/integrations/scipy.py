@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import OptimizeResult
 
-from gibo._checks import as_bounds, as_vector, describe, is_like_bounds
+from gibo._checks import Box, as_bounds, as_vector, describe, is_like_bounds
 from gibo._linalg import Array
 from gibo.errors import InputError
-from gibo.optimizers.state import Bounds
 from gibo.outcome import Outcome
 from gibo.parameters import SHARE
 from gibo.runs.api import minimize as gibo_minimize
@@ -144,16 +143,16 @@ class _Monitor:
 
 
 def _bounds(bounds: Any, d: int) -> Any:
-    """None or Bounds; in two dimensions, pairs are always read as pairs."""
+    """None or a Box; in two dimensions, pairs are always read as pairs."""
     if bounds is None or is_like_bounds(bounds):
-        return bounds if bounds is None else Bounds(*as_bounds(bounds, d) or (-np.inf, np.inf))
+        return bounds if bounds is None else Box(*as_bounds(bounds, d) or (-np.inf, np.inf))
     try:
         pairs = [(-np.inf if low is None else low, np.inf if high is None else high) for low, high in bounds]
     except Exception:  # a foreign object may raise anything
         pairs = []
     if len(pairs) != d:
         raise InputError(f"bounds: expected {d} pairs or scipy.optimize.Bounds, got {describe(bounds)}")
-    return Bounds(*as_bounds(Bounds(*zip(*pairs, strict=True)), d) or (-np.inf, np.inf))
+    return Box(*as_bounds(Box(*zip(*pairs, strict=True)), d) or (-np.inf, np.inf))
 
 
 def _scale(box: Any) -> Array | float:

@@ -14,11 +14,11 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from gibo._checks import as_vector, instance, natural, positive_int, shown
+from gibo._checks import Box, as_vector, instance, natural, positive_int, shown
 from gibo._linalg import single_thread
 from gibo._serialize import check_plain, from_plain, to_plain
 from gibo.errors import GiboError, InputError
@@ -30,13 +30,6 @@ OTHER_QUERIES = "the replay asks other queries than recorded: another version of
 Optimizer = Any  # one of `gibo.optimizers.base`, which imports this module
 
 T = TypeVar("T")
-
-
-class Bounds(NamedTuple):
-    """Bounds in an unambiguous form; see `gibo._checks.as_bounds`."""
-
-    lb: Any
-    ub: Any
 
 
 @contextmanager
@@ -72,7 +65,7 @@ def make(kind: type[T], arguments: dict[str, Any]) -> T:
     given: dict[str, Any] = from_plain(instance("arguments", arguments, dict, "a dictionary"))
     with understood(f"state: the arguments of {kind.__name__}"):
         if given.get("bounds") is not None:
-            given["bounds"] = Bounds(**given["bounds"])
+            given["bounds"] = Box(**given["bounds"])
         return kind(**given)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gibo._checks import as_finite_or_infinite, as_number, instance, shown
+from gibo._checks import Box, as_finite_or_infinite, as_number, instance, shown
 from gibo._plugins import without_imports
 from gibo._serialize import read_file
 from gibo.errors import InputError
@@ -20,7 +20,6 @@ from gibo.optimizers import method_class
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.limits import with_care
 from gibo.optimizers.settings import Settings
-from gibo.optimizers.state import Bounds
 from gibo.parameters import Parameters
 from gibo.runs.earlier import mean_of
 from gibo.runs.spec import Naming
@@ -111,7 +110,7 @@ class Description:
         if (run := options.pop("prior_run", None)) is not None:
             mean = mean_of(run, Naming(list(names), self.parameters), np.array(self.scale))
             options["settings"] = replace(options.get("settings", Settings()), mean=mean)
-        bounds = Bounds(self.lower, self.upper) if any(np.isfinite(side).any() for side in sides) else None
+        bounds = Box(self.lower, self.upper) if any(np.isfinite(side).any() for side in sides) else None
         return kind(self.start, scale=self.scale, bounds=bounds, seed=self.seed, **options)
 
     def _pairs(self) -> dict[str, tuple[Any, Any]] | None:

@@ -77,7 +77,7 @@ def _say_one(s: Overview) -> None:
         say(printable(text))
     if result.best is not None:
         value = estimate(result.best) or format(result.value, ".6g")
-        say(f"value {value} by the model at the recommended point (gibo best)")
+        say(f"value {value}{result.by_model} at the recommended point (gibo best)")
     if result.best_seen is not None:
         say(f"best value seen {result.best_seen.value:.6g}")
     returns = _returns(s)
@@ -133,7 +133,7 @@ def _best(arguments: argparse.Namespace) -> int:
         return 0
     if s.aborted is not None:
         _say_aborted(s.aborted)
-    say(f"value {best.value:.6g} by the model at")
+    say(f"value {best.value:.6g}{s.result.by_model} at")
     for name, number in naming(best.x).items():
         say(f"  {printable(name)} = {number!r}")
     if seen is not None:

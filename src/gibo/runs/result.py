@@ -163,7 +163,7 @@ class Result:
         seen = "none" if self.best_seen is None else f"{self.best_seen.value:.6g}"
         failed = f", {len(self.failures)} of them failed" if self.failures else ""
         simulated = f", {self.simulated} of the simulator" if self.simulated else ""
-        value = f"no value ({self._why_no_value})" if np.isnan(self.value) else f"value {self.value:.6g} by the model"
+        value = f"no value ({self._why_no_value})" if np.isnan(self.value) else f"value {self.value:.6g}{self.by_model}"
         lines = [
             printable(self.reason),
             *(printable(advice.text) for advice in self.advice),
@@ -172,6 +172,11 @@ class Result:
             f"best value seen {seen}; {self.evaluations} evaluations{failed}{simulated}",
         ]
         return "\n".join(lines)
+
+    @property
+    def by_model(self) -> str:
+        """A remark on the value, for texts; empty for an optimiser without a model."""
+        return "" if self.jacobian is None else " by the model"
 
     @property
     def best(self) -> Best | None:

@@ -70,15 +70,6 @@ def as_vector(name: str, value: npt.ArrayLike, d: int | None = None) -> Array:
     return array
 
 
-def not_too_many(d: int, most: int | None, name: str) -> None:
-    """Raise if an optimiser of this name cannot handle d parameters."""
-    if most is not None and d > most:
-        raise InputError(
-            f"x0: {name} handles at most {most} parameters, got {d}; if they are the weights of images, "
-            "give the policy features of the images instead"
-        )
-
-
 def one_or_many(name: str, x: npt.ArrayLike, d: int | None = None) -> tuple[Array, bool]:
     """One point (d,) or several (p, d), as an array (p, d); and whether it was one point."""
     array = as_finite(name, x)

@@ -45,7 +45,7 @@ KERNELS: dict[str, type[Kernel]] = {}
 
 def kernel_name(text: str) -> str:
     """The name of a kernel in `KERNELS`; ``module:Class`` imports a user's kernel."""
-    if not is_place(text) or text in KERNELS:
+    if (isinstance(text, str) and text in KERNELS) or not is_place(text):
         one_of("kernel", text, KERNELS, hint="; of your own: module:Class, or import its module first")
         return text
     kind = load("kernel", text)

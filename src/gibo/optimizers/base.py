@@ -25,7 +25,6 @@ from gibo._checks import (
     as_vector,
     check_within,
     natural,
-    not_too_many,
     one_per_parameter,
     shown,
 )
@@ -90,7 +89,11 @@ class Optimizer(ABC):
     ) -> None:
         self.x0 = as_vector("x0", x0)
         self.d = len(self.x0)
-        not_too_many(self.d, self.most_parameters, type(self).__name__)
+        if self.most_parameters is not None and self.d > self.most_parameters:
+            raise InputError(
+                f"x0: {type(self).__name__} handles at most {self.most_parameters} parameters, got {self.d}; if they "
+                "are the weights of images, give the policy features of the images instead"
+            )
         self.scale = one_per_parameter("scale", scale, self.d)
         if not (self.scale > 0).all():
             raise InputError(f"scale: expected positive number(s), got {shown(scale)}")
@@ -313,9 +316,7 @@ class Optimizer(ABC):
         """
         return from_state(cls, state)
 
-    def arguments(self) -> dict[str, Any]:
-        """The constructor's arguments as plain data, from the attributes of the same names."""
-        return arguments_of(self)
+    arguments = arguments_of  # a method: the constructor's arguments as plain data
 
     @classmethod
     def from_arguments(cls, name: str, arguments: dict[str, Any]) -> Self:

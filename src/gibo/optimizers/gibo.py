@@ -122,19 +122,19 @@ class GIBO(RestrictedSearch):
         if self.sources is not None:
             self._at, count = self._source_and_count(self.sources)
         if count:
-            batch += [(x, QUERY) for x in self._queries(count, iterate_comes=bool(batch))]
+            batch += self._queries(count, iterate_comes=bool(batch))
             self._iterate_asked = True
         is_simulated = self.sources is not None and self._at == self.sources.simulator
         return [(x, SIMULATED) for x, _ in batch] if is_simulated else batch
 
-    def _queries(self, count: int, iterate_comes: bool) -> list[Array]:
+    def _queries(self, count: int, iterate_comes: bool) -> list[tuple[Array, str]]:
         """The most informative queries, lines 7 to 12, where evaluations should not fail."""
         information, region = self._information(iterate_comes), self._region(limited=self._is_careful)
         if region is None:
             Z = self._most_informative(information, count)
         else:
             Z = self._most_informative_within(region, information, count)
-        return [z * self.scale if self.rounding is None else self._apart(z * self.scale) for z in Z]
+        return [(z * self.scale if self.rounding is None else self._apart(z * self.scale), QUERY) for z in Z]
 
     def _update(self, batch: list[Evaluation]) -> None:
         if self._is_careful:
@@ -142,13 +142,14 @@ class GIBO(RestrictedSearch):
             batch = self.log.of_iteration(self._iteration)
             if self._has_queries_left(batch):
                 return
-        elif self.sources is None and all(e.kind == ITERATE for e in batch):
+        kinds = {e.kind for e in batch}
+        if kinds <= {ITERATE} and self.sources is None and not self._is_careful:
             return
         planned = self._surrogate.hyperparameters.lengthscale
         if self.settings.fit_at == "step":
             self._fit()
         model, before = self._model(), self._iterate
-        if any(e.kind == SURVEY for e in batch):
+        if SURVEY in kinds:
             self._iterate = self._highest_evaluated(model)
         else:
             self._correct_scale(batch, planned)
@@ -203,8 +204,10 @@ class GIBO(RestrictedSearch):
         rule, window = self.settings.scale_rule, [*self._window(), *self._simulated()]
         if rule is None or self._scale_found or not window or all(e.kind == ITERATE for e in batch):
             return
-        valued = [(e.value, np.array_equal(e.x, self._iterate)) for e in batch if e.value is not None]
-        here, around = ([value for value, same in valued if same is which] for which in (True, False))
+        here, around = list[float](), list[float]()
+        for e in batch:
+            if e.value is not None:
+                (here if np.array_equal(e.x, self._iterate) else around).append(e.value)
         shortened = float(np.exp(np.log(planned / self._surrogate.hyperparameters.lengthscale).mean()))
         factor = rule.factor(Findings(self._model().evidence, len(window), self.d, here, around, shortened))
         log_factor = self._surrogate.log_factor

@@ -43,11 +43,6 @@ class Hyperparameters(NamedTuple):
         blocks = {} if gp.blocks is None else gp.blocks.hyperparameters
         return cls(gp.kernel.ell(d).copy(), gp.kernel.variance, gp.noise, gp.kernel.own, blocks)
 
-    def memo(self) -> dict[str, Any]:
-        """Plain data, for a log."""
-        given = list(self[:4]) if self.own else list(self[:3])
-        return {"hyperparameters": given} | ({"blocks": self.blocks} if self.blocks else {})
-
     def recall(self, memo: dict[str, Any]) -> Hyperparameters:
         """Those of a memo, checked."""
         given, variance, noise, *more = memo["hyperparameters"]

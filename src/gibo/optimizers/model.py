@@ -127,17 +127,12 @@ class Model:
         return 0.5 * math.erfc((lower - higher) / math.sqrt(2.0 * variance))
 
     @property
-    def data(self) -> Observations:
-        """The data of the model; raises without data."""
-        return conditioned(self.gp)[0]
-
-    @property
     def evidence(self) -> float:
         """Log-likelihood of the values under the model minus that under the likeliest pure noise, in nats.
 
         For a model of values without gradients.
         """
-        data = self.data
+        data, _ = conditioned(self.gp)
         n, variance = len(data.y), max(float(data.y.var()), 1e-300)
         return self.gp.log_likelihood + 0.5 * n * (math.log(2.0 * math.pi * variance) + 1.0)
 
@@ -152,9 +147,8 @@ class Model:
 
     def of_source(self, source: float) -> Model:
         """The model of the values of one source alone, with the same hyperparameters and the same mean."""
-        return replace(
-            self, gp=replace(self.gp, mean=self.gp.prior_mean).given(self.data.select(self.data.blocks == source))
-        )
+        data, _ = conditioned(self.gp)
+        return replace(self, gp=replace(self.gp, mean=self.gp.prior_mean).given(data.select(data.blocks == source)))
 
     def trend(self, times: Array) -> float:
         """The slope of the values in time, in its standard errors, for a model given values alone at these times (n,).
@@ -341,7 +335,10 @@ class Surrogate:
 
     def memo(self) -> dict[str, Any]:
         """Hyperparameters and warning, for a log."""
-        found: dict[str, Any] = {**self.hyperparameters.memo(), "warning": self.warning}
+        ell, variance, noise, own, blocks = self.hyperparameters
+        given = [ell, variance, noise, own] if own else [ell, variance, noise]
+        found: dict[str, Any] = {"hyperparameters": given} | ({"blocks": blocks} if blocks else {})
+        found["warning"] = self.warning
         found |= {} if self.sources is None else {"uses_simulator": self.uses_simulator}
         found |= {"uses_mean": self.uses_mean} if isinstance(self.settings.mean, Fitted) else {}
         return found | ({"log_factor": self.log_factor} if self.log_factor else {})

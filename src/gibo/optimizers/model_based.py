@@ -9,7 +9,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from gibo._checks import shown
 from gibo._linalg import Array, single_thread
 from gibo.errors import InputError, NumericalError
-from gibo.gp import Jacobian
+from gibo.gp import Jacobian, conditioned
 from gibo.means import Fitted
 from gibo.optimizers.base import Optimizer
 from gibo.optimizers.log import Iteration
@@ -46,6 +46,8 @@ class ModelBased(Optimizer):
         settings: see `Settings`.
     """
 
+    default_settings: ClassVar[Settings] = Settings()
+
     def __init__(
         self,
         x0: npt.ArrayLike,
@@ -58,17 +60,13 @@ class ModelBased(Optimizer):
         super().__init__(x0, scale=scale, bounds=bounds, seed=seed)
         if settings is not None and not isinstance(settings, Settings):
             raise InputError(f"settings: expected gibo.Settings(...), got {shown(settings)}")
-        self.settings = (settings or self.default_settings()).resolve(self.d)
+        self.settings = (settings or self.default_settings).resolve(self.d)
         self._sizes = self.settings.sizes
         self._surrogate = Surrogate.initial(self.settings, self.scale)
         self._last_present: tuple[Surrogate, int, Surrogate] | None = None  # see `_present`
         self._widest = math.inf  # the largest half-width of the box, in units of `scale`
         if self.settings.drift and self.settings.blocks == "given":
             self.outcome_checks.append(check_time)
-
-    def default_settings(self) -> Settings:
-        """The default settings."""
-        return Settings()
 
     # -- what it knows ------------------------------------------------------------------------------------------------
 
@@ -99,7 +97,8 @@ class ModelBased(Optimizer):
             if self.settings.only_evaluated and start is None and self.begun and not in_doubt:
                 best = self.start  # it was named, and is not evaluated yet
             elif self.settings.only_evaluated and start is not None and not in_doubt:
-                signal = len(judge.data.G) > 0 or judge.evidence_of_machine >= SURE_SIGNAL  # gradients' noise is known
+                has_gradients = len(conditioned(judge.gp)[0].G) > 0  # their noise is known
+                signal = has_gradients or judge.evidence_of_machine >= SURE_SIGNAL
                 surely = signal and judge.probability_above(best, start.x) >= SURELY_BETTER
                 best = best if surely else start.x
             return judge.at(best)

@@ -169,25 +169,23 @@ class Settings(Serializable):
     drift: bool = False
 
     def __post_init__(self) -> None:
-        def put(name: str, value: Any) -> None:
-            object.__setattr__(self, name, value)
-
-        put("kernel", kernel_name(self.kernel))
+        own = self.__dict__  # the class is frozen
+        own["kernel"] = kernel_name(self.kernel)
         one_of("delta_unit", self.delta_unit, ("lengthscales", "absolute"))
         one_of("fit", self.fit, ("each", "full", "never"))
         one_of("fit_at", self.fit_at, ("step", "queries", "iterate"))
         for name in ("standardize", "warp", "only_evaluated", "drift"):
-            put(name, as_flag(name, getattr(self, name)))
+            own[name] = as_flag(name, getattr(self, name))
         if self.blocks is not None:
             one_of("blocks", self.blocks, ("given", "iteration"))
         if self.drift and self.blocks == "iteration":
             raise InputError("drift: cannot be combined with blocks='iteration'; choose one of them")
         if (self.drift or self.blocks is not None) and not self.standardize:
             raise InputError("blocks, drift: their priors are shares of the values' variance; use standardize=True")
-        put("caution", positive("caution", self.caution, or_zero=True))
-        put("shared_log_sd", positive("shared_log_sd", self.shared_log_sd))
+        own["caution"] = positive("caution", self.caution, or_zero=True)
+        own["shared_log_sd"] = positive("shared_log_sd", self.shared_log_sd)
         for name in ("lengthscale", "variance", "noise"):
-            put(name, _hyperparameter(name, getattr(self, name)))
+            own[name] = _hyperparameter(name, getattr(self, name))
         if self.scale_rule is not None:
             rule = instance("scale_rule", self.scale_rule, ScaleRule, "ScaleSearch() or None")
             check_serializable("scale_rule", rule)
@@ -203,13 +201,13 @@ class Settings(Serializable):
                     "determine its shift and factor, with gibo.means.Fitted(mean)"
                 )
         elif not isinstance(self.mean, str) or self.mean not in ("estimated", "published"):
-            put("mean", finite("mean", self.mean))
+            own["mean"] = finite("mean", self.mean)
         for name in ("fit_from", "M", "M_first", "N_m", "N_g"):
             if not isinstance(getattr(self, name), PowerLaw):
-                put(name, (batch_size if name.startswith("M") else positive_int)(name, getattr(self, name)))
-        put("survey", natural("survey", self.survey))
+                own[name] = (batch_size if name.startswith("M") else positive_int)(name, getattr(self, name))
+        own["survey"] = natural("survey", self.survey)
         if not isinstance(self.delta, PowerLaw):
-            put("delta", positive("delta", self.delta))
+            own["delta"] = positive("delta", self.delta)
         check_serializable("queries", instance("queries", self.queries, Queries, "Informative() or RandomQueries()"))
         check_serializable("move", instance("move", self.move, Move, "BoundStep(), GradientStep() or another Move"))
         for name in ("M", "M_first"):

@@ -177,7 +177,8 @@ def run(optimizer: Optimizer, objective: Objective, *, budget: int, **options: U
     if chosen.quorum < 1.0 and not optimizer.uses_late_values:
         raise InputError(f"quorum: {type(optimizer).__name__} needs all values of an iteration; use quorum=1")
     known = None if chosen.training is not None or chosen.journal is None else fingerprint(objective)
-    check_sources(optimizer, chosen.baseline, chosen.penalty)
+    if optimizer.log.simulator is not None:
+        check_sources(chosen.baseline, chosen.penalty)
     further = {} if chosen.reparametrizer is None else chosen.reparametrizer.options()
     objective, wanted = prepared(objective, chosen.parameters, further, optimizer.log.simulator is not None)
     with Interrupts() as interrupts, ExitStack() as closing:

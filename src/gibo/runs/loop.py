@@ -25,7 +25,7 @@ from gibo.errors import InputError, JournalError, RunError, printable
 from gibo.outcome import EXTERNAL, OBJECTIVE, SIMULATED, Evaluation, Outcome, Query, is_mistake
 from gibo.runs.advice import start_violates
 from gibo.runs.control import Control
-from gibo.runs.options import RunOptions
+from gibo.runs.options import Callback, RunOptions
 from gibo.runs.pools import Pool
 from gibo.runs.progress import Progress, Standing
 from gibo.runs.result import Result, Status
@@ -155,7 +155,8 @@ class Loop:
             if self.options.quorum < 1.0 and self.options.quorum <= self.optimizer.told_share:
                 self.session.proceed()
                 break
-        return self.call_back() if self.optimizer.iteration > before else None
+        has_updated = self.optimizer.iteration > before
+        return None if self.options.callback is None or not has_updated else self.call_back(self.options.callback)
 
     def ask(self) -> None:
         """Submit the optimiser's next queries, as far as the budget allows."""
@@ -198,7 +199,7 @@ class Loop:
                 self.optimizer.check_outcome(e.query, e.outcome)
             except InputError as error:  # something is missing that the optimiser needs besides a value
                 e = Evaluation(e.query, Outcome.failed(f"{OBJECTIVE}{error}", e.outcome.seconds))
-            if is_first and not settled and not failed and is_mistake(e.failure or ""):
+            if is_first and not settled and not failed and e.failure is not None and is_mistake(e.failure):
                 # The very first evaluation: an error in the program; nothing is recorded.
                 raise InputError(f"{e.failure}; later in a run such an evaluation would count as failed")
             if e.failure is not None and self.interrupts.received is not None:
@@ -318,13 +319,11 @@ class Loop:
                 return Status.TOO_MANY_FAILURES, f"{row}, the last one with {printable(e.failure or '')}"
         return None
 
-    def call_back(self) -> tuple[Status, str] | None:
+    def call_back(self, callback: Callback) -> tuple[Status, str] | None:
         """Call the callback; returns the reason why it ends the run, or None."""
-        if self.options.callback is None:
-            return None
         over = self.enough()
         try:
-            stop = bool(self.options.callback(Result.of(self.session, Status.RUNNING, "running")))
+            stop = bool(callback(Result.of(self.session, Status.RUNNING, "running")))
         except (Exception, SystemExit) as error:  # an error in a callback must not lose the results
             trace = printable("".join(traceback.format_exception(error)), lines=True)
             with suppress(CallbackWarning):

@@ -93,7 +93,8 @@ def create(folder: Path | str, description: Description) -> None:
     kinds = None if description.parameters is None else description.parameters.to_plain()
     sign = -1.0 if as_flag("minimize", description.minimize) else 1.0
     given = None if description.baseline is None else positive_int("baseline", description.baseline)
-    check_sources(optimizer, given)
+    if optimizer.log.simulator is not None:
+        check_sources(given)
     names = list(description.names)
     spec = RunSpec.of(optimizer, sign=sign, names=names, parameters=kinds, baseline=baseline_of(optimizer, given))
     options: dict[str, Any] = {}

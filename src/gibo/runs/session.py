@@ -205,7 +205,8 @@ class Session:
         The optimiser has checked them (`Optimizer.check_outcome`). Without `update`, the update after the last value of
         a batch is left for `settle` or the next `ask`.
         """
-        evaluations = [Evaluation(e.query, e.outcome.penalized(self.penalty)) for e in evaluations]
+        if self.penalty is not None:
+            evaluations = [Evaluation(e.query, e.outcome.penalized(self.penalty)) for e in evaluations]
         error = None
         try:
             if self.journal is not None and (evaluations or actions):
@@ -218,7 +219,7 @@ class Session:
             self._count([e])
             if self.reparametrizer is not None:
                 self._infos[e.id] = e.outcome.info
-            self._learn_if_over()
+                self._learn_if_over()
         if error is not None:
             raise error
 
@@ -231,7 +232,8 @@ class Session:
     def settle(self) -> None:
         """Make the update that was left for later."""
         self.optimizer.settle()
-        self._learn_if_over()
+        if self.reparametrizer is not None:
+            self._learn_if_over()
 
     def tell_elsewhere(self, data: Iterable[tuple[Any, Any]]) -> None:
         """Record and tell own points of the user, as vectors (d,) or by name, with values; all are checked first.

@@ -170,10 +170,10 @@ def baseline_of(optimizer: Optimizer, given: int | None) -> int | None:
     return given or (None if isinstance(optimizer, ModelBased) else ONCE)
 
 
-def check_sources(optimizer: Optimizer, baseline: int | None, penalty: float | None = None) -> None:
-    """Check that the options of a run can be combined with the optimiser's sources."""
+def check_sources(baseline: int | None, penalty: float | None = None) -> None:
+    """Check that the options of a run can be combined with sources."""
     for name, option in (("baseline", baseline), ("penalty", penalty)):
-        if option is not None and optimizer.log.simulator is not None:
+        if option is not None:
             raise InputError(f"{name}: cannot be combined with sources; omit it")
 
 

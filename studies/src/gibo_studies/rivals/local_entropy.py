@@ -29,7 +29,6 @@ from gibo.errors import InputError
 from gibo.gp import GaussianProcess
 from gibo.means import Mean
 from gibo.optimizers.model import Model
-from gibo.optimizers.settings import Settings
 from gibo.outcome import QUERY
 from gibo_studies.rivals.local_model import STANDARD, LocalModelSearch
 
@@ -151,14 +150,13 @@ class LocalEntropySearch(LocalModelSearch):
     method = "local-entropy-search"
     title = "Local entropy search"
 
+    default_settings = replace(STANDARD, N_m=1000)  # the method has no window, but time grows with the cube of it
+
     def __init__(self, x0: npt.ArrayLike, *, batch: int = 1, ways: int = 64, **search: Any) -> None:
         super().__init__(x0, **search)
         if self.settings.kernel != "squared_exponential" or isinstance(self.settings.mean, Mean):
             raise InputError("settings: expected the squared exponential kernel alone, and a mean that is no function")
         self.batch, self.ways = batch, ways
-
-    def default_settings(self) -> Settings:
-        return replace(STANDARD, N_m=1000)  # the method itself has no window, but time grows with the cube of it
 
     def _propose(self) -> list[tuple[Array, str]]:
         if self._iteration == 0:

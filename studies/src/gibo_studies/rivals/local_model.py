@@ -35,8 +35,7 @@ class LocalModelSearch(ModelBased):
         settings: by default `STANDARD`.
     """
 
-    def default_settings(self) -> Settings:
-        return STANDARD
+    default_settings = STANDARD
 
     def _model(self, evaluations: Sequence[Evaluation] | None = None, surrogate: Surrogate | None = None) -> Model:
         return (surrogate or self._surrogate).given(self._window() if evaluations is None else evaluations)

@@ -168,7 +168,7 @@ def test_values_are_warped_with_a_fitted_mean_and_the_warp_is_the_likeliest():
     assert model.units.warp != "none"
     candidates = list(Units.candidates(y))
     scores = [
-        model.gp.condition(model.data.X, units.apply(y)).log_likelihood
+        model.gp.condition(model.gp.observations.X, units.apply(y)).log_likelihood
         + float(units.log_slope(y).sum())
         - len(y) * np.log(units.spread)
         for units in candidates

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import gibo.runs.records
+from gibo.cli import main
 
 VERSIONS = gibo.runs.records.versions()
 
@@ -52,3 +53,11 @@ def any_objective():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gibo.runs.api.fingerprint", lambda objective: None)
         yield
+
+
+@pytest.fixture
+def bench(tmp_path, request):
+    """A run by hand, described by the module's FILE."""
+    (tmp_path / "bench.toml").write_text(request.module.FILE)
+    assert main(["init", str(tmp_path / "run"), "--parameters", str(tmp_path / "bench.toml")]) == 0
+    return tmp_path / "run"

@@ -29,13 +29,6 @@ def machine(x, block=None):
     return Outcome(-float(((x - 1.0) ** 2).sum()), block=block)
 
 
-@pytest.fixture
-def bench(tmp_path):
-    (tmp_path / "bench.toml").write_text(FILE)
-    assert main(["init", str(tmp_path / "run"), "--parameters", str(tmp_path / "bench.toml")]) == 0
-    return tmp_path / "run"
-
-
 def blocks_in(folder):
     with Journal.read(folder) as journal:
         return [e.block for e, _ in journal.evaluations()]

@@ -39,13 +39,6 @@ def points(folder):
         return [(e.id, e.source, e.kind, e.x.tolist(), e.value) for e, _ in journal.evaluations()]
 
 
-@pytest.fixture
-def bench(tmp_path):
-    (tmp_path / "bench.toml").write_text(FILE)
-    assert main(["init", str(tmp_path / "run"), "--parameters", str(tmp_path / "bench.toml")]) == 0
-    return tmp_path / "run"
-
-
 def test_the_budget_and_all_values_are_the_machines(tmp_path):
     result = gibo.maximize(objective, [0.0] * 3, budget=9, journal=tmp_path, **OPTIONS)
     assert result.evaluations == 9

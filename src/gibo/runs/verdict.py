@@ -57,7 +57,7 @@ def verdict(facts: Facts, start: Best | None, end: Best | None) -> Advice:
     if not values:
         return Advice("nothing", "Nothing was evaluated.")
     if not known:
-        text = f"None of the {_count(len(values), 'evaluation')} had a value; call the objective once by itself."
+        text = f"No value from {_count(len(values), 'evaluation')}; call the objective once by itself."
         return Advice("all_failed", text)
     same = all_alike(facts)
     if same is not None:
